@@ -1,9 +1,10 @@
-"""The ASGI application that ``almanac serve`` runs: ``app.wsgi`` on threads."""
+"""The ASGI application of ``almanac serve``: the fast path for slots, and ``app.wsgi`` on threads."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.api.fast_slots import FastSlots
 from app.server.commands import WEB_THREADS
 from app.server.wsgi_adapter import WsgiAdapter
 from app.services import EXTENSION
@@ -24,9 +25,12 @@ def _load() -> WSGIApplication:
     return flask_app
 
 
-app = WsgiAdapter(
-    _load,
-    flask_app.extensions[EXTENSION].stores.flusher.close,
-    threads=WEB_THREADS,
-    largest_body=LARGEST_BODY,
+app = FastSlots(
+    WsgiAdapter(
+        _load,
+        flask_app.extensions[EXTENSION].stores.flusher.close,
+        threads=WEB_THREADS,
+        largest_body=LARGEST_BODY,
+    ),
+    flask_app,
 )

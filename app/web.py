@@ -13,6 +13,7 @@ from app.api import (
     events,
     explain,
     oauth,
+    organization_grants,
     organizations,
     push,
     scheduling,
@@ -35,7 +36,7 @@ from app.http import (
     security_headers,
 )
 from app.observability import access_log, health, request_metrics, scrape, tracing
-from app.openapi import document
+from app.openapi import document, page
 from store.config.settings import Settings
 
 LARGEST_BODY = 1024 * 1024
@@ -47,13 +48,10 @@ def create_app(settings: Settings) -> flask.Flask:
     app.config.update(
         MAX_CONTENT_LENGTH=LARGEST_BODY,
         API_TITLE="Almanac",
-        API_VERSION="v1",
+        API_VERSION=document.VERSION,
         OPENAPI_VERSION="3.1.0",
         OPENAPI_URL_PREFIX="/v1",
         OPENAPI_JSON_PATH="openapi.json",
-        OPENAPI_SWAGGER_UI_PATH="docs",
-        OPENAPI_SWAGGER_UI_URL="/static/swagger-ui/",
-        OPENAPI_SWAGGER_UI_CONFIG=document.SWAGGER_UI,
         API_SPEC_OPTIONS=document.OPTIONS,
     )
     # No redirects to other spellings of a path: they would be responses without our envelope.
@@ -76,8 +74,9 @@ def create_app(settings: Settings) -> flask.Flask:
     idempotency.install(app)
     api = document.Api(app)
     calendar = (calendars, events, unified, busy, scheduling, explain)
-    for part in (users, organizations, oauth, authorization, *calendar, webhooks):
+    for part in (users, organizations, organization_grants, oauth, authorization, *calendar, webhooks):
         api.register_blueprint(part.blp, url_prefix="/v1")
+    app.register_blueprint(page.blp, url_prefix="/v1")
     # Called by providers, in their own format: these routes are not in the OpenAPI document.
     app.register_blueprint(push.blp, url_prefix="/v1")
     health.install(app)

@@ -10,16 +10,17 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.availability import parameters
-from app.availability.failures import error_of, sufficient_scopes
-from app.availability.selection import precheck
+from app.availability.failures import Failure, Failures, sufficient_scopes
+from app.availability.selection import precheck, shown_as
 from app.http.authentication import Authentication
+from app.http.error_codes import Code
 from app.http.errors import ApiError, NotFound
 from app.http.provider_failures import one_calendar_failed
 from app.services import services
-from providers.base import Failed
+from providers.base import PRIMARY, Failed
 from providers.errors import Reason
 from providers.scopes import Operation
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.cache.invalidation import after_write
 from store.sql.queries import connections, organizations
 from store.sql.queries.connections import ConnectionRef
@@ -42,10 +43,22 @@ def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, 
         with services().stores.database.reading() as session:
             return connections.of_user(session, custom_id, within=only)
 
-    refs = authentication.cached.get_or_load(("user", custom_id, only), load)
+    refs = authentication.cached.get_or_load(_cache_key(authentication, custom_id), load)
     if refs is None:
-        raise NotFound("User not found")
+        raise NotFound("User not found", Code.USER_NOT_FOUND)
     return parameters.of_provider(refs, query)
+
+
+def cached_of_user(
+    authentication: Authentication, custom_id: str, query: Mapping[str, Any]
+) -> list[ConnectionRef]:
+    """As ``of_user``, from the cache of this process only; empty if they are not cached."""
+    refs = authentication.cached.get(_cache_key(authentication, custom_id))
+    return parameters.of_provider(refs or (), query)
+
+
+def _cache_key(authentication: Authentication, custom_id: str) -> tuple[str, str, int | None]:
+    return "user", custom_id, authentication.within
 
 
 def of_members(authentication: Authentication, slug: str) -> Mapping[str, Sequence[ConnectionRef]]:
@@ -60,11 +73,11 @@ def of_members(authentication: Authentication, slug: str) -> Mapping[str, Sequen
             found = organizations.ids(session, [slug], within=only)
             if not found:
                 return None
-            return dict(sorted(connections.of_members(session, found[slug]).items()))
+            return dict(sorted(connections.of_members(session, found[slug], within=only).items()))
 
     members = authentication.cached.get_or_load(("members", slug, only), load, weight=_connections)
     if members is None:
-        raise NotFound("Organization not found")
+        raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return members
 
 
@@ -79,17 +92,17 @@ def one_of_user(authentication: Authentication, custom_id: str, provider: str) -
     """
     for ref in of_user(authentication, custom_id, {"provider": [provider]}):
         return ref
-    raise NotFound("OAuth connection not found")
+    raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
 
 
-def require(ref: ConnectionRef, *operations: Operation) -> None:
-    """Check that the connection's grant is alive and has the scopes for these operations.
+def require(ref: ConnectionRef, *operations: Operation, calendar_id: str = PRIMARY) -> None:
+    """Check that the connection's grant is alive and has the scopes for these operations on a calendar.
 
     :raise ApiError: otherwise, before any provider call
     """
     failed = precheck(ref, *operations)
     if failed is not None:
-        raise error_of(ref, failed)
+        raise error(ref, failed, calendar_id)
 
 
 def deadline() -> float:
@@ -139,6 +152,7 @@ def _invalidate(
         after_write(stores, row, CalendarKey(each, jobs[each].calendar))
 
 
-def error(ref: ConnectionRef, failed: Failed) -> ApiError:
+def error(ref: ConnectionRef, failed: Failed, calendar_id: str = PRIMARY) -> ApiError:
     """The error for a failed read of a single calendar, or a failed write of an event in it."""
-    return one_calendar_failed(failed, sufficient_scopes(ref, failed))
+    failures = Failures([Failure(shown_as(ref, calendar_id), ref, failed)], something_read=False)
+    return failures.named_in(one_calendar_failed(failed, sufficient_scopes(ref, failed)))

@@ -54,6 +54,18 @@ def stop_channels(custom_id: str, provider: str | None = None) -> None:
     _gather([StopChannels(connection) for connection in {row.connection_id for row in rows}], "channels")
 
 
+def stop_channels_of_grant(grant_id: str) -> None:
+    """Close the channels of a grant's delegated connections, while the grant is still valid."""
+    with services().stores.database.reading() as session:
+        rows = channels.of_grant(session, grant_id)
+    _gather([StopChannels(connection) for connection in rows], "channels")
+
+
+def forget_cached(connection_ids: Sequence[str]) -> None:
+    """Drop everything that is cached for removed connections, whose grants stay as they are."""
+    disconnect.forget_cached(services().stores, connection_ids)
+
+
 def remove_connections(
     session: Session, caller: Caller, user: User, provider: str | None = None
 ) -> list[RemovedConnection]:

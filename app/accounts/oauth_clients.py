@@ -9,7 +9,6 @@ from datetime import datetime
 from enum import StrEnum
 
 from app.accounts import oauth_flow
-from app.http.errors import Conflict, Invalid, NotFound
 from app.services import services
 from providers.names import ProviderName
 from providers.oauth import registration_probe
@@ -74,7 +73,11 @@ class Registration:
     scopes: tuple[str, ...]
 
 
-class FieldRefused(Invalid):
+class CannotChange(Exception):
+    """The environment sets the registration, or none is saved. The message is for administrators."""
+
+
+class FieldRefused(Exception):
     """A field of a registration is invalid; ``field`` is its name in ``check_and_save``.
 
     The field's name and ``complaint`` together form the error sentence.
@@ -108,10 +111,10 @@ def check_and_save(
     applies. ``site`` is the base URL of this service, if it is known; ``actor`` is named in the audit log.
 
     :raise FieldRefused: for an invalid client id, secret or tenant
-    :raise Conflict: if the environment sets the registration
+    :raise CannotChange: if the environment sets the registration
     """
     if services().celery.runtime.registrations.set_by_environment(provider):
-        raise Conflict(_environment_counts(provider))
+        raise CannotChange(_environment_counts(provider))
     client = _client(provider, client_id, client_secret, tenant)
     finding = _check(provider, client, site)
     if finding.verdict is not Verdict.WRONG:
@@ -139,11 +142,11 @@ def check(provider: ProviderName, *, site: str | None) -> Finding | None:
 def remove(provider: ProviderName, *, actor: str) -> None:
     """Delete a saved registration. Connections stay until their access tokens expire.
 
-    :raise NotFound: if none is saved; a registration from the environment cannot be removed
+    :raise CannotChange: if none is saved; a registration from the environment cannot be removed
     """
     with services().stores.database.writing() as session:
         if not provider_clients.remove(session, provider):
-            raise NotFound(f"No registration with {_title(provider)} is saved")
+            raise CannotChange(f"No registration with {_title(provider)} is saved")
         audit.record(session, actor=actor, action="removeRegistration", subject=provider)
 
 

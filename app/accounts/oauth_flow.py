@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.accounts.ownership import CONNECTION, own_user
-from app.http.errors import ApiError, Forbidden, Invalid, NotFound
-from app.http.provider_failures import consent_failed
+from app.http.error_codes import Code
+from app.http.errors import ApiError, Invalid, NotFound
+from app.http.provider_failures import whole_request_failed
 from app.services import services
+from providers.base import Failed
+from providers.errors import Reason
 from providers.names import ProviderName
 from providers.oauth.consent import ConsentRequest, new_verifier, scopes_to_request
 from providers.registry import Provider
@@ -41,17 +44,27 @@ COOKIE_BYTES = 24
 # Error codes that a provider sends instead of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
 # and https://developers.google.com/identity/protocols/oauth2/web-server#authorization-errors
 _REFUSALS = {
-    "access_denied": (400, "Access was not granted"),
-    "admin_policy_enforced": (400, "The administrator of this account does not allow it"),
-    "org_internal": (400, "Only accounts of the organization that runs this service can be connected"),
-    "consent_required": (400, "{provider} needs a consent that was not given"),
-    "interaction_required": (400, "{provider} needs another sign-in"),
-    "login_required": (400, "{provider} needs another sign-in"),
-    "server_error": (502, "{provider} is not available just now"),
-    "temporarily_unavailable": (502, "{provider} is not available just now"),
+    "access_denied": (Code.CONSENT_FAILED, "Access was not granted"),
+    "admin_policy_enforced": (Code.CONSENT_FAILED, "The administrator of this account does not allow it"),
+    "org_internal": (
+        Code.CONSENT_FAILED,
+        "Only accounts of the organization that runs this service can be connected",
+    ),
+    "consent_required": (Code.CONSENT_FAILED, "{provider} needs a consent that was not given"),
+    "interaction_required": (Code.CONSENT_FAILED, "{provider} needs another sign-in"),
+    "login_required": (Code.CONSENT_FAILED, "{provider} needs another sign-in"),
+    "server_error": (Code.PROVIDER_ERROR, "{provider} is not available just now"),
+    "temporarily_unavailable": (Code.PROVIDER_ERROR, "{provider} is not available just now"),
 }
 # The reasons for which a worker does not connect an account.
 REFUSED_ACCOUNTS = (NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT)
+# The codes of consents that are refused for another reason than an invalid code or state, by sentence.
+_CODES = {
+    NO_CALENDARS.message: Code.CALENDAR_ACCESS_NOT_GRANTED,
+    OTHER_ACCOUNT.message: Code.ACCOUNT_MISMATCH,
+    Refusal.USER_GONE.value: Code.USER_NOT_FOUND,
+    Refusal.USER_SHARED.value: Code.USER_IN_OTHER_ORGANIZATIONS,
+}
 # Error codes caused by the registration or by this service.
 _REGISTRATION = frozenset(
     {"invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"}
@@ -127,7 +140,8 @@ def _begin(
     registered = providers()[provider]
     oauth = registered.oauth
     if not registered.configured:
-        raise NotFound(f"{oauth.title} is not configured: this installation is not registered there")
+        sentence = f"{oauth.title} is not configured: this installation is not registered there"
+        raise NotFound(sentence, Code.PROVIDER_NOT_CONFIGURED)
     redirect_uri, ours = _redirect(callback(provider, site), options["redirectUrl"], options["returnUrl"])
     stores = services().stores
     with stores.database.writing() as session:
@@ -178,42 +192,37 @@ def take(state: str, provider: str) -> PendingConsent | None:
 def check_browser(authorization: PendingConsent, state: str, cookies: Mapping[str, str]) -> None:
     """Reject a browser, by its cookies, other than the one that the consent is bound to, if any.
 
-    :raise Invalid: for another browser
+    :raise ApiError: for another browser
     """
     if authorization.browser_digest is None:
         return
     cookie = cookies.get(cookie_name(state), "")
     if not hmac.compare_digest(digest(cookie), authorization.browser_digest):
-        raise Invalid(OTHER_BROWSER)
+        raise consent_refused(OTHER_BROWSER)
 
 
 def check_still_allowed(authorization: PendingConsent) -> None:
     """Reject a consent whose API key could not make its link any more.
 
-    :raise Invalid: when the key is no longer in force
-    :raise NotFound: when the user is gone, or the key does not reach it any more
-    :raise Forbidden: when other organizations share the user
+    :raise ApiError: when the key is no longer in force, the user is gone, the key does not reach the user any
+        more, or other organizations share the user
     """
     with services().stores.database.writing() as session:
         found = consents.check(session, authorization)
-    if found is Refusal.USER_GONE:
-        raise NotFound(found.value)
-    if found is Refusal.KEY_GONE:
-        raise Invalid(found.value)
-    if found is Refusal.USER_SHARED:
-        raise Forbidden(found.value)
+    if isinstance(found, Refusal):
+        raise consent_refused(found.value)
 
 
 def check_reach(caller: Caller, authorization: PendingConsent) -> None:
     """Reject a key that may not change the user of an authorization.
 
-    :raise Invalid: when the key does not reach the user; the error is that of an unknown state
+    :raise ApiError: when the key does not reach the user; the error is that of an unknown state
     :raise Forbidden: when other organizations share the user
     """
     with services().stores.database.writing() as session:
         user = users.by_number(session, authorization.user_id, within=caller.organization_id)
         if user is None:
-            raise Invalid(STALE)
+            raise consent_refused(STALE)
         own_user(session, caller, user.custom_id, otherwise=CONNECTION)
 
 
@@ -230,7 +239,20 @@ def finish(authorization: PendingConsent, code: str) -> None:
     # The state is consumed: after a rejection by admission, the person would have to start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)
     if reply.failed is not None:
-        raise consent_failed(reply.failed)
+        raise _not_exchanged(reply.failed)
+
+
+def consent_refused(sentence: str) -> ApiError:
+    """The error for a consent that cannot be finished."""
+    return ApiError(sentence, _CODES.get(sentence, Code.CONSENT_FAILED))
+
+
+def _not_exchanged(failed: Failed) -> ApiError:
+    """The error for a code that could not be exchanged."""
+    if failed.message in _CODES or failed.reason is Reason.AUTHORIZATION_INVALID:
+        # No connection is affected, so this is not the 401 of one.
+        return consent_refused(failed.message)
+    return whole_request_failed(failed)
 
 
 def refusal(provider: ProviderName, word: str) -> ApiError:
@@ -243,9 +265,9 @@ def refusal(provider: ProviderName, word: str) -> ApiError:
             "registered there",
             *(title, word, provider.upper()),
         )
-        return ApiError(f"{title} refuses the registration of this installation", status=502)
-    status, sentence = _REFUSALS.get(word, (400, "{provider} refused"))
-    return ApiError(sentence.format(provider=title), status=status)
+        return ApiError(f"{title} refuses the registration of this installation", Code.PROVIDER_ERROR)
+    code, sentence = _REFUSALS.get(word, (Code.CONSENT_FAILED, "{provider} refused"))
+    return ApiError(sentence.format(provider=title), code)
 
 
 def is_refusal(provider: ProviderName, sentence: str) -> bool:
@@ -267,11 +289,13 @@ def _redirect(own: str | None, redirect_url: str | None, return_url: str | None)
     settings = services().settings
     target = own if redirect_url is None else redirect_url
     if target is None:
-        raise Invalid("redirectUrl is required: this installation has no ALMANAC_PUBLIC_URL of its own")
+        sentence = "redirectUrl is required: this installation has no ALMANAC_PUBLIC_URL of its own"
+        raise Invalid(sentence, param="redirectUrl")
     ours = target == own
     if not ours and return_url is not None:
-        raise Invalid("returnUrl cannot be combined with redirectUrl: the browser comes back to the latter")
+        sentence = "returnUrl cannot be combined with redirectUrl: the browser comes back to the latter"
+        raise Invalid(sentence, param="returnUrl")
     for name, url in (("redirectUrl", None if ours else redirect_url), ("returnUrl", return_url)):
         if url is not None and not redirect_allowlist.allowed(url, settings.redirect_urls):
-            raise Invalid(f"{name} is not an address that ALMANAC_REDIRECT_URLS allows")
+            raise Invalid(f"{name} is not an address that ALMANAC_REDIRECT_URLS allows", param=name)
     return target, ours

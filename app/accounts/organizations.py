@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.accounts.ownership import require_whole_service
 from app.accounts.unique_violations import conflict_on
+from app.http.error_codes import Code
 from app.http.errors import NotFound
 from store.sql.models import Organization
-from store.sql.queries import audit, organizations, users
+from store.sql.queries import audit, organization_grants, organizations, users
 from store.sql.queries.api_keys import Caller
+
+
+class MembershipChange(NamedTuple):
+    """The users of a request to add or remove members, in its order: those it concerned, and the others."""
+
+    changed: list[str]
+    unchanged: list[str]
 
 
 def find(session: Session, caller: Caller, slug: str, *, to_change: bool = False) -> Organization:
@@ -21,7 +31,7 @@ def find(session: Session, caller: Caller, slug: str, *, to_change: bool = False
     """
     row = organizations.load(session, slug, within=caller.organization_id, to_change=to_change)
     if row is None:
-        raise NotFound("Organization not found")
+        raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return row
 
 
@@ -32,7 +42,7 @@ def number(session: Session, caller: Caller, slug: str, *, keep: bool = False) -
     """
     found = organizations.ids(session, [slug], within=caller.organization_id, keep=keep)
     if not found:
-        raise NotFound("Organization not found")
+        raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return found[slug]
 
 
@@ -42,7 +52,7 @@ def create(session: Session, caller: Caller, slug: str, name: str | None) -> Non
     :raise Conflict: when the slug is taken
     """
     require_whole_service(caller, "Creating organizations")
-    with conflict_on(Organization.slug, "Organization with slug already exists"):
+    with _slug_is_free():
         session.add(Organization(slug=slug, name=name))
         session.flush()
 
@@ -53,7 +63,7 @@ def change(session: Session, caller: Caller, slug: str, changes: Mapping[str, st
     :raise Conflict: when the slug is taken
     """
     row = find(session, caller, slug, to_change=True)
-    with conflict_on(Organization.slug, "Organization with slug already exists"):
+    with _slug_is_free():
         row.slug = changes.get("slug") or row.slug
         row.name = changes.get("name", row.name)
         session.flush()
@@ -69,32 +79,57 @@ def delete(session: Session, caller: Caller, slug: str) -> Organization:
     return row
 
 
-def add_members(session: Session, caller: Caller, slug: str, custom_ids: Sequence[str]) -> int:
-    """Make users members; returns how many were not members before.
+def add_members(session: Session, caller: Caller, slug: str, custom_ids: Sequence[str]) -> MembershipChange:
+    """Make users members; the unchanged ones were members before.
 
     :raise NotFound: when one of them is unknown; then no user is added
     """
-    return organizations.add_members(
-        session, number(session, caller, slug, keep=True), require_users(session, caller, custom_ids)
-    )
+    organization_id = number(session, caller, slug, keep=True)
+    found = require_users(session, caller, custom_ids)
+    return _memberships(found, organizations.add_members(session, organization_id, found.values()))
 
 
-def remove_members(session: Session, caller: Caller, slug: str, custom_ids: Sequence[str]) -> None:
-    """End memberships; a user who is not a member is no error.
+def remove_members(
+    session: Session, caller: Caller, slug: str, custom_ids: Sequence[str]
+) -> MembershipChange:
+    """End memberships; the unchanged ones were no members, which is no error.
 
     :raise NotFound: when a user is unknown; then no user is removed
     """
-    organizations.remove_members(
-        session, number(session, caller, slug), require_users(session, caller, custom_ids)
-    )
+    organization_id = number(session, caller, slug)
+    found = require_users(session, caller, custom_ids)
+    left = organizations.remove_members(session, organization_id, found.values())
+    # A former member is not read by the organization's grant any more.
+    organization_grants.leave(session, organization_id, left)
+    return _memberships(found, left)
 
 
-def require_users(session: Session, caller: Caller, custom_ids: Sequence[str]) -> list[int]:
-    """The internal ids of users that the caller reaches.
+def _slug_is_free() -> AbstractContextManager[None]:
+    return conflict_on(Organization.slug, "Organization with slug already exists", Code.ORGANIZATION_EXISTS)
 
-    :raise NotFound: when it does not reach all of them
+
+def remove_member(session: Session, caller: Caller, slug: str, custom_id: str) -> None:
+    """End one membership.
+
+    :raise NotFound: when the user is unknown, or not a member
+    """
+    if not remove_members(session, caller, slug, [custom_id]).changed:
+        raise NotFound(f"User is not a member of {slug}", Code.MEMBER_NOT_FOUND)
+
+
+def require_users(session: Session, caller: Caller, custom_ids: Sequence[str]) -> dict[str, int]:
+    """The internal id of each user, in the order given.
+
+    :raise NotFound: when the caller does not reach all of them
     """
     found = users.ids(session, set(custom_ids), within=caller.organization_id, keep=True)
     if len(found) < len(set(custom_ids)):
-        raise NotFound("User not found")
-    return list(found.values())
+        raise NotFound("User not found", Code.USER_NOT_FOUND)
+    return {each: found[each] for each in custom_ids}
+
+
+def _memberships(found: Mapping[str, int], changed: Collection[int]) -> MembershipChange:
+    return MembershipChange(
+        [each for each, user_id in found.items() if user_id in changed],
+        [each for each, user_id in found.items() if user_id not in changed],
+    )

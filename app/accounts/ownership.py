@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
+from app.http.error_codes import Code
 from app.http.errors import Forbidden, NotFound
 from store.sql.models import User
 from store.sql.queries import users
@@ -22,9 +23,10 @@ def own_user(session: Session, caller: Caller, custom_id: str, *, otherwise: str
     own = caller.organization_id
     row = users.find(session, custom_id, within=own, to_change=True)
     if row is None:
-        raise NotFound("User not found")
+        raise NotFound("User not found", Code.USER_NOT_FOUND)
     if own is not None and users.organization_ids(session, row.id) != {own}:
-        raise Forbidden(f"The user belongs to other organizations too; {otherwise}")
+        sentence = f"The user belongs to other organizations too; {otherwise}"
+        raise Forbidden(sentence, Code.USER_IN_OTHER_ORGANIZATIONS)
     return row
 
 
@@ -34,4 +36,5 @@ def require_whole_service(caller: Caller, doing: str) -> None:
     :raise Forbidden: with ``doing``, the attempted action, in its message
     """
     if caller.organization_id is not None:
-        raise Forbidden(f"{doing} needs an API key that is not bound to an organization")
+        sentence = f"{doing} needs an API key that is not bound to an organization"
+        raise Forbidden(sentence, Code.KEY_BOUND_TO_ORGANIZATION)

@@ -11,7 +11,7 @@ from functools import cache, partial
 from app.services import services
 from providers.names import ProviderName
 from providers.notifications import News, Notification
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.cache.invalidation import after_notification
 from store.sql.queries import channels, webhooks
 from store.sql.queries.channels import ChannelWithAccount

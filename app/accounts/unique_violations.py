@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
+from app.http.error_codes import Code
 from app.http.errors import Conflict
 
 
 @contextmanager
-def conflict_on(column: InstrumentedAttribute[str], message: str) -> Iterator[None]:
-    """Answer 409 with ``message`` when the value of a unique ``column`` is taken."""
+def conflict_on(column: InstrumentedAttribute[str], message: str, code: Code) -> Iterator[None]:
+    """Answer 409 with ``message`` and ``code`` when the value of a unique ``column`` is taken."""
     try:
         yield
     except IntegrityError as error:
@@ -22,5 +23,5 @@ def conflict_on(column: InstrumentedAttribute[str], message: str) -> Iterator[No
         # PostgreSQL names the constraint, SQLite the column.
         names = (f"uq_{table}_{column.key}", f"{table}.{column.key}")
         if any(name in message_of_database for name in names):
-            raise Conflict(message) from error
+            raise Conflict(message, code) from error
         raise

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.accounts.disconnect import clean_up, remove_connections, stop_channels
 from app.accounts.ownership import MEMBERSHIP, own_user
 from app.accounts.unique_violations import conflict_on
+from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.services import services
 from store.sql.models import User
@@ -25,9 +26,9 @@ def register(session: Session, caller: Caller, custom_id: str, slugs: Collection
     own = caller.organization_id
     memberships = organizations.ids(session, set(slugs), within=own, keep=True)
     if set(slugs) - memberships.keys():
-        raise NotFound("Organization not found")
+        raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     user = User(custom_id=custom_id)
-    with conflict_on(User.custom_id, "User already exists"):
+    with conflict_on(User.custom_id, "User already exists", Code.USER_EXISTS):
         session.add(user)
         session.flush()
     for organization_id in {*memberships.values(), *([own] if own is not None else [])}:
@@ -40,7 +41,7 @@ def rename(session: Session, caller: Caller, custom_id: str, new_id: str) -> Non
     :raise Conflict: when the identifier is taken
     """
     row = own_user(session, caller, custom_id, otherwise=MEMBERSHIP)
-    with conflict_on(User.custom_id, "User already exists"):
+    with conflict_on(User.custom_id, "User already exists", Code.USER_EXISTS):
         row.custom_id = new_id
         session.flush()
 

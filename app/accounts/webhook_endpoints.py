@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from sqlalchemy.orm import Session
 
+from app.http.error_codes import Code
 from app.http.errors import Conflict, Invalid, NotFound
 from app.services import services
-from store.sql.models import WebhookDelivery, WebhookEndpoint
-from store.sql.queries import audit, deliveries, webhooks
+from store.sql.models import WebhookDelivery, WebhookEndpoint, now
+from store.sql.queries import audit, deliveries, webhook_secrets, webhooks
 from store.sql.queries.api_keys import Caller
 from workers.webhooks import ssrf_guard
 
@@ -26,7 +28,7 @@ def check_reach(url: str) -> None:
     try:
         ssrf_guard.resolve(ssrf_guard.parse(url, allow_private=allow_private), allow_private=allow_private)
     except ssrf_guard.Refused as error:
-        raise Invalid(f"url {error}") from error
+        raise Invalid(f"url {error}", param="url") from error
 
 
 def create(
@@ -42,7 +44,8 @@ def create(
             session, services().stores.keyring, url=url, events=distinct, within=organization_id
         )
     except webhooks.TooMany as error:
-        raise Conflict(f"There are {webhooks.MOST_ENDPOINTS} webhooks already") from error
+        sentence = f"There are {webhooks.MOST_ENDPOINTS} webhooks already"
+        raise Conflict(sentence, Code.TOO_MANY_WEBHOOKS) from error
     audit.record(session, actor=caller.visible, action="createWebhook", subject=row.id)
     return row, secret
 
@@ -54,8 +57,68 @@ def find(session: Session, caller: Caller, endpoint_id: str) -> WebhookEndpoint:
     """
     row = webhooks.find(session, endpoint_id, within=caller.organization_id)
     if row is None:
-        raise NotFound("Webhook not found")
+        raise NotFound("Webhook not found", Code.WEBHOOK_NOT_FOUND)
     return row
+
+
+def change(
+    session: Session,
+    caller: Caller,
+    endpoint_id: str,
+    *,
+    url: str | None = None,
+    events: Sequence[str] | None = None,
+    paused: bool | None = None,
+) -> WebhookEndpoint:
+    """Change an endpoint; None leaves a value unchanged. A new ``url`` has passed ``check_reach``.
+
+    Pending deliveries go to the new URL. ``paused`` False also enables a disabled endpoint, and so does a new
+    URL.
+
+    :raise NotFound: when there is none that the caller reaches
+    """
+    row = find(session, caller, endpoint_id)
+    if events is not None:
+        row.events = list(dict.fromkeys(events))
+    if url is not None and url != row.url:
+        row.url, row.disabled_at = url, None
+    if paused:
+        row.paused_at = row.paused_at or now()
+    elif paused is not None:
+        webhooks.resume(session, row)
+    session.flush()
+    audit.record(session, actor=caller.visible, action="changeWebhook", subject=endpoint_id)
+    return row
+
+
+def rotate_secret(
+    session: Session, caller: Caller, endpoint_id: str, *, overlap: timedelta
+) -> tuple[WebhookEndpoint, str]:
+    """Replace the secret of an endpoint; returns the endpoint and the new secret.
+
+    Deliveries are signed with the old secret too until ``overlap`` has passed.
+
+    :raise NotFound: when there is no such endpoint that the caller reaches
+    """
+    row = find(session, caller, endpoint_id)
+    secret = webhook_secrets.rotate(session, services().stores.keyring, row, overlap=overlap)
+    audit.record(session, actor=caller.visible, action="rotateWebhookSecret", subject=endpoint_id)
+    return row, secret
+
+
+def send_test(session: Session, caller: Caller, endpoint_id: str) -> WebhookDelivery:
+    """Send a test event after the session has committed.
+
+    :raise NotFound: when there is no such endpoint that the caller reaches
+    :raise Conflict: when the endpoint receives nothing at present
+    """
+    row = find(session, caller, endpoint_id)
+    if row.paused_at is not None or row.disabled_at is not None:
+        disabled = row.paused_at is None
+        state, code = ("disabled", Code.WEBHOOK_DISABLED) if disabled else ("paused", Code.WEBHOOK_PAUSED)
+        raise Conflict(f"The webhook is {state}: resume it first, with paused: false", code)
+    audit.record(session, actor=caller.visible, action="testWebhook", subject=endpoint_id)
+    return webhooks.record_test(session, row.id)
 
 
 def remove(session: Session, caller: Caller, endpoint_id: str) -> None:
@@ -74,7 +137,7 @@ def replay(session: Session, caller: Caller, endpoint_id: str, delivery_id: str)
     """
     row = deliveries.replay(session, find(session, caller, endpoint_id).id, delivery_id)
     if row is None:
-        raise NotFound("Delivery not found")
+        raise NotFound("Delivery not found", Code.DELIVERY_NOT_FOUND)
     audit.record(
         session, actor=caller.visible, action="replayDelivery", subject=f"{endpoint_id}/{delivery_id}"
     )

@@ -9,9 +9,10 @@ from flask.views import MethodView
 
 from app.accounts import oauth_flow, oauth_result_page
 from app.http.auth import caller
-from app.http.base_url import base_url
 from app.http.blueprint import Blueprint
-from app.http.errors import ApiError, Invalid
+from app.http.error_codes import Code
+from app.http.errors import ApiError
+from app.http.hosts import base_url
 from app.http.route_facts import route_facts
 from app.schemas.authorization import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
 from app.schemas.records import SuccessSchema
@@ -19,41 +20,17 @@ from providers.names import ProviderName
 from store.security.oauth_states import PendingConsent
 
 blp = Blueprint(
-    "authorization", __name__, metric_group="oauth", description="Connecting provider accounts by consent"
+    "authorization",
+    __name__,
+    metric_group="oauth",
+    description="Connecting accounts by consent. You make a link, the person opens it and agrees at the "
+    "provider, and the provider sends their browser back to this service or to you.",
 )
-
-_PAGE = {"text/html": {"schema": {"type": "string"}}}
-_PAGE_OR_ERROR = {**_PAGE, "application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-_LOCATION = {"Location": {"schema": {"type": "string"}, "description": "`returnUrl`, with the outcome."}}
-
-CALLBACK_ANSWERS: dict[str, Any] = {
-    "200": {"description": "A page: the account is connected.", "content": _PAGE},
-    "302": {"description": "To `returnUrl`, when there is one.", "headers": _LOCATION},
-    "400": {
-        "description": (
-            "A page: access was refused, the account is not `expectedEmail`, no calendar access was granted, "
-            "or the link is not valid."
-        ),
-        "content": _PAGE_OR_ERROR,
-    },
-    "403": {"description": "A page: other organizations share the user meanwhile.", "content": _PAGE},
-    "404": {"description": "A page: the user was deleted meanwhile.", "content": _PAGE},
-    "429": {"description": "A page: the provider throttles us.", "content": _PAGE},
-    "502": {"description": "A page: the provider failed, or refuses this installation.", "content": _PAGE},
-}
-CALLBACK_QUERY = [
-    {"in": "query", "name": name, "schema": {"type": "string"}, "description": description}
-    for name, description in (
-        ("state", "From the link."),
-        ("code", "From the provider, when access was granted."),
-        ("error", "From the provider, when it was not."),
-    )
-]
 
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>/authorize")
 class Authorize(MethodView):
-    @route_facts("authorize")
+    @route_facts("createConsentLink", codes=(Code.PROVIDER_NOT_CONFIGURED,))
     @blp.arguments(AuthorizeBody)
     @blp.response(200, LinkSchema)
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
@@ -68,21 +45,28 @@ class Authorize(MethodView):
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>/link")
 class Link(MethodView):
-    @route_facts("getLink", writes=True)
+    @route_facts("getConsentLink", writes=True, codes=(Code.PROVIDER_NOT_CONFIGURED,))
     @blp.arguments(LinkQuery, location="query")
     @blp.response(200, LinkSchema)
     def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
-        """Make a link to connect an account, by query"""
+        """Make a link to connect an account, by query
+
+        As by POST, for callers who prefer a query. A read-only API key may not make links.
+        """
         return {"link": oauth_flow.begin(caller(), userId, provider, query, site=base_url())}
 
 
 @blp.route("/users/<user_id:userId>/oauth/links")
 class Links(MethodView):
-    @route_facts("listLinks", writes=True)
+    @route_facts("listConsentLinks", writes=True)
     @blp.arguments(LinkQuery, location="query")
     @blp.response(200, ProviderLinkSchema(many=True))
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, str]]:
-        """Make a link for each configured provider"""
+        """Make a link for each configured provider
+
+        The answer lists the providers that this installation has credentials for. A person opens the link
+        of their provider.
+        """
         return [
             {"provider": name, "link": oauth_flow.begin(caller(), userId, name, query, site=base_url())}
             for name, provider in oauth_flow.providers().items()
@@ -92,7 +76,17 @@ class Links(MethodView):
 
 @blp.route("/users/oauth/<provider:provider>/verify")
 class Verify(MethodView):
-    @route_facts("verify", fails_with_provider=True)
+    @route_facts(
+        "verifyConsent",
+        fails_with_provider=True,
+        codes=(
+            Code.CONSENT_FAILED,
+            Code.ACCOUNT_MISMATCH,
+            Code.CALENDAR_ACCESS_NOT_GRANTED,
+            Code.USER_IN_OTHER_ORGANIZATIONS,
+            Code.USER_NOT_FOUND,
+        ),
+    )
     @blp.arguments(VerifyBody)
     @blp.response(200, SuccessSchema)
     def post(self, body: dict[str, Any], provider: str) -> dict[str, bool]:
@@ -103,7 +97,7 @@ class Verify(MethodView):
         """
         authorization = oauth_flow.take(body["state"], provider)
         if authorization is None:
-            raise Invalid(oauth_flow.STALE)
+            raise oauth_flow.consent_refused(oauth_flow.STALE)
         oauth_flow.check_reach(caller(), authorization)
         oauth_flow.finish(authorization, body["code"])
         return {"success": True}
@@ -111,13 +105,13 @@ class Verify(MethodView):
 
 @blp.route("/oauth/<provider:provider>/callback")
 class Callback(MethodView):
-    @route_facts("getCallback", needs_key=False)
-    @blp.doc(security=[], parameters=CALLBACK_QUERY, responses=CALLBACK_ANSWERS)
+    # Without an operation id: browsers come here, and no program.
+    @route_facts(needs_key=False)
     def get(self, provider: str) -> Response:
-        """Finish a consent
+        """Finish a consent with a page, or at ``returnUrl``.
 
-        Where providers send the browser. It asks for no API key: `state` is the proof, and works once. The
-        API key that made the link has to be in force still.
+        Providers send the browser here. The request has no API key: ``state`` is the proof, and works once.
+        The API key that made the link must still be in force.
         """
         state = request.args.get("state", "")
         authorization = oauth_flow.take(state, provider)
@@ -136,5 +130,5 @@ def _finish(authorization: PendingConsent, state: str) -> None:
         raise oauth_flow.refusal(ProviderName(authorization.provider), word)
     code = request.args.get("code")
     if not code:
-        raise Invalid("The provider sent no code")
+        raise oauth_flow.consent_refused("The provider sent no code")
     oauth_flow.finish(authorization, code)

@@ -18,25 +18,27 @@ from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.auth import authentication
 from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.responses import json_object, json_response
 from app.http.route_facts import route_facts
-from app.schemas.availability import (
-    OrganizationBusyAnswer,
-    OrganizationBusyQuery,
-    UserBusyAnswer,
-    UserBusyQuery,
-    ZoneHeader,
-)
+from app.schemas.availability import OrganizationBusyQuery, UserBusyQuery, ZoneHeader
+from app.schemas.availability_answers import OrganizationBusyAnswer, UserBusyAnswer
 from scheduling.json_render import busy_json
 from scheduling.query import busy_union
 
-blp = Blueprint("busy", __name__, metric_group="busy", description="Busy periods")
+blp = Blueprint(
+    "busy",
+    __name__,
+    metric_group="busy",
+    description="When a user, or at least one member of an organization, is busy. Calendars that could not "
+    "be read are named beside the answer and never look free.",
+)
 
 
 @blp.route("/users/<user_id:userId>/calendar/busy")
 class UserBusy(MethodView):
-    @route_facts("getUserBusy", verifies_version=True, fails_with_provider=True)
+    @route_facts("listUserBusyPeriods", verifies_version=True, tells_age=True, fails_with_provider=True)
     @blp.arguments(UserBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserBusyAnswer)
@@ -49,7 +51,7 @@ class UserBusy(MethodView):
         start, end = parameters.time_range(query, header["zone"])
         refs = connections.of_user(authentication(), userId, query)
         if not refs:
-            raise NotFound(connections.NO_CALENDARS)
+            raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
         selector = parameters.selector(query, primary_only=query["primaryOnly"])
         result = look_up(
             authentication(), [CalendarRequest(refs, selector)], start, end, cache_control.freshness()
@@ -62,7 +64,7 @@ class UserBusy(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/calendar/busy")
 class OrganizationBusy(MethodView):
-    @route_facts("getOrganizationBusy", verifies_version=True)
+    @route_facts("listOrganizationBusyPeriods", verifies_version=True, tells_age=True)
     @blp.arguments(OrganizationBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationBusyAnswer)

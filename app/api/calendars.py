@@ -16,7 +16,12 @@ from app.http.responses import json_response
 from app.http.route_facts import route_facts
 from app.schemas.calendars import CalendarsAnswer, CalendarsQuery, calendar_view
 
-blp = Blueprint("calendars", __name__, metric_group="calendars", description="The calendars of a user")
+blp = Blueprint(
+    "calendars",
+    __name__,
+    metric_group="calendars",
+    description="The calendars of a user, over all accounts.",
+)
 
 
 @blp.route("/users/<user_id:userId>/calendar")
@@ -35,5 +40,5 @@ class Calendars(MethodView):
         if failures and not failures.something_read:
             raise failures.error()
         page, extra_fields = paging.cut_by_sort_key(query, found.calendars, calendars.sort_key)
-        named = {"failedCalendars": failures.calendars()} if failures else {}
-        return json_response({"data": [calendar_view(each) for each in page], **named, **extra_fields})
+        data = [calendar_view(each) for each in page]
+        return json_response({"data": data, "failedCalendars": failures.calendars(), **extra_fields})

@@ -22,16 +22,18 @@ from app.events.views import event_view
 from app.http import idempotency, paging
 from app.http.auth import authentication
 from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound
 from app.http.responses import json_response
 from app.http.route_facts import facts_of_request, route_facts
+from app.schemas.event_answers import EventAnswer, EventsAnswer
 from app.schemas.events import (
+    ConditionHeader,
     DeleteQuery,
-    EventAnswer,
     EventBody,
     EventChangeBody,
-    EventsAnswer,
     EventsQuery,
+    ListZoneHeader,
     OptionalZoneHeader,
 )
 from app.schemas.records import SuccessSchema
@@ -42,7 +44,13 @@ from store.sql.queries.connections import ConnectionRef
 from workers.fanout.jobs import CreateEvent, DeleteEvent, GetEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 
-blp = Blueprint("events", __name__, metric_group="events", description="Events in the calendars of a user")
+blp = Blueprint(
+    "events",
+    __name__,
+    metric_group="events",
+    description="Events in the calendars of a user. `calendarId` is the id of a calendar, or `primary` for "
+    "the main one of the account.",
+)
 
 UTC = ZoneInfo("UTC")
 
@@ -55,9 +63,15 @@ NOT_CONNECTED = "User has not the needed calendars connected"
 
 @blp.route("/users/<user_id:userId>/calendar/events")
 class Events(MethodView):
-    @route_facts("listEvents", fails_with_provider=True, bare_list=True)
+    @route_facts(
+        "listEvents",
+        fails_with_provider=True,
+        takes_freshness=True,
+        bare_list=True,
+        codes=(Code.NO_CONNECTED_CALENDARS, Code.RANGE_TOO_LARGE),
+    )
     @blp.arguments(EventsQuery, location="query")
-    @blp.arguments(OptionalZoneHeader, location="headers")
+    @blp.arguments(ListZoneHeader, location="headers")
     @blp.response(200, EventsAnswer)
     def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
         """List a user's events, over all calendars
@@ -71,7 +85,8 @@ class Events(MethodView):
         start, end = _range(query, header.get("zone"), bare=bare)
         refs = connections.of_user(authentication(), userId, query)
         if not refs:
-            raise NotFound(NOT_CONNECTED if bare else connections.NO_CALENDARS)
+            sentence = NOT_CONNECTED if bare else connections.NO_CALENDARS
+            raise NotFound(sentence, Code.NO_CONNECTED_CALENDARS)
         wanted = CalendarSelector(tuple(query["calendarIds"]), primary_only=False)
         found = lists.find(refs, wanted, start, end, cache_control.freshness())
         if found.failures and not found.failures.something_read:
@@ -99,15 +114,15 @@ class CalendarEvents(MethodView):
         """
         content = changes(body, header.get("zone"))
         ref = connections.one_of_user(authentication(), userId, provider)
-        connections.require(ref, Operation.INSERT_EVENT)
+        connections.require(ref, Operation.INSERT_EVENT, calendar_id=calendarId)
         key = idempotency.key()
         new = draft(content, ref, calendarId, body.get("id"), idempotency_key=key)
         job = CreateEvent(ref.id, calendarId, new)
         reply = creates.write({ref.id: job}, deadline=connections.deadline())[ref.id]
         if reply.failed is not None:
             repeatable = content.meta_id is not None or key is not None
-            raise creates.error(ref, reply.failed, repeatable=repeatable)
-        return _one_event(ref, reply, status=201)
+            raise creates.error(ref, reply.failed, calendarId, repeatable=repeatable)
+        return _one_event(ref, reply, calendarId, status=201)
 
 
 @blp.route(
@@ -117,19 +132,24 @@ class CalendarEvent(MethodView):
     @route_facts("getEvent", fails_with_provider=True)
     @blp.response(200, EventAnswer)
     def get(self, userId: str, provider: str, calendarId: str, eventId: str) -> Response:
-        """Read an event"""
-        ref = connections.one_of_user(authentication(), userId, provider)
-        connections.require(ref, Operation.GET_EVENT)
-        job = GetEvent(ref.id, calendarId, eventId)
-        return _one_event(ref, _read(ref, job))
+        """Read an event
 
-    @route_facts("changeEvent", fails_with_provider=True, errors=(422,))
+        An event is found through its own calendar only. The header `ETag` is the `etag` of the event.
+        """
+        ref = connections.one_of_user(authentication(), userId, provider)
+        connections.require(ref, Operation.GET_EVENT, calendar_id=calendarId)
+        job = GetEvent(ref.id, calendarId, eventId)
+        return _one_event(ref, _read(ref, job), calendarId, with_etag=True)
+
+    @route_facts("updateEvent", fails_with_provider=True, codes=(Code.EVENT_CHANGED,))
     @blp.arguments(EventChangeBody)
+    @blp.arguments(ConditionHeader, location="headers")
     @blp.arguments(OptionalZoneHeader, location="headers")
     @blp.response(200, EventAnswer)
     def put(
         self,
         body: dict[str, Any],
+        condition: dict[str, str | None],
         header: dict[str, ZoneInfo],
         userId: str,
         provider: str,
@@ -138,25 +158,38 @@ class CalendarEvent(MethodView):
     ) -> Response:
         """Change an event
 
-        Only what is sent is written. `attendees` replace the list; who stays on it keeps their answer.
+        Only what is sent is written. `attendees` replace the list; who stays on it keeps their answer. With
+        `If-Match`, only an event that no other client has changed since you read it.
         """
         content = changes(body, header.get("zone"))
         ref = connections.one_of_user(authentication(), userId, provider)
-        connections.require(ref, Operation.UPDATE_EVENT)
-        job = UpdateEvent(ref.id, calendarId, eventId, content)
-        return _one_event(ref, _write(ref, job))
+        connections.require(ref, Operation.UPDATE_EVENT, calendar_id=calendarId)
+        job = UpdateEvent(ref.id, calendarId, eventId, content, etag=condition["etag"])
+        return _one_event(ref, _write(ref, job), calendarId)
 
-    @route_facts("deleteEvent", fails_with_provider=True)
+    @route_facts("deleteEvent", fails_with_provider=True, codes=(Code.EVENT_CHANGED,))
     @blp.arguments(DeleteQuery, location="query")
+    @blp.arguments(ConditionHeader, location="headers")
     @blp.response(200, SuccessSchema)
     def delete(
-        self, query: dict[str, Any], userId: str, provider: str, calendarId: str, eventId: str
+        self,
+        query: dict[str, Any],
+        condition: dict[str, str | None],
+        userId: str,
+        provider: str,
+        calendarId: str,
+        eventId: str,
     ) -> dict[str, bool]:
-        """Delete an event"""
+        """Delete an event
+
+        A second deletion is 404. Google notifies guests only with `sendNotifications=true`; Microsoft
+        always does. With `If-Match`, only an event that no other client has changed since you read it is
+        deleted.
+        """
         ref = connections.one_of_user(authentication(), userId, provider)
-        connections.require(ref, Operation.DELETE_EVENT)
-        job = DeleteEvent(ref.id, calendarId, eventId, query.get("sendNotifications"))
-        _raise_failure(ref, _write(ref, job).failed)
+        connections.require(ref, Operation.DELETE_EVENT, calendar_id=calendarId)
+        job = DeleteEvent(ref.id, calendarId, eventId, query.get("sendNotifications"), etag=condition["etag"])
+        _raise_failure(ref, _write(ref, job).failed, calendarId)
         return {"success": True}
 
 
@@ -178,7 +211,7 @@ def _range(query: dict[str, Any], zone: ZoneInfo | None, *, bare: bool) -> tuple
     names = ("minDate", "maxDate") if bare else ("start", "end")
     for name in names:
         if name not in query:
-            raise Invalid(f"{name} is required")
+            raise Invalid(f"{name} is required", param=name)
     where = (query.get("timeZone") if bare else None) or zone or UTC
     return parameters.time_range(query, where, names)
 
@@ -215,19 +248,24 @@ def _write(ref: ConnectionRef, job: CreateEvent | UpdateEvent | DeleteEvent) -> 
     return connections.write({ref.id: job}, deadline=connections.deadline())[ref.id]
 
 
-def _raise_failure(ref: ConnectionRef, failed: Failed | None) -> None:
+def _raise_failure(ref: ConnectionRef, failed: Failed | None, calendar_id: str) -> None:
     if failed is not None:
-        raise connections.error(ref, failed)
+        raise connections.error(ref, failed, calendar_id)
 
 
-def _one_event(ref: ConnectionRef, reply: Reply, *, status: int = 200) -> Response:
-    """The response with the one event of a reply.
+def _one_event(
+    ref: ConnectionRef, reply: Reply, calendar_id: str, *, status: int = 200, with_etag: bool = False
+) -> Response:
+    """The response with the one event of a reply, in the calendar that the path names.
+
+    ``with_etag``: its etag is in a header too.
 
     :raise ApiError: if the job failed
     """
-    _raise_failure(ref, reply.failed)
+    _raise_failure(ref, reply.failed, calendar_id)
     (events,) = reply.events.values()
     if isinstance(events, Failed):
-        raise connections.error(ref, events)
+        raise connections.error(ref, events, calendar_id)
     event = events[0]
-    return json_response({"data": event_view(event, calendar_name(ref, event.calendar_id))}, status)
+    headers = {"ETag": event.etag} if with_etag and event.etag is not None else {}
+    return json_response({"data": event_view(event, calendar_name(ref, event.calendar_id))}, status, headers)

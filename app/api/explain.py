@@ -15,6 +15,7 @@ from app.availability.explanation import Blocking, Explained
 from app.availability.failures import Failures
 from app.http.auth import authentication
 from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
 from app.schemas.availability import RequiredSchedulesBody, ZoneHeader
@@ -28,13 +29,17 @@ from scheduling.explain import Explanation, Pair
 from scheduling.json_render import timestamp
 
 blp = Blueprint(
-    "explain", __name__, metric_group="scheduling", description="Why a moment is, or is not, offered"
+    "explain",
+    __name__,
+    metric_group="scheduling",
+    description="Why a moment is, or is not, offered: the routes of scheduling with `/explain` behind them, "
+    "and `at`.",
 )
 
 
 @blp.route("/users/<user_id:userId>/scheduling/explain")
 class UserExplanation(MethodView):
-    @route_facts("getUserExplanation", verifies_version=True)
+    @route_facts("explainUserMoment", verifies_version=True, tells_age=True)
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserExplainedAnswer)
@@ -46,7 +51,7 @@ class UserExplanation(MethodView):
         """
         return _one_user(query, header["zone"], None, userId)
 
-    @route_facts("postUserExplanation", writes=False, verifies_version=True)
+    @route_facts("explainUserMomentInSchedules", writes=False, verifies_version=True, tells_age=True)
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(RequiredSchedulesBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -54,13 +59,21 @@ class UserExplanation(MethodView):
     def post(
         self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
     ) -> Response:
-        """Why a moment is, or is not, inside weekly schedules"""
+        """Why a moment is, or is not, inside weekly schedules
+
+        As by GET, with the `schedules` of the request for slots.
+        """
         return _one_user(query, header["zone"], body["schedules"], userId)
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling/explain")
 class OrganizationExplanation(MethodView):
-    @route_facts("getOrganizationExplanation", verifies_version=True)
+    @route_facts(
+        "explainOrganizationMoment",
+        verifies_version=True,
+        tells_age=True,
+        codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
+    )
     @blp.arguments(OrganizationMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationExplainedAnswer)

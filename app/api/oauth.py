@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from flask import Response
 from flask.views import MethodView
 
+from app.accounts import delegations
 from app.accounts.disconnect import clean_up, forget_connections
 from app.accounts.ownership import CONNECTION, own_user
 from app.api import replay_access
 from app.http import paging
 from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
-from app.http.errors import Forbidden, NotFound
+from app.http.error_codes import Code
+from app.http.errors import Conflict, Forbidden, NotFound
 from app.http.provider_failures import whole_request_failed
 from app.http.route_facts import route_facts
 from app.schemas.authorization import AccessTokenSchema, RevokeQuery
-from app.schemas.records import (
+from app.schemas.connections import (
     ConnectionBody,
     ConnectionSchema,
     ConnectionsQuery,
     ShowTokenQuery,
-    SuccessSchema,
     connection_view,
 )
+from app.schemas.records import SuccessSchema
 from app.schemas.timestamps import EPOCH, MILLISECOND, Moment
 from app.services import services
 from providers.base import Failed
@@ -41,21 +43,21 @@ from workers.execution.tokens import ends_soon
 from workers.fanout.jobs import FreshToken
 from workers.queues import Queue
 
-blp = Blueprint("oauth", __name__, metric_group="oauth", description="Provider accounts of a user")
+blp = Blueprint(
+    "oauth",
+    __name__,
+    metric_group="oauth",
+    description="The accounts of a user at Google and Microsoft, at most one with each. An account is "
+    "connected by consent, or from tokens that you have already.",
+    no_store=True,
+)
 
 UTC_ZONE = ZoneInfo("UTC")
 
 
-@blp.after_request
-def _forbid_caching(response: Response) -> Response:
-    """Forbid caching: some of these responses contain tokens."""
-    response.headers["Cache-Control"] = "no-store"
-    return response
-
-
 @blp.route("/users/<user_id:userId>/oauth")
 class Connections(MethodView):
-    @route_facts("listConnections", errors=(403,))
+    @route_facts("listConnections", codes=(Code.KEY_MAY_NOT_SHOW_TOKENS,))
     @blp.arguments(ConnectionsQuery, location="query")
     @blp.response(200, ConnectionSchema(many=True))
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
@@ -67,14 +69,14 @@ class Connections(MethodView):
         with services().stores.database.reading() as session:
             user = users.load(session, userId, within=within(), include=["oauthConnections"])
             if user is None:
-                raise NotFound("User not found")
+                raise NotFound("User not found", Code.USER_NOT_FOUND)
         page = paging.cut_short_list(query, user.connections, "provider")
         return [_view(row, userId, shown=query["showToken"]) for row in page]
 
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>")
 class Connection(MethodView):
-    @route_facts("getConnection", errors=(403,))
+    @route_facts("getConnection", codes=(Code.CONNECTION_NOT_FOUND, Code.KEY_MAY_NOT_SHOW_TOKENS))
     @blp.arguments(ShowTokenQuery, location="query")
     @blp.response(200, ConnectionSchema)
     def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
@@ -85,7 +87,11 @@ class Connection(MethodView):
         _check_shows_tokens(query["showToken"])
         return _view(_find(userId, provider), userId, shown=query["showToken"])
 
-    @route_facts("storeConnection", replay_check=replay_access.connection)
+    @route_facts(
+        "storeConnection",
+        replay_check=replay_access.connection,
+        codes=(Code.ORGANIZATION_NOT_FOUND, Code.GRANT_NOT_FOUND, Code.MEMBER_NOT_FOUND),
+    )
     @blp.arguments(ConnectionBody)
     @blp.response(201, ConnectionSchema)
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
@@ -94,7 +100,12 @@ class Connection(MethodView):
         From tokens that you obtained yourself; this service never revokes them. A connection with the same
         provider is replaced: a user has at most one with each. An API key that is bound to an organization
         may do this for users who belong to no other.
+
+        With the type `delegated` there are no tokens: the mailbox `email` is read by the grant of
+        `organization`.
         """
+        if body["type"] == "delegated":
+            return _delegate(body, userId, provider)
         stores = services().stores
         tokens = Tokens(body["accessToken"], body["refreshToken"], _instant(body["expiresAt"]))
         with stores.database.writing() as session:
@@ -113,7 +124,7 @@ class Connection(MethodView):
             clean_up([replaced])
         return connection_view(row)
 
-    @route_facts("deleteConnection")
+    @route_facts("deleteConnection", codes=(Code.CONNECTION_NOT_FOUND,))
     @blp.arguments(RevokeQuery, location="query")
     @blp.response(200, SuccessSchema)
     def delete(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, bool]:
@@ -125,13 +136,17 @@ class Connection(MethodView):
         belong to no other.
         """
         if not forget_connections(caller(), userId, provider, revoke=query["revoke"]):
-            raise NotFound("OAuth connection not found")
+            raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
         return {"success": True}
 
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>/token")
 class AccessToken(MethodView):
-    @route_facts("getAccessToken", fails_with_provider=True)
+    @route_facts(
+        "getAccessToken",
+        fails_with_provider=True,
+        codes=(Code.CONNECTION_NOT_FOUND, Code.CONNECTION_DELEGATED, Code.KEY_MAY_NOT_SHOW_TOKENS),
+    )
     @blp.response(200, AccessTokenSchema)
     def get(self, userId: str, provider: str) -> dict[str, str]:
         """Read an access token in force
@@ -141,7 +156,9 @@ class AccessToken(MethodView):
         """
         _check_shows_tokens(True)
         row = _find(userId, provider)
-        if not row.alive:
+        if row.grant_id is not None:
+            raise Conflict("A delegated connection has no tokens of its own", Code.CONNECTION_DELEGATED)
+        if not row.usable:
             raise whole_request_failed(
                 Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title()))
             )
@@ -151,14 +168,24 @@ class AccessToken(MethodView):
         return {"accessToken": _view(row, userId, shown=True)["accessToken"]}
 
 
+def _delegate(body: Mapping[str, Any], custom_id: str, provider: str) -> dict[str, Any]:
+    """Store a connection that is read by the grant of an organization."""
+    with services().stores.database.writing() as session:
+        row, replaced = delegations.connect(
+            session, caller(), body["organization"], provider, custom_id, body["email"]
+        )
+    clean_up(replaced)
+    return connection_view(row)
+
+
 def _find(custom_id: str, provider: str) -> OAuthConnection:
     with services().stores.database.reading() as session:
         user = users.find(session, custom_id, within=within())
         if user is None:
-            raise NotFound("User not found")
+            raise NotFound("User not found", Code.USER_NOT_FOUND)
         row = connections.find(session, user.id, provider)
     if row is None:
-        raise NotFound("OAuth connection not found")
+        raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
     return row
 
 
@@ -173,7 +200,7 @@ def _refresh(connection_id: str) -> None:
 
 def _check_shows_tokens(shown: bool) -> None:
     if shown and not caller().shows_tokens:
-        raise Forbidden("This API key may not show tokens")
+        raise Forbidden("This API key may not show tokens", Code.KEY_MAY_NOT_SHOW_TOKENS)
 
 
 def _view(row: OAuthConnection, custom_id: str, *, shown: bool) -> dict[str, Any]:

@@ -6,21 +6,24 @@ from typing import Any
 
 from flask import Response
 from flask.views import MethodView
-from marshmallow import fields
 
 from app.accounts import organizations
 from app.api import replay_access
 from app.http import paging
 from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
-from app.http.responses import WholeBody, json_response
+from app.http.error_codes import Code
+from app.http.responses import json_response
 from app.http.route_facts import route_facts
+from app.schemas.paging import PageQuery
 from app.schemas.records import (
+    AddedMembersAnswer,
     MembersBody,
     OrganizationBody,
     OrganizationChangeBody,
     OrganizationSchema,
-    PageQuery,
+    RemovedMembersAnswer,
+    SuccessSchema,
     UserListQuery,
     UserSchema,
     organization_view,
@@ -31,14 +34,12 @@ from store.sql.queries import organizations as organization_queries
 from store.sql.queries import users as user_queries
 
 blp = Blueprint(
-    "organizations", __name__, metric_group="organizations", description="Workspaces: groups of users"
+    "organizations",
+    __name__,
+    metric_group="organizations",
+    description="Workspaces: groups of users. Busy periods and slots of a whole organization are one "
+    "request. An API key may be bound to one organization.",
 )
-
-
-class MessageAnswer(WholeBody):
-    """A sentence that reports what was done."""
-
-    data = fields.String(required=True, metadata={"examples": ["2 users added successfully to design-team"]})
 
 
 @blp.route("/organizations")
@@ -47,18 +48,28 @@ class Organizations(MethodView):
     @blp.arguments(PageQuery, location="query")
     @blp.response(200, OrganizationSchema(many=True))
     def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
-        """List organizations"""
+        """List organizations
+
+        Each with its members, by slug. An API key that is bound to an organization sees that one only.
+        """
         with services().stores.database.reading() as session:
             rows = organization_queries.page(
                 session, within=within(), after=paging.after(query), limit=paging.one_more(query)
             )
         return [organization_view(row) for row in paging.cut(query, rows, "slug")]
 
-    @route_facts("createOrganization", replay_check=replay_access.organization)
+    @route_facts(
+        "createOrganization",
+        replay_check=replay_access.organization,
+        codes=(Code.ORGANIZATION_EXISTS, Code.KEY_BOUND_TO_ORGANIZATION),
+    )
     @blp.arguments(OrganizationBody)
     @blp.response(200, OrganizationSchema)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Create an organization"""
+        """Create an organization
+
+        The API key must not be bound to an organization. The status is 200.
+        """
         with services().stores.database.writing() as session:
             organizations.create(session, caller(), body["slug"], body["name"])
             return organization_view(organizations.find(session, caller(), body["slug"]))
@@ -69,11 +80,14 @@ class OrganizationBySlug(MethodView):
     @route_facts("getOrganization")
     @blp.response(200, OrganizationSchema)
     def get(self, orgSlug: str) -> dict[str, Any]:
-        """Read an organization"""
+        """Read an organization
+
+        With all its members.
+        """
         with services().stores.database.reading() as session:
             return organization_view(organizations.find(session, caller(), orgSlug))
 
-    @route_facts("changeOrganization", errors=(409,))
+    @route_facts("updateOrganization", codes=(Code.ORGANIZATION_EXISTS,))
     @blp.arguments(OrganizationChangeBody)
     @blp.response(200, OrganizationSchema)
     def put(self, body: dict[str, Any], orgSlug: str) -> dict[str, Any]:
@@ -84,7 +98,7 @@ class OrganizationBySlug(MethodView):
         with services().stores.database.writing() as session:
             return organization_view(organizations.change(session, caller(), orgSlug, body))
 
-    @route_facts("deleteOrganization")
+    @route_facts("deleteOrganization", codes=(Code.KEY_BOUND_TO_ORGANIZATION,))
     @blp.response(200, OrganizationSchema)
     def delete(self, orgSlug: str) -> dict[str, Any]:
         """Delete an organization
@@ -119,29 +133,49 @@ class Members(MethodView):
         page = page._replace(users=paging.cut(query, page.users, "custom_id"))
         return user_list_view(page, include=include)
 
-    @route_facts("addMembers", replay_check=replay_access.members)
+    @route_facts("addMembers", replay_check=replay_access.members, codes=(Code.USER_NOT_FOUND,))
     @blp.arguments(MembersBody)
-    @blp.response(201, MessageAnswer)
-    @blp.alt_response(200, schema=MessageAnswer, success=True, description="All were members already")
+    @blp.response(201, AddedMembersAnswer)
+    @blp.alt_response(200, schema=AddedMembersAnswer, success=True, description="All were members already")
     def post(self, body: dict[str, Any], orgSlug: str) -> Response:
         """Add members
 
         If any user is unknown, no user is added.
         """
         with services().stores.database.writing() as session:
-            added = organizations.add_members(session, caller(), orgSlug, body["userIds"])
-        if not added:
-            return json_response({"data": f"All users are already members of {orgSlug}"})
-        return json_response({"data": f"{added} users added successfully to {orgSlug}"}, 201)
+            added, members = organizations.add_members(session, caller(), orgSlug, body["userIds"])
+        sentence = f"All users are already members of {orgSlug}"
+        if added:
+            sentence = f"{len(added)} users added successfully to {orgSlug}"
+        answer = {"data": sentence, "added": added, "alreadyMembers": members, "count": len(added)}
+        return json_response(answer, 201 if added else 200)
 
-    @route_facts("removeMembers")
+    @route_facts("removeMembers", codes=(Code.USER_NOT_FOUND,))
     @blp.arguments(MembersBody)
-    @blp.response(200, MessageAnswer)
+    @blp.response(200, RemovedMembersAnswer)
     def delete(self, body: dict[str, Any], orgSlug: str) -> Response:
         """Remove members
 
-        The users stay. If any user is unknown, no user is removed.
+        The users stay. If any user is unknown, no user is removed. Some proxies drop the body of a `DELETE`:
+        `DELETE /v1/organizations/{orgSlug}/members/{userId}` needs none.
         """
         with services().stores.database.writing() as session:
-            organizations.remove_members(session, caller(), orgSlug, body["userIds"])
-        return json_response({"data": f"Users removed successfully from {orgSlug}"})
+            removed, others = organizations.remove_members(session, caller(), orgSlug, body["userIds"])
+        sentence = f"Users removed successfully from {orgSlug}"
+        return json_response(
+            {"data": sentence, "removed": removed, "notMembers": others, "count": len(removed)}
+        )
+
+
+@blp.route("/organizations/<org_slug:orgSlug>/members/<user_id:userId>")
+class Member(MethodView):
+    @route_facts("removeMember", codes=(Code.MEMBER_NOT_FOUND,))
+    @blp.response(200, SuccessSchema)
+    def delete(self, orgSlug: str, userId: str) -> dict[str, bool]:
+        """Remove one member
+
+        The user stays.
+        """
+        with services().stores.database.writing() as session:
+            organizations.remove_member(session, caller(), orgSlug, userId)
+        return {"success": True}

@@ -8,7 +8,8 @@ import orjson
 from flask import Blueprint, Response, request
 
 from app.accounts.provider_notifications import handle
-from app.http.errors import Invalid, NotFound
+from app.http.error_codes import Code
+from app.http.errors import ApiError, Invalid, NotFound
 from app.http.route_facts import route_facts
 from providers.google import channels as google
 from providers.microsoft import subscriptions as microsoft
@@ -34,7 +35,7 @@ def _limit_body() -> None:
 def google_push() -> Response:
     """A notification of a watch channel."""
     if not handle(ProviderName.GOOGLE, [google.notification(request.headers.get)]):
-        raise NotFound("There is no such channel")
+        raise NotFound("There is no such channel", Code.CHANNEL_NOT_FOUND)
     return Response(status=204)
 
 
@@ -48,17 +49,17 @@ def microsoft_push() -> Response:
     try:
         body = orjson.loads(request.get_data())
     except orjson.JSONDecodeError as error:
-        raise Invalid("The request body is not valid JSON") from error
+        raise ApiError("The request body is not valid JSON", Code.MALFORMED_BODY) from error
     notifications = list(islice(microsoft.notifications(body), MOST_NOTIFICATIONS + 1))
     if len(notifications) > MOST_NOTIFICATIONS:
-        raise Invalid(f"More than {MOST_NOTIFICATIONS} notifications at once")
+        raise Invalid(f"value must have at most {MOST_NOTIFICATIONS} elements", param="value")
     if not handle(ProviderName.MICROSOFT, notifications):
-        raise NotFound("There is no such channel")
+        raise NotFound("There is no such channel", Code.CHANNEL_NOT_FOUND)
     return Response(status=202)
 
 
 def _handshake(token: str) -> Response:
     """Graph's validation request for a new subscription: the response repeats its token as plain text."""
     if not 0 < len(token) <= LONGEST_TOKEN:
-        raise Invalid("validationToken is empty or too long")
+        raise Invalid("validationToken is empty or too long", param="validationToken")
     return Response(token, mimetype="text/plain", headers={"X-Content-Type-Options": "nosniff"})

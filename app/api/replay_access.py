@@ -12,10 +12,11 @@ from typing import Any
 
 from flask import request
 
-from app.accounts import connections, organizations, webhook_endpoints
+from app.accounts import connections, organization_grants, organizations, webhook_endpoints
 from app.accounts.ownership import CONNECTION, own_user
 from app.http.auth import authentication, caller, within
 from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.schemas.calendars import ProviderQuery
 from app.services import services
@@ -29,7 +30,7 @@ def user(names: Names, _: Names) -> None:
     """The created user."""
     with services().stores.database.reading() as session:
         if users.find(session, names["id"], within=within()) is None:
-            raise NotFound("User not found")
+            raise NotFound("User not found", Code.USER_NOT_FOUND)
 
 
 def organization(names: Names, _: Names) -> None:
@@ -45,6 +46,13 @@ def members(names: Names, _: Names) -> None:
         organizations.require_users(session, caller(), names["userIds"])
 
 
+def grant_members(names: Names, _: Names) -> None:
+    """The organization's grant, and the imported users."""
+    with services().stores.database.reading() as session:
+        organization_grants.find(session, caller(), names["orgSlug"], names["provider"])
+        organizations.require_users(session, caller(), [each["userId"] for each in names["members"]])
+
+
 def connection(names: Names, _: Names) -> None:
     """The user of the stored connection."""
     with services().stores.database.writing() as session:
@@ -54,7 +62,7 @@ def connection(names: Names, _: Names) -> None:
 def event(names: Names, _: Names) -> None:
     """The connection that the event was created with."""
     ref = connections.one_of_user(authentication(), names["userId"], names["provider"])
-    connections.require(ref, Operation.INSERT_EVENT)
+    connections.require(ref, Operation.INSERT_EVENT, calendar_id=names["calendarId"])
 
 
 def unified_event(names: Names, _: Names) -> None:
@@ -62,7 +70,7 @@ def unified_event(names: Names, _: Names) -> None:
     query = Blueprint.ARGUMENTS_PARSER.parse(ProviderQuery(), request, location="query")
     refs = connections.of_user(authentication(), names["userId"], query)
     if not refs:
-        raise NotFound(connections.NO_CALENDARS)
+        raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     for ref in refs:
         connections.require(ref, Operation.INSERT_EVENT, Operation.DELETE_EVENT)
 

@@ -20,30 +20,34 @@ from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.auth import authentication, within
 from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
 from app.http.responses import json_array, json_object, json_response
 from app.http.route_facts import route_facts
 from app.schemas.availability import (
-    OrganizationSlotsAnswer,
     OrganizationSlotsQuery,
     RequiredSchedulesBody,
     SlotsQuery,
     UsersBody,
-    UserSlotsAnswer,
     UserSlotsQuery,
-    UsersSlotsAnswer,
     ZoneHeader,
 )
+from app.schemas.availability_answers import OrganizationSlotsAnswer, UserSlotsAnswer, UsersSlotsAnswer
 from app.services import services
 from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
 from store.sql.queries import connections as connection_queries
 
-blp = Blueprint("scheduling", __name__, metric_group="scheduling", description="Available slots")
+blp = Blueprint(
+    "scheduling",
+    __name__,
+    metric_group="scheduling",
+    description="Available slots of one user, of several users, and of the members of an organization.",
+)
 
 
 @blp.route("/users/<user_id:userId>/scheduling")
 class UserScheduling(MethodView):
-    @route_facts("getUserScheduling", verifies_version=True, fails_with_provider=True)
+    @route_facts("listUserSlots", verifies_version=True, tells_age=True, fails_with_provider=True)
     @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserSlotsAnswer)
@@ -55,7 +59,13 @@ class UserScheduling(MethodView):
         """
         return _one_user(query, header["zone"], None, userId)
 
-    @route_facts("postUserScheduling", writes=False, verifies_version=True, fails_with_provider=True)
+    @route_facts(
+        "listUserSlotsInSchedules",
+        writes=False,
+        verifies_version=True,
+        tells_age=True,
+        fails_with_provider=True,
+    )
     @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(RequiredSchedulesBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -63,13 +73,17 @@ class UserScheduling(MethodView):
     def post(
         self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
     ) -> Response:
-        """Slots of a user inside weekly schedules"""
+        """Slots of a user inside weekly schedules
+
+        As by GET. A slot lies inside the union of the windows in `schedules`; `earliestTimeEachDay` and
+        `latestTimeEachDay` narrow it further.
+        """
         return _one_user(query, header["zone"], body["schedules"], userId)
 
 
 @blp.route("/users/scheduling")
 class UsersScheduling(MethodView):
-    @route_facts("postUsersScheduling", writes=False, verifies_version=True)
+    @route_facts("listSlotsOfUsers", writes=False, verifies_version=True, tells_age=True)
     @blp.arguments(SlotsQuery, location="query")
     @blp.arguments(UsersBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -85,7 +99,12 @@ class UsersScheduling(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling")
 class OrganizationScheduling(MethodView):
-    @route_facts("getOrganizationScheduling", verifies_version=True)
+    @route_facts(
+        "listOrganizationSlots",
+        verifies_version=True,
+        tells_age=True,
+        codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
+    )
     @blp.arguments(OrganizationSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationSlotsAnswer)
@@ -118,10 +137,16 @@ def _one_user(
     partial = query["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
-    extra_fields = {"failedCalendars": failures.calendars()} if partial else {}
+    return json_response(slots_of_user(query, question, result, failures), headers=parameters.age(result))
+
+
+def slots_of_user(
+    query: Mapping[str, Any], question: Query, result: BusyResult, failures: Failures
+) -> Iterator[bytes]:
+    """The body of the answer for one user, in pieces."""
     free = slots(question, *result.of_request(0))
     data = {"availableSlots": slots_json(free), "options": parameters.options(query, question)}
-    return _answer(json_object(data), result, **extra_fields)
+    return json_object({"data": json_object(data), "failedCalendars": failures.calendars()})
 
 
 def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
@@ -163,8 +188,12 @@ def _entry(
         return json_object({"userId": user, "status": "error", **failures.entry()})
     indexes = result.indexes(index)
     if not indexes:
-        error = connections.NO_CALENDARS if exists else "User not found"
-        return json_object({"userId": user, "status": "error", "error": error, "failedCalendars": []})
+        error, code = "User not found", Code.USER_NOT_FOUND
+        if exists:
+            error, code = connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS
+        return json_object(
+            {"userId": user, "status": "error", "error": error, "code": code, "failedCalendars": []}
+        )
     free = slots(question, *result.of_request(index))
     return json_object(
         {

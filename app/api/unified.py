@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,26 +17,31 @@ from app.events.views import unified_view
 from app.http import idempotency
 from app.http.auth import authentication
 from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
 from app.schemas.calendars import ProviderQuery
-from app.schemas.events import (
-    OptionalZoneHeader,
-    UnifiedAnswer,
-    UnifiedBody,
-    UnifiedChangeBody,
-    UnifiedDeleteQuery,
-)
+from app.schemas.event_answers import UnifiedAnswer
+from app.schemas.events import OptionalZoneHeader, UnifiedBody, UnifiedChangeBody, UnifiedDeleteQuery
 from app.schemas.records import SuccessSchema
 
 blp = Blueprint(
-    "unified", __name__, metric_group="events", description="One event in the main calendar of each account"
+    "unified",
+    __name__,
+    metric_group="events",
+    description="Unified events: one event in the main calendar of each account. `metaId` ties the copies "
+    "together; the providers keep it.",
 )
 
 
 @blp.route("/users/<user_id:userId>/calendar/events/meta")
 class UnifiedEvents(MethodView):
-    @route_facts("createUnifiedEvent", replay_check=replay_access.unified_event, fails_with_provider=True)
+    @route_facts(
+        "createUnifiedEvent",
+        replay_check=replay_access.unified_event,
+        fails_with_provider=True,
+        codes=(Code.NO_CONNECTED_CALENDARS, Code.EVENT_COPIES_DIFFER, Code.META_ID_IN_USE),
+    )
     @blp.arguments(ProviderQuery, location="query")
     @blp.arguments(UnifiedBody)
     @blp.arguments(OptionalZoneHeader, location="headers")
@@ -60,12 +66,12 @@ class UnifiedEvents(MethodView):
         copies = unified.create(
             refs, content, body.get("sendNotificationsFor"), meta_id_is_new=by_chance, others=others
         )
-        return json_response({"data": unified_view(str(content.meta_id), copies)}, 201)
+        return _answer(str(content.meta_id), copies, status=201)
 
 
 @blp.route("/users/<user_id:userId>/calendar/events/meta/<meta_id:metaId>")
 class UnifiedEvent(MethodView):
-    @route_facts("getUnifiedEvent", fails_with_provider=True)
+    @route_facts("getUnifiedEvent", fails_with_provider=True, codes=(Code.NO_CONNECTED_CALENDARS,))
     @blp.arguments(ProviderQuery, location="query")
     @blp.response(200, UnifiedAnswer)
     def get(self, query: dict[str, Any], userId: str, metaId: str) -> Response:
@@ -74,10 +80,9 @@ class UnifiedEvent(MethodView):
         An account whose copy could not be read is named in `failedCalendars`.
         """
         copies, failures = unified.get(connections.of_user(authentication(), userId, query), metaId)
-        extra_fields = {"failedCalendars": failures.calendars()} if failures else {}
-        return json_response({"data": unified_view(metaId, copies), **extra_fields})
+        return _answer(metaId, copies, failures.calendars())
 
-    @route_facts("changeUnifiedEvent", fails_with_provider=True, errors=(422,))
+    @route_facts("updateUnifiedEvent", fails_with_provider=True, codes=(Code.NO_CONNECTED_CALENDARS,))
     @blp.arguments(ProviderQuery, location="query")
     @blp.arguments(UnifiedChangeBody)
     @blp.arguments(OptionalZoneHeader, location="headers")
@@ -98,9 +103,9 @@ class UnifiedEvent(MethodView):
         refs = connections.of_user(authentication(), userId, query)
         content = changes(body, header.get("zone"))
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))
-        return json_response({"data": unified_view(content.meta_id or metaId, copies)})
+        return _answer(content.meta_id or metaId, copies)
 
-    @route_facts("deleteUnifiedEvent", fails_with_provider=True)
+    @route_facts("deleteUnifiedEvent", fails_with_provider=True, codes=(Code.NO_CONNECTED_CALENDARS,))
     @blp.arguments(UnifiedDeleteQuery, location="query")
     @blp.response(200, SuccessSchema)
     def delete(self, query: dict[str, Any], userId: str, metaId: str) -> dict[str, bool]:
@@ -112,3 +117,14 @@ class UnifiedEvent(MethodView):
             connections.of_user(authentication(), userId, query), metaId, query.get("sendNotificationsFor")
         )
         return {"success": True}
+
+
+def _answer(
+    meta_id: str,
+    copies: unified.Copies,
+    failed_calendars: Sequence[dict[str, Any]] = (),
+    *,
+    status: int = 200,
+) -> Response:
+    data = unified_view(meta_id, copies)
+    return json_response({"data": data, "failedCalendars": list(failed_calendars)}, status)

@@ -13,12 +13,13 @@ from app.api import replay_access
 from app.http import paging
 from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.route_facts import route_facts
+from app.schemas.paging import PageQuery
 from app.schemas.records import (
     IncludeQuery,
     OrganizationSchema,
-    PageQuery,
     RenameBody,
     UserBody,
     UserListQuery,
@@ -32,7 +33,12 @@ from app.services import services
 from store.sql.models import User
 from store.sql.queries import users as user_queries
 
-blp = Blueprint("users", __name__, metric_group="users", description="People whose calendars are read")
+blp = Blueprint(
+    "users",
+    __name__,
+    metric_group="users",
+    description="People whose calendars are read. You choose the id of a user; everything else refers to it.",
+)
 
 
 @blp.route("/users")
@@ -59,7 +65,9 @@ class Users(MethodView):
         page = page._replace(users=paging.cut(query, page.users, "custom_id"))
         return user_list_view(page, include=include)
 
-    @route_facts("createUser", replay_check=replay_access.user, errors=(404,))
+    @route_facts(
+        "createUser", replay_check=replay_access.user, codes=(Code.USER_EXISTS, Code.ORGANIZATION_NOT_FOUND)
+    )
     @blp.arguments(UserBody)
     @blp.response(201, UserSchema)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -78,11 +86,14 @@ class UserById(MethodView):
     @blp.arguments(IncludeQuery, location="query")
     @blp.response(200, UserSchema)
     def get(self, query: dict[str, Any], userId: str) -> dict[str, Any]:
-        """Read a user"""
+        """Read a user
+
+        With the connected accounts and the organizations of the user, unless `include` names one of them.
+        """
         with services().stores.database.reading() as session:
             return _view(session, userId, query["include"])
 
-    @route_facts("renameUser", errors=(409,))
+    @route_facts("renameUser", codes=(Code.USER_EXISTS,))
     @blp.arguments(IncludeQuery, location="query")
     @blp.arguments(RenameBody)
     @blp.response(200, UserSchema)
@@ -117,7 +128,10 @@ class UserOrganizations(MethodView):
     @blp.arguments(PageQuery, location="query")
     @blp.response(200, OrganizationSchema(many=True))
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
-        """List a user's organizations"""
+        """List a user's organizations
+
+        Each with its members, by slug. An API key that is bound to an organization sees that one only.
+        """
         with services().stores.database.reading() as session:
             row = _load(session, userId, ["organizations"])
         shown = organizations_shown(row, within=within())
@@ -127,7 +141,7 @@ class UserOrganizations(MethodView):
 def _load(session: Session, custom_id: str, include: Collection[str]) -> User:
     row = user_queries.load(session, custom_id, within=within(), include=include)
     if row is None:
-        raise NotFound("User not found")
+        raise NotFound("User not found", Code.USER_NOT_FOUND)
     return row
 
 

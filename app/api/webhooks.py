@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-from flask import Response
 from flask.views import MethodView
 
 from app.accounts import webhook_endpoints
@@ -12,13 +12,18 @@ from app.api import replay_access
 from app.http import paging
 from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
 from app.http.route_facts import route_facts
-from app.schemas.records import PageQuery, SuccessSchema
+from app.schemas.paging import PageQuery
+from app.schemas.records import SuccessSchema
 from app.schemas.webhooks import (
     DeliveriesQuery,
     DeliverySchema,
     NewWebhookSchema,
+    RotatedWebhookSchema,
+    RotationBody,
     WebhookBody,
+    WebhookChangeBody,
     WebhookSchema,
     delivery_view,
     webhook_view,
@@ -30,15 +35,9 @@ blp = Blueprint(
     "webhooks",
     __name__,
     metric_group="webhooks",
-    description="Events that are sent to you, and their delivery log",
+    description="Where events are sent when a connected account changes, and the log of what was sent.",
+    no_store=True,
 )
-
-
-@blp.after_request
-def _forbid_caching(response: Response) -> Response:
-    """Forbid caching: one of these responses contains a secret."""
-    response.headers["Cache-Control"] = "no-store"
-    return response
 
 
 @blp.route("/webhooks")
@@ -57,7 +56,7 @@ class Webhooks(MethodView):
             )
         return [webhook_view(row) for row in paging.cut(query, rows, "id")]
 
-    @route_facts("createWebhook", replay_check=replay_access.webhook)
+    @route_facts("createWebhook", replay_check=replay_access.webhook, codes=(Code.TOO_MANY_WEBHOOKS,))
     @blp.arguments(WebhookBody)
     @blp.response(201, NewWebhookSchema)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -77,6 +76,31 @@ class Webhooks(MethodView):
 
 @blp.route("/webhooks/<webhook_id:webhookId>")
 class WebhookById(MethodView):
+    @route_facts("getWebhook")
+    @blp.response(200, WebhookSchema)
+    def get(self, webhookId: str) -> dict[str, Any]:
+        """Read a webhook endpoint
+
+        The secret is not shown again.
+        """
+        with services().stores.database.reading() as session:
+            return webhook_view(webhook_endpoints.find(session, caller(), webhookId))
+
+    @route_facts("updateWebhook")
+    @blp.arguments(WebhookChangeBody)
+    @blp.response(200, WebhookSchema)
+    def patch(self, body: dict[str, Any], webhookId: str) -> dict[str, Any]:
+        """Change, pause or resume a webhook endpoint
+
+        Fields that are not in the body stay unchanged. While an endpoint is paused, events are recorded and
+        wait; they are sent when it is resumed. `paused: false` also enables a disabled endpoint, and so does
+        a new `url`.
+        """
+        if "url" in body:
+            webhook_endpoints.check_reach(body["url"])
+        with services().stores.database.writing() as session:
+            return webhook_view(webhook_endpoints.change(session, caller(), webhookId, **body))
+
     @route_facts("deleteWebhook")
     @blp.response(200, SuccessSchema)
     def delete(self, webhookId: str) -> dict[str, bool]:
@@ -87,6 +111,39 @@ class WebhookById(MethodView):
         with services().stores.database.writing() as session:
             webhook_endpoints.remove(session, caller(), webhookId)
         return {"success": True}
+
+
+@blp.route("/webhooks/<webhook_id:webhookId>/secret")
+class WebhookSecret(MethodView):
+    @route_facts("rotateWebhookSecret", replay_check=replay_access.webhook)
+    @blp.arguments(RotationBody)
+    @blp.response(200, RotatedWebhookSchema)
+    def post(self, body: dict[str, Any], webhookId: str) -> dict[str, Any]:
+        """Replace the secret of a webhook endpoint
+
+        The answer holds the new secret, which is not shown again. For `overlapSeconds`, deliveries carry a
+        signature by the old secret too, so that the receiver can change over without losing one.
+        """
+        with services().stores.database.writing() as session:
+            row, secret = webhook_endpoints.rotate_secret(
+                session, caller(), webhookId, overlap=timedelta(seconds=body["overlapSeconds"])
+            )
+        return {**webhook_view(row), "secret": secret, "previousSecretUntil": row.overlap_until}
+
+
+@blp.route("/webhooks/<webhook_id:webhookId>/test")
+class WebhookTest(MethodView):
+    @route_facts("testWebhook", codes=(Code.WEBHOOK_PAUSED, Code.WEBHOOK_DISABLED))
+    @blp.response(200, DeliverySchema)
+    def post(self, webhookId: str) -> dict[str, Any]:
+        """Send a test event to a webhook endpoint
+
+        Its type is `webhook.test`. The answer is its delivery, before the first attempt: the log has the
+        outcome.
+        """
+        with services().stores.database.writing() as session:
+            row = webhook_endpoints.send_test(session, caller(), webhookId)
+        return delivery_view(row)
 
 
 @blp.route("/webhooks/<webhook_id:webhookId>/deliveries")

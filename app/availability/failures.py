@@ -72,6 +72,7 @@ class Failures:
         failed = self._most_telling().failed
         return {
             "customId": custom_id,
+            "userId": custom_id,
             **reason_and_message(failed),
             "failedCalendars": self.calendars() if self.something_read or not self._accounts_only() else [],
         }
@@ -79,7 +80,13 @@ class Failures:
     def entry(self) -> dict[str, Any]:
         """The error fields of one user in an answer for several users."""
         failed = self._most_telling().failed
-        return {"error": failed.message, "reason": failed.reason, "failedCalendars": self.calendars()}
+        return {
+            "error": failed.message,
+            # The words of the reasons are codes.
+            "code": failed.reason,
+            "reason": failed.reason,
+            "failedCalendars": self.calendars(),
+        }
 
     def error(self) -> ApiError:
         """The error answer of a request that fails because of these calendars; it lists each of them.
@@ -87,9 +94,12 @@ class Failures:
         An outage of Almanac itself concerns no calendar, so its answer lists none.
         """
         failure = self._most_telling()
-        error = error_of(failure.connection, failure.failed)
-        if failure.failed.problem is None:
-            error.extra_fields |= {"reason": failure.failed.reason, "failedCalendars": self.calendars()}
+        return self.named_in(error_of(failure.connection, failure.failed))
+
+    def named_in(self, error: ApiError) -> ApiError:
+        """The error, with ``failedCalendars`` added if it has the reason of a provider."""
+        if "reason" in error.extra_fields:
+            error.extra_fields["failedCalendars"] = self.calendars()
         return error
 
     def _accounts_only(self) -> bool:

@@ -11,7 +11,7 @@ from app.accounts import connections as accounts
 from app.accounts.calendar_names import renamed
 from app.availability import parameters, refresh
 from app.availability.freshness import Freshness
-from app.availability.jobs import read_jobs
+from app.availability.jobs import grants_of, read_jobs
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
     LISTS_SHARE,
@@ -25,12 +25,13 @@ from app.availability.selection import (
     unlisted_accounts,
 )
 from app.http.authentication import Authentication
+from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.services import services
 from providers.base import PRIMARY
 from providers.scopes import Operation
 from scheduling.query import Query
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.cache.calendar_lists import CalendarList
 from store.cache.versioned_cache import VERSION_KEY
 from store.sql.queries.connections import ConnectionRef
@@ -76,13 +77,13 @@ def of_user(
 ) -> BusyResult:
     """The busy periods that decide a user's slots.
 
-    :raise Invalid: for a range that could hold too many slots
+    :raise ApiError: for a range that could hold too many slots
     :raise NotFound: for a user that the key does not reach, or without calendars
     """
     parameters.check_size({question: 1})
     refs = accounts.of_user(authentication, user, query)
     if not refs:
-        raise NotFound(accounts.NO_CALENDARS)
+        raise NotFound(accounts.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     request = CalendarRequest(refs, parameters.selector(query, primary_only=True))
     return look_up(authentication, [request], *question.busy_range(), freshness)
 
@@ -96,13 +97,13 @@ def of_members(
 ) -> Members:
     """The busy periods that decide the slots of an organization's members.
 
-    :raise Invalid: for a range that could hold too many slots
+    :raise ApiError: for a range that could hold too many slots
     :raise NotFound: for an organization that the key does not reach, or without members
     """
     selector = parameters.selector(query, primary_only=True)
     members = accounts.of_members(authentication, slug)
     if not members:
-        raise NotFound("Organization has no members")
+        raise NotFound("Organization has no members", Code.ORGANIZATION_HAS_NO_MEMBERS)
     requests = {
         user: CalendarRequest(refs, selector)
         for user, connected in members.items()
@@ -134,7 +135,8 @@ class _AvailabilityLookup:
         self._deadline = time.monotonic() + seconds
         self._lists_deadline = time.monotonic() + seconds * LISTS_SHARE
         self._stores = services().stores
-        self._refused = _refused(requests)
+        self._refused = refused(requests)
+        self._grants = grants_of(requests)
 
     def result(self) -> BusyResult:
         """The busy periods of all calendars."""
@@ -146,7 +148,7 @@ class _AvailabilityLookup:
         )
         self._authentication.verify_version(known.beside)
         unlisted = self._unlisted_jobs(lists)
-        jobs = read_jobs(keys, known.missing) | unlisted
+        jobs = read_jobs(keys, known.missing, self._grants) | unlisted
         stale = refresh.stale_calendars(keys, known)
         self._count(len(keys), len(stale), len(known.missing), len(unlisted))
         self._refresh(keys, stale, lists)
@@ -218,7 +220,7 @@ class _AvailabilityLookup:
     def _refresh(self, keys: Sequence[CalendarKey], stale: Sequence[int], lists: Lists) -> None:
         """Refresh in the background the stale data that this result uses."""
         hull = self._stores.busy.hull(self._start, self._end)
-        jobs: list[Job] = [*read_jobs(keys, dict.fromkeys(stale, hull)).values()]
+        jobs: list[Job] = [*read_jobs(keys, dict.fromkeys(stale, hull), self._grants).values()]
         jobs += refresh.stale_lists(self._requests, lists)
         refresh.enqueue(jobs, deadline=self._deadline, coalescing=self._coalescing)
 
@@ -244,13 +246,13 @@ class _AvailabilityLookup:
         return {each for each, channel in zip(connections, channels, strict=True) if channel is not None}
 
 
-def _refused(requests: Sequence[CalendarRequest]) -> dict[str, Reply]:
+def refused(requests: Sequence[CalendarRequest]) -> dict[str, Reply]:
     """Failures that need no provider, by connection id: the grant is revoked, or too narrow."""
-    refused: dict[str, Reply] = {}
+    failures: dict[str, Reply] = {}
     for connections, selector in requests:
         for connection in connections:
             lists = selector.everything and not reads_main_only(connection)
             failed = precheck(connection, *(_LIST_AND_READ if lists else _READ))
             if failed is not None:
-                refused[connection.id] = Reply(failed=failed)
-    return refused
+                failures[connection.id] = Reply(failed=failed)
+    return failures

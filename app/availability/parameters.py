@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 from app.availability.freshness import now
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarSelector
-from app.http.errors import Invalid
+from app.http.error_codes import Code
+from app.http.errors import ApiError, Invalid
 from app.schemas.availability import MOST_WINDOW_DAYS, WEEKDAYS
 from app.schemas.timestamps import from_milliseconds
 from app.services import services
@@ -23,19 +24,27 @@ from store.sql.queries.connections import ConnectionRef
 MINUTES_OF_A_DAY = 1440
 
 
+class RangeTooLarge(ApiError):
+    """400: the range is too long, or its answer could be too large. Several shorter ranges are accepted."""
+
+    def __init__(self, error: str, *, param: str = "end") -> None:
+        super().__init__(error, Code.RANGE_TOO_LARGE, param=param)
+
+
 def time_range(
     query: Mapping[str, Any], zone: ZoneInfo, names: tuple[str, str] = ("start", "end")
 ) -> tuple[int, int]:
     """The start and end of a range in milliseconds; ``names`` are those of the query parameters.
 
-    :raise Invalid: for a range that is empty or too long
+    :raise ApiError: for a range that is empty or too long
     """
     start, end = (query[name].milliseconds(zone) for name in names)
     if start >= end:
-        raise Invalid(f"{names[0]} must be before {names[1]}")
+        raise Invalid(f"{names[0]} must be before {names[1]}", param=names[0])
     longest = services().settings.longest_range_days
     if end - start > longest * DAY and _local_days(start, end, zone) > longest:
-        raise Invalid(f"The range from {names[0]} to {names[1]} must not be longer than {longest} days")
+        sentence = f"The range from {names[0]} to {names[1]} must not be longer than {longest} days"
+        raise RangeTooLarge(sentence, param=names[1])
     return start, end
 
 
@@ -67,7 +76,7 @@ def slot_query(
 ) -> Query:
     """The engine's query for slots inside the weekly schedules, if there are any, and the daily window.
 
-    :raise Invalid: for a range that is empty or too long, or too many windows
+    :raise ApiError: for a range that is empty or too long, or too many windows
     """
     (question,) = slot_queries(query, zone, [schedules])
     return question
@@ -78,7 +87,7 @@ def slot_queries(
 ) -> list[Query]:
     """The engine's query for each of several users, whose schedules differ.
 
-    :raise Invalid: for a range that is empty or too long, or too many windows
+    :raise ApiError: for a range that is empty or too long, or too many windows
     """
     start, end = time_range(query, zone)
     _check_windows(schedules, start, end)
@@ -102,13 +111,13 @@ def slot_queries(
 def _check_windows(schedules: Sequence[Sequence[Mapping[str, Any]] | None], start: int, end: int) -> None:
     """Limit the product of windows and days to the number that the engine can process in about a second.
 
-    :raise Invalid: above the limit
+    :raise RangeTooLarge: above the limit
     """
     # Users without schedules of their own share one list object, which counts once.
     windows = sum(map(len, {id(each): each for each in schedules if each is not None}.values()))
     days = -(-(end - start) // DAY)
     if windows * days > MOST_WINDOW_DAYS:
-        raise Invalid(
+        raise RangeTooLarge(
             f"schedules have {windows} windows over {days} days, and windows times days must not exceed "
             f"{MOST_WINDOW_DAYS}; narrow the range, or send fewer windows"
         )
@@ -119,21 +128,21 @@ def check_size(members: Mapping[Query, int]) -> None:
 
     ``members`` has the number of users for each query. Counting stops above the limit.
 
-    :raise Invalid: above the limit
+    :raise RangeTooLarge: above the limit
     """
     most = services().settings.most_slots
-    if sum(_rough_limit(question) * count for question, count in members.items()) <= most:
+    if sum(rough_limit(question) * count for question, count in members.items()) <= most:
         return
     slots = 0
     for question, count in members.items():
         slots += count_limit(question, count)
         if slots > most:
-            raise Invalid(
+            raise RangeTooLarge(
                 f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
             )
 
 
-def _rough_limit(question: Query) -> int:
+def rough_limit(question: Query) -> int:
     """A cheap upper bound of ``count_limit``: the slots of the whole range, without regard to windows."""
     length = question.end - question.start
     if not question.align_clock:
@@ -171,6 +180,7 @@ def options(query: Mapping[str, Any], question: Query) -> dict[str, Any]:
         "maxOverlaps": query["maxOverlaps"],
         "padding": query["padding"],
         "slotDuration": query["slotDuration"],
+        "timeZone": question.zone,
     }
     for name in ("earliestTimeEachDay", "latestTimeEachDay"):
         if name in query:

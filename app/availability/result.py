@@ -11,7 +11,7 @@ import numpy as np
 from app.availability.selection import Target, listed_targets
 from providers.base import Failed, Read
 from scheduling.intervals import Groups, Indexes, Intervals
-from store.cache.busy_cache import NEVER, CachedBusy, CalendarKey
+from store.cache.busy_buckets import NEVER, CachedBusy, CalendarKey
 from store.sql.queries.connections import ConnectionRef
 from workers.fanout.client import LATE
 from workers.fanout.jobs import ReadBusy, Reply

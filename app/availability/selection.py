@@ -11,7 +11,7 @@ from providers.base import PRIMARY, Failed
 from providers.errors import ProviderError, Reason, connection_ended
 from providers.names import ProviderName
 from providers.scopes import Operation, allows, require
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.sql.queries.connections import ConnectionRef
 

@@ -1,12 +1,13 @@
-"""The demo organization: eight users on both providers, in several time zones, with realistic weeks."""
+"""The demo organization: people and rooms on both providers, in several time zones, with realistic weeks."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -17,12 +18,13 @@ from sqlalchemy.orm import Session
 
 from app.accounts import invitations
 from app.server.supervisor import Supervisor
-from providers.sandbox.client import Sandbox, SandboxAccount
+from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from store.config.settings import read_settings
 from store.security.api_keys import visible_part
 from store.sql.models import Organization, User
-from store.sql.queries import api_keys, audit, connections, organizations, users
+from store.sql.queries import api_keys, audit, connections, organization_grants, organizations, users
 from store.sql.queries.connections import Tokens
+from store.sql.queries.organization_grants import NewGrant
 from store.stores import Stores
 
 SLUG = "demo"
@@ -33,13 +35,18 @@ Report = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A user of the demo organization. ``meetings`` is their number on an ordinary day."""
+    """A user of the demo organization. ``meetings`` is their number on an ordinary day.
+
+    A user ``by_grant`` has no connections with tokens: the organization's grant reads the mailbox.
+    """
 
     id: str
     providers: tuple[str, ...]
     zone: str
     meetings: int
     away: int | None = None  # the day, counted from Monday of this week, on which two days off begin
+    by_grant: bool = False
+    room: bool = False
 
 
 PEOPLE = (
@@ -51,7 +58,19 @@ PEOPLE = (
     Person("farah", ("microsoft",), "America/New_York", 5),
     Person("gabriel", ("google",), "America/Sao_Paulo", 2, away=14),
     Person("hana", ("google",), "Europe/Berlin", 3),
+    Person("ines", ("google",), "Europe/London", 3, by_grant=True),
+    Person("kamal", ("microsoft",), "Europe/Berlin", 4, by_grant=True),
+    Person("room-lagoon", ("microsoft",), "Europe/Berlin", 4, by_grant=True, room=True),
+    Person("room-meadow", ("microsoft",), "Europe/Berlin", 2, by_grant=True, room=True),
 )
+DOMAINS = {"google": "example.com", "microsoft": "example.onmicrosoft.com"}
+# The account that free/busy of Google is read as.
+SUBJECT = "admin@example.com"
+# The scopes that the sandbox's administrators have authorized.
+SCOPES = {
+    "google": ("https://www.googleapis.com/auth/calendar",),
+    "microsoft": ("Calendars.ReadWrite", "MailboxSettings.Read"),
+}
 # Her grant is revoked, so that the demo shows how the API reports it.
 UNREADABLE = "hana"
 # The name for signing in to the dashboard.
@@ -90,22 +109,32 @@ def run(port: int, sandbox_port: int) -> None:
 def seed(stores: Stores, sandbox_url: str, *, report: Report) -> str:
     """Create the demo organization, or reset it; returns a new API key bound to it."""
     sandbox = Sandbox(sandbox_url)
-    report(f"Creating {len(PEOPLE)} people and their calendars ...")
+    rooms = sum(person.room for person in PEOPLE)
+    report(f"Creating {len(PEOPLE) - rooms} people and {rooms} rooms with their calendars ...")
     accounts = {
         person.id: [_account(sandbox, person, name) for name in person.providers] for person in PEOPLE
     }
+    domains = [
+        sandbox.domain("google", DOMAINS["google"], subject=SUBJECT),
+        sandbox.domain("microsoft", DOMAINS["microsoft"]),
+    ]
     with stores.database.writing() as session:
         organization_id = _organization(session)
+        user_ids = {person.id: _user(session, person.id) for person in PEOPLE}
+        organizations.add_members(session, organization_id, user_ids.values())
         for person in PEOPLE:
-            user_id = _user(session, person.id)
-            organizations.add_members(session, organization_id, [user_id])
-            for account in accounts[person.id]:
-                _connect(session, stores, user_id, account)
+            if not person.by_grant:
+                for account in accounts[person.id]:
+                    _connect(session, stores, user_ids[person.id], account)
+        grants = [_grant(session, stores, organization_id, domain, user_ids) for domain in domains]
         key = api_keys.create(
             session, prefix=stores.settings.api_key_prefix, name="demo", organization_id=organization_id
         )
         visible = visible_part(key, stores.settings.api_key_prefix)
         audit.record(session, actor=audit.COMMAND_LINE, action="createKey", subject=visible)
+    for grant in grants:
+        # Its tokens are those of the sandbox's earlier domain.
+        stores.grant_tokens.forget(grant)
     sandbox.revoke(_address(UNREADABLE, "google"))
     report(f"Organization {SLUG} is ready; {UNREADABLE} has withdrawn access to her calendar")
     return key
@@ -117,13 +146,14 @@ def week_of(person: Person, monday: date) -> Iterator[dict[str, Any]]:
     for day in (monday + timedelta(days=n) for n in range(7 * WEEKS)):
         if day.weekday() >= 5:
             continue
-        yield _event("Stand-up", day, time(9, 30), 15)
-        if dice.random() < 0.7:
+        if not person.room:
+            yield _event("Stand-up", day, time(9, 30), 15)
+        if not person.room and dice.random() < 0.7:
             yield _event("Lunch", day, time(12, 30), 45)
         hours = dice.sample(range(10, 18), person.meetings)
         for hour in sorted(hours):
             yield _event(dice.choice(TOPICS), day, time(hour), dice.choice((30, 30, 45, 60)))
-        if day.weekday() == 2:
+        if not person.room and day.weekday() == 2:
             yield _event("Focus time", day, time(14), 120)
     if person.away is not None:
         first = monday + timedelta(days=person.away)
@@ -158,7 +188,7 @@ def _account(sandbox: Sandbox, person: Person, provider: str) -> SandboxAccount:
 
 
 def _address(person: str, provider: str) -> str:
-    return f"{person}@{'example.com' if provider == 'google' else 'example.onmicrosoft.com'}"
+    return f"{person}@{DOMAINS[provider]}"
 
 
 def _organization(session: Session) -> int:
@@ -191,6 +221,31 @@ def _connect(session: Session, stores: Stores, user_id: int, account: SandboxAcc
         scope=account.scope.split(),
         tokens=tokens,
     )
+
+
+def _grant(
+    session: Session, stores: Stores, organization_id: int, domain: SandboxDomain, user_ids: Mapping[str, int]
+) -> str:
+    """Store the grant of a domain, and delegate its mailboxes; returns the grant's id."""
+    google = domain.provider == "google"
+    key = domain.service_account_key
+    grant = NewGrant(
+        provider=domain.provider,
+        subject=domain.subject if google else None,
+        client_email=key["client_email"] if google else None,
+        tenant=None if google else domain.tenant,
+        client_id=None if google else domain.client_id,
+        secret=json.dumps(key) if google else domain.client_secret,
+        scope=SCOPES[domain.provider],
+    )
+    saved = organization_grants.save(session, stores.keyring, organization_id, grant)
+    emails = {
+        user_ids[person.id]: _address(person.id, domain.provider)
+        for person in PEOPLE
+        if person.by_grant and domain.provider in person.providers
+    }
+    organization_grants.delegate(session, saved, emails)
+    return saved.id
 
 
 def _links(url: str, key: str) -> list[dict[str, str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.accounts import connections
-from app.http.errors import ApiError, Code
+from app.http.error_codes import Code
+from app.http.errors import ApiError
 from providers.base import Failed
 from providers.errors import Problem
 from store.sql.queries.connections import ConnectionRef
@@ -30,12 +31,12 @@ def may_exist(failed: Failed) -> bool:
     return failed.repeated or failed.problem in (Problem.OUTCOME_UNKNOWN, Problem.EVENT_UNREADABLE)
 
 
-def error(ref: ConnectionRef, failed: Failed, *, repeatable: bool) -> ApiError:
+def error(ref: ConnectionRef, failed: Failed, calendar_id: str, *, repeatable: bool) -> ApiError:
     """The error answer to a failed create.
 
     ``repeatable``: the request has a metaId or an idempotency key, so that the client can safely repeat it.
     """
-    answer = connections.error(ref, failed)
+    answer = connections.error(ref, failed, calendar_id)
     cut_off = failed.problem is Problem.OUT_OF_SERVICE and failed.repeated
     if not (cut_off or failed.problem is Problem.OUTCOME_UNKNOWN):
         return answer
@@ -45,14 +46,7 @@ def error(ref: ConnectionRef, failed: Failed, *, repeatable: bool) -> ApiError:
             "look for it before you repeat the request, which had neither an Idempotency-Key nor a metaId: "
             "with one of them a request is safe to repeat"
         )
-    sentence = f"{answer.error}. The event may exist: {advice}"
-    return ApiError(
-        sentence,
-        status=answer.status,
-        extra_fields=answer.extra_fields,
-        section=answer.section,
-        code=Code.OUTCOME_UNKNOWN,
-    )
+    return answer.reworded(f"{answer.error}. The event may exist: {advice}", Code.OUTCOME_UNKNOWN)
 
 
 def _with_outcome(reply: Reply) -> Reply:

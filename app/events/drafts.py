@@ -28,7 +28,8 @@ def changes(body: Mapping[str, Any], zone: ZoneInfo | None) -> Changes:
     """
     start, end = _edge(body.get("start"), zone), _edge(body.get("end"), zone)
     if (fault := fault_of_edges(start, end)) is not None:
-        raise Invalid(fault)
+        # Its sentence begins with the name of one of the two.
+        raise Invalid(fault, param=fault.partition(" ")[0])
     attendees = body.get("attendees")
     meeting = body.get("meeting")
     return Changes(

@@ -17,7 +17,8 @@ from app.availability.failures import Failures, account_failure
 from app.availability.selection import precheck
 from app.events import creates as event_creates
 from app.events.drafts import draft, notified
-from app.http.errors import ApiError, Code, Conflict, NotFound, OutOfService
+from app.http.error_codes import Code
+from app.http.errors import ApiError, Conflict, NotFound, OutOfService
 from app.http.provider_failures import most_telling
 from app.services import services
 from providers.base import PRIMARY, Failed
@@ -62,7 +63,7 @@ def get(refs: Sequence[ConnectionRef], meta_id: str) -> tuple[Copies, Failures]:
         [account_failure(*each) for each in [*refused, *outcomes.failed]], something_read=bool(outcomes.done)
     )
     if not outcomes.done:
-        raise failures.error() if failures else NotFound("Event not found")
+        raise failures.error() if failures else NotFound("Event not found", Code.EVENT_NOT_FOUND)
     return outcomes.copies, failures
 
 
@@ -104,10 +105,12 @@ def create(
     except (RedisError, BrokerError) as error:
         # Copies may have been created. A repeated request with this metaId finds them.
         log.error("a unified event was cut off: %s", type(error).__name__)
-        raise OutOfService({"metaId": meta_id}) from error
+        down = OutOfService()
+        sentence = f"{down.error}. The event may exist: {_is_safe_to_repeat(meta_id)}"
+        raise down.reworded(sentence, Code.OUTCOME_UNKNOWN, metaId=meta_id) from error
     except LockTimeout:
         raise Conflict(
-            f"The event {meta_id} is being created by another request", headers={"Retry-After": "1"}
+            f"The event {meta_id} is being created by another request", Code.META_ID_IN_USE, retry_after=1
         ) from None
     return outcomes.copies
 
@@ -136,6 +139,7 @@ def _present(
         raise Conflict(
             f"The event {meta_id} exists in {_named(different)} with other content. "
             "Change or delete that copy, and repeat the request",
+            Code.EVENT_COPIES_DIFFER,
             extra_fields={"metaId": meta_id},
         )
     return {ref.id for ref, _ in outcomes.done}
@@ -177,7 +181,7 @@ def delete(refs: Sequence[ConnectionRef], meta_id: str, notify_for: Collection[s
 
 def _require_some(refs: Sequence[ConnectionRef]) -> None:
     if not refs:
-        raise NotFound(connections.NO_CALENDARS)
+        raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
 
 
 def _require_all(refs: Sequence[ConnectionRef], *operations: Operation) -> None:
@@ -211,7 +215,7 @@ def _require_success(outcomes: Outcomes, done: str) -> Outcomes:
     """
     if not outcomes.failed:
         if not outcomes.done:
-            raise NotFound("Event not found")
+            raise NotFound("Event not found", Code.EVENT_NOT_FOUND)
         return outcomes
     error = _most_telling_error(outcomes.failed)
     if not outcomes.done:
@@ -220,15 +224,18 @@ def _require_success(outcomes: Outcomes, done: str) -> Outcomes:
     sentence = (
         f"The event was {done} in {reached}, but not in {missed}: {error.error}. Repeat the request to finish"
     )
-    failures = Failures([account_failure(*each) for each in outcomes.failed], something_read=True)
-    extra_fields = {**error.extra_fields, "failedCalendars": failures.calendars()}
-    raise ApiError(sentence, status=error.status, extra_fields=extra_fields, headers=error.headers)
+    raise error.reworded(sentence, failedCalendars=_failures(outcomes.failed).calendars())
 
 
 def _most_telling_error(failed: Sequence[tuple[ConnectionRef, Failed]]) -> ApiError:
-    """The error answer for the most telling of several failures."""
+    """The error answer for the most telling of several failures; it lists all of their accounts."""
     chosen = most_telling(each for _, each in failed)
-    return next(connections.error(ref, each) for ref, each in failed if each is chosen)
+    error = next(connections.error(ref, each) for ref, each in failed if each is chosen)
+    return _failures(failed).named_in(error)
+
+
+def _failures(failed: Sequence[tuple[ConnectionRef, Failed]]) -> Failures:
+    return Failures([account_failure(*each) for each in failed], something_read=True)
 
 
 def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef]:
@@ -271,17 +278,14 @@ def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str
     error = _most_telling_error(outcomes.failed)
     outcome = "The copies of this request were deleted again" if made else "No copy was made"
     if left:
-        outcome = (
-            f"{_named(left)} may have a copy: it is safe to repeat the request with the metaId {meta_id}, "
-            "or to delete the event"
-        )
-    return ApiError(
-        f"{error.error}. {outcome}",
-        status=error.status,
-        extra_fields={**error.extra_fields, "metaId": meta_id},
-        headers=error.headers,
-        code=Code.OUTCOME_UNKNOWN if left else None,
-    )
+        outcome = f"{_named(left)} may have a copy: {_is_safe_to_repeat(meta_id)}, or to delete the event"
+    # A copy that may have been created and is deleted now leaves nothing unknown.
+    code = Code.PROVIDER_ERROR if error.code is Code.OUTCOME_UNKNOWN else error.code
+    return error.reworded(f"{error.error}. {outcome}", Code.OUTCOME_UNKNOWN if left else code, metaId=meta_id)
+
+
+def _is_safe_to_repeat(meta_id: str) -> str:
+    return f"it is safe to repeat the request with the metaId {meta_id}"
 
 
 def _named(refs: Sequence[ConnectionRef]) -> str:

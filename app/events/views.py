@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.accounts.calendar_names import calendar_name
-from providers.events import Attendee, Event
+from providers.events import Attendee, Event, Organizer
 from scheduling.json_render import timestamp
 from store.sql.queries.connections import ConnectionRef
 
@@ -36,7 +36,26 @@ def unified_view(meta_id: str, copies: Sequence[tuple[ConnectionRef, Event]]) ->
 
 
 def _copy(event: Event, calendar_id: str) -> dict[str, Any]:
-    return {"id": event.id, "calendarId": calendar_id, "provider": event.provider}
+    fields: dict[str, Any] = {
+        "id": event.id,
+        "calendarId": calendar_id,
+        "provider": event.provider,
+        "organizer": None if event.organizer is None else _organizer(event.organizer),
+        "webLink": event.web_link,
+        "recurringEventId": event.recurring_event_id,
+        "updatedAt": None if event.updated_at is None else timestamp(event.updated_at),
+        "etag": event.etag,
+    }
+    return _known(fields)
+
+
+def _organizer(organizer: Organizer) -> dict[str, Any]:
+    return _known({"email": organizer.email, "self": organizer.is_self, "name": organizer.name})
+
+
+def _known(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that the provider has given."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _fields(event: Event) -> dict[str, Any]:
@@ -46,12 +65,12 @@ def _fields(event: Event) -> dict[str, Any]:
         "location": event.location,
         "start": timestamp(event.start),
         "end": timestamp(event.end),
+        "allDay": event.all_day or None,
+        "meetingUrl": event.meeting_url,
+        "status": event.status,
+        "showAs": event.show_as,
     }
-    if event.all_day:
-        fields["allDay"] = True
-    if event.meeting_url is not None:
-        fields["meetingUrl"] = event.meeting_url
-    return fields
+    return _known(fields)
 
 
 def _attendee(attendee: Attendee) -> dict[str, Any]:

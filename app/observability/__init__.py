@@ -1,4 +1,4 @@
 """Access log, request metrics, traces, ``/metrics`` and the health routes.
 
-Imported by ``app``, ``app.dashboard``.
+Imported by ``app``, ``app.api``, ``app.dashboard``.
 """

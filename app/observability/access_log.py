@@ -39,9 +39,15 @@ def _logging(answer: WSGIApplication) -> WSGIApplication:
 
 
 def _log(method: str, status: int, seconds: float) -> None:
-    at = route() if has_request_context() else "(no route)"
+    record(method, route() if has_request_context() else "(no route)", status, seconds, _key())
+
+
+def record(method: str, at: str, status: int, seconds: float, key: str | None) -> None:
+    """Log an answered request; ``at`` is its route, ``key`` the visible part of the caller's API key."""
+    if not log.isEnabledFor(logging.INFO):
+        return
     fields = {"method": method, "route": at, "status": status, "ms": round(seconds * 1000, 1)}
-    if (key := _key()) is not None:
+    if key is not None:
         fields["key"] = key
     log.info("%s %s answered %d", method, at, status, extra=fields)
 

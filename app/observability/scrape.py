@@ -13,8 +13,9 @@ from importlib.metadata import version
 from flask import Flask, Response, request
 from prometheus_client.exposition import choose_encoder
 
+from app.http.error_codes import Code
 from app.http.errors import Forbidden, Unauthenticated
-from app.http.proxies import from_this_machine
+from app.http.hosts import from_this_machine
 from app.observability.metrics import CIRCUIT_KEYS, Exposition, Snapshot
 from app.observability.probes import Fault
 from app.services import Services, services
@@ -83,11 +84,13 @@ def _authenticate(token: str) -> None:
         if not from_this_machine():
             raise Forbidden(
                 "Metrics are for this machine alone until ALMANAC_METRICS_TOKEN is set; then send it in the "
-                "header Authorization: Bearer <ALMANAC_METRICS_TOKEN>"
+                "header Authorization: Bearer <ALMANAC_METRICS_TOKEN>",
+                Code.METRICS_FORBIDDEN,
             )
         return
     scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not hmac.compare_digest(sent.strip().encode(), token.encode()):
         raise Unauthenticated(
-            "Send the metrics token in the header Authorization: Bearer <ALMANAC_METRICS_TOKEN>"
+            "Send the metrics token in the header Authorization: Bearer <ALMANAC_METRICS_TOKEN>",
+            Code.METRICS_TOKEN_INVALID,
         )

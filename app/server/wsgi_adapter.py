@@ -164,7 +164,8 @@ class _Unreadable(io.RawIOBase):
 
 
 def _write(_data: bytes) -> object:
-    raise NotImplementedError("WSGI's write() is for old frameworks; return an iterable")
+    # PEP 3333 keeps write() for frameworks that print; Flask and its middleware return iterables.
+    raise RuntimeError("write() of WSGI is not supported: return an iterable")
 
 
 def _begin(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[_Answer, bytes, bool]:
@@ -175,7 +176,11 @@ def _begin(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[_Ans
     answer = _Answer()
     pieces = application(environ, answer.start)
     answer.pieces, answer.close = iter(pieces), getattr(pieces, "close", answer.close)
-    piece = next(answer.pieces, b"")
+    try:
+        piece = next(answer.pieces, b"")
+    except BaseException:
+        answer.close()
+        raise
     ended = len(piece) <= PIECE and answer.is_complete(piece)
     if ended:
         answer.close()
@@ -186,12 +191,17 @@ async def _send_pieces(answer: _Answer, piece: bytes | None, run: Run, receive: 
     gone = asyncio.ensure_future(_disconnected(receive))
     try:
         while piece is not None and not gone.done():
-            for at in range(0, len(piece), PIECE):
-                async with asyncio.timeout(PATIENCE):
-                    await send(_body_message(piece[at : at + PIECE], more=True))
+            await send_body(send, piece, more=True)
             piece = await run(next, answer.pieces, None)
     finally:
         gone.cancel()
+
+
+async def send_body(send: Send, body: bytes, *, more: bool = False) -> None:
+    """Send a body, or with ``more`` a part of it, in pieces that the client has ``PATIENCE`` to receive."""
+    for at in range(0, len(body), PIECE):
+        async with asyncio.timeout(PATIENCE):
+            await send(_body_message(body[at : at + PIECE], more=more or at + PIECE < len(body)))
 
 
 async def _disconnected(receive: Receive) -> None:

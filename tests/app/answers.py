@@ -9,8 +9,11 @@ from sqlalchemy import select
 from app.services import EXTENSION
 from store.sql.models import OAuthConnection, User
 
-# The fields of an error that comes from a provider.
+# The fields of every error, and those of an error that comes from a provider.
+OF_ERROR = {"data", "error", "code"}
 OF_PROVIDER = {"reason", "failedCalendars"}
+# Those of some errors.
+OF_SOME = OF_PROVIDER | {"param", "retryAfter"}
 
 RELATIONS = {"oauthConnections", "organizations"}
 # The relations that an answer has, by the query.
@@ -26,7 +29,7 @@ INCLUDED = {
 def error(answer, status):
     """The message of an error answer."""
     assert answer.status_code == status, answer.text
-    assert answer.json.keys() - OF_PROVIDER == {"data", "error"}
+    assert answer.json.keys() - OF_SOME == OF_ERROR
     assert answer.json["data"] is None
     return answer.json["error"]
 

@@ -126,8 +126,10 @@ class Person:
     ) -> TestResponse:
         return self.api.put(self.path(event_id, calendar), body, headers=headers)
 
-    def delete(self, event_id: str, *, calendar: str = "primary", **query: str) -> TestResponse:
-        return self.api.delete(self.path(event_id, calendar), query_string=query)
+    def delete(
+        self, event_id: str, *, calendar: str = "primary", headers: Any = None, **query: str
+    ) -> TestResponse:
+        return self.api.delete(self.path(event_id, calendar), query_string=query, headers=headers)
 
     def made(self, **body: Any) -> dict[str, Any]:
         """The event of a create that must succeed."""
@@ -142,7 +144,13 @@ def one(answer: TestResponse, status: int = 200) -> dict[str, Any]:
     return found
 
 
+# The fields of an event that the provider sets, and no client.
+SET_BY_PROVIDER = {
+    *("original", "status", "showAs", "organizer", "webLink", "recurringEventId", "updatedAt", "etag"),
+}
+
+
 def bare(event: dict[str, Any]) -> dict[str, Any]:
-    """An event without the provider's original."""
+    """An event without the fields that the provider sets."""
     attendees = [{n: v for n, v in each.items() if n != "original"} for each in event["attendees"]]
-    return {n: v for n, v in event.items() if n != "original"} | {"attendees": attendees}
+    return {n: v for n, v in event.items() if n not in SET_BY_PROVIDER} | {"attendees": attendees}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from random import Random
 
 import pytest
 from flask import Flask
@@ -12,10 +14,15 @@ from werkzeug.test import TestResponse
 
 from app.services import EXTENSION, Services
 from providers.sandbox.client import Sandbox
+from store.config.settings import Settings
+from store.sql.database import Database
 from store.sql.queries import api_keys
+from store.stores import Stores
+from tests.app.cached_people import SEED, Person, cache, create
 from tests.app.consenting import BELOW, OWN
 from tests.app.days import MORNING, PROVIDERS, meeting
 from tests.app.explaining import BUSY, thursday
+from tests.app.fast_client import FastClient
 from tests.app.listing import ADA, SIDE, TEAM
 from tests.conftest import Api
 from tests.databases import KINDS, new_database
@@ -125,3 +132,32 @@ def both(sandbox: Sandbox, new_user: Callable[..., str]) -> Callable[..., str]:
 def allowing(new_app: Callable[..., Flask], api: Api) -> Api:
     """A client of an installation that allows redirects."""
     return Api(new_app(redirect_urls=(OWN, BELOW)).test_client(), api.key)
+
+
+@pytest.fixture(scope="session")
+def connected_people(settings: Settings, database: Database, sandbox_process: str) -> dict[str, list[Person]]:
+    """Nine users in three organizations, by organization. No provider knows their tokens."""
+    random = Random(SEED)
+    groups = {f"plain-{n}": [Person(random, f"plain-{n}-{m}") for m in range(3)] for n in range(3)}
+    with Stores(settings) as stores:
+        for slug, members in groups.items():
+            for person in members:
+                create(stores, slug, person)
+    return groups
+
+
+@pytest.fixture
+def cached_people(settings: Settings, connected_people: dict[str, list[Person]]) -> dict[str, list[Person]]:
+    """The same, with their busy periods in the cache, which other tests may have emptied."""
+    with Stores(replace(settings, busy_ttl_seconds=3600)) as stores:
+        for members in connected_people.values():
+            for person in members:
+                cache(stores, person)
+    return connected_people
+
+
+@pytest.fixture
+def fast(app: Flask, api: Api) -> Iterator[FastClient]:
+    """A client of the fast path for slots."""
+    with FastClient(app, api.key) as client:
+        yield client

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from app.accounts import oauth_clients
 from app.accounts.oauth_clients import Registration
-from app.http.base_url import base_url
+from app.http.hosts import base_url
 from app.services import EXTENSION, Services
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding

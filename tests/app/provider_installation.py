@@ -12,7 +12,7 @@ from typing import Any
 
 from app.services import EXTENSION
 from providers.sandbox.client import Sandbox, SandboxAccount
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.config.settings import Settings
 from store.sql.queries import connections
 from store.stores import Stores

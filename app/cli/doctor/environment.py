@@ -9,8 +9,8 @@ from app.cli.doctor.diagnosis import CheckResult, State
 from store.config.declaration import SETTINGS
 from store.config.setting import FILE_SUFFIX, PREFIX, Values, value_text
 
-# Variables of `almanac mcp`, which is a client of the API.
-OF_CLIENTS = frozenset({"ALMANAC_API_KEY"})
+# Variables of clients of the API, such as `almanac mcp`.
+OF_CLIENTS = frozenset({"ALMANAC_API_KEY", "ALMANAC_URL"})
 
 
 def settings(environment: Mapping[str, str]) -> CheckResult:

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.cli.doctor.diagnosis import CheckResult, Examination, State
 from store.security.crypto import Undecipherable
 from store.sql.database import Standing
-from store.sql.queries import connections, provider_clients, webhooks
+from store.sql.queries import connections, organization_grants, provider_clients, webhook_secrets
 
 # The first version that has every command in use.
 OLDEST_REDIS = (6, 2)
@@ -110,10 +110,13 @@ def encryption_keys(examination: Examination) -> CheckResult:
     with stores.database.reading() as session:
         tried, closed = connections.opens(session, stores.keyring, SAMPLE)
         clients = list(provider_clients.load(session).values())
-        endpoints, unreadable = webhooks.opens(session, stores.keyring, SAMPLE)
+        endpoints, unreadable = webhook_secrets.opens(session, stores.keyring, SAMPLE)
+        grants, unusable = organization_grants.opens(session, stores.keyring, SAMPLE)
     lost = [f"{closed} of {tried} connections"] if closed else []
     if unreadable:
         lost.append(f"{unreadable} of {endpoints} webhooks")
+    if unusable:
+        lost.append(f"{unusable} of {grants} grants of organizations")
     for client in clients:
         try:
             provider_clients.open_client(client, stores.keyring)
@@ -125,9 +128,11 @@ def encryption_keys(examination: Examination) -> CheckResult:
             f"The encryption keys do not open {' and '.join(lost)}",
             "Put the key back with which they were sealed, behind the others in ALMANAC_ENCRYPTION_KEYS",
         )
-    if not (tried or clients or endpoints):
+    if not (tried or clients or endpoints or grants):
         return State.OK, "There is nothing yet that they would have to open", ""
     opened = f"{tried} connections, {len(clients)} registrations, {endpoints} webhooks"
+    if grants:
+        opened += f", {grants} grants of organizations"
     return State.OK, f"They open what was tried: {opened}", ""
 
 

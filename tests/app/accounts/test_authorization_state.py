@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from store.security.oauth_states import STATE_SECONDS
-from tests.app.answers import OF_PROVIDER, error
+from tests.app.answers import OF_ERROR, OF_PROVIDER, error
 from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api
@@ -215,7 +215,7 @@ def test_the_granted_scope_counts_and_not_the_requested_one(api, sandbox, new_us
     assert periods(api.get(f"/users/{user}/calendar/busy", **DAY, primaryOnly="true")) == [("09:00", "10:00")]
     refused = api.get(f"/users/{user}/calendar/events", **DAY)
     assert refused.status_code == 403
-    assert refused.json.keys() == {"data", "error", "operation", "validScopes"} | OF_PROVIDER
+    assert refused.json.keys() == OF_ERROR | OF_PROVIDER | {"operation", "validScopes"}
     assert refused.json["operation"] == "calendar.events.list"
     assert any(scope.endswith(READ[provider]) for scope in refused.json["validScopes"])
 

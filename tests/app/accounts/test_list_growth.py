@@ -143,7 +143,7 @@ def test_include_narrows_every_list_of_users(lists, racer):
     slug, _ = lists(2)
     for query, present in INCLUDED.items():
         for path in ("/users", f"/organizations/{slug}/members"):
-            answer = racer.call("GET", path, query_string=query)
+            answer = racer.call("GET", path, query_string=f"{query}&limit=5")
             assert {frozenset(user) for user in answer.json["data"]} == {
                 frozenset({"id", "createdAt", *present})
             }, query

@@ -16,7 +16,10 @@ def test_members_are_added_with_201(api, new_user, new_organization):
 
     answer = api.post(f"/organizations/{slug}/members", {"userIds": users})
 
-    assert (answer.status_code, answer.json) == (201, {"data": f"2 users added successfully to {slug}"})
+    assert (answer.status_code, answer.json) == (
+        201,
+        {"data": f"2 users added successfully to {slug}", "added": users, "alreadyMembers": [], "count": 2},
+    )
     assert members(api, slug) == users
 
 
@@ -27,6 +30,11 @@ def test_only_those_who_were_not_members_are_counted(api, new_user, new_organiza
     answer = api.post(f"/organizations/{slug}/members", {"userIds": [member, fresh, fresh]})
 
     assert (answer.status_code, answer.json["data"]) == (201, f"1 users added successfully to {slug}")
+    assert (answer.json["added"], answer.json["alreadyMembers"], answer.json["count"]) == (
+        [fresh],
+        [member],
+        1,
+    )
     assert members(api, slug) == sorted([member, fresh])
 
 
@@ -38,6 +46,8 @@ def test_adding_members_again_is_200(api, new_user, new_organization, everybody)
     answer = api.post(f"/organizations/{slug}/members", {"userIds": [user] if everybody else []})
 
     assert (answer.status_code, answer.json["data"]) == (200, f"All users are already members of {slug}")
+    listed = [user] if everybody else []
+    assert (answer.json["added"], answer.json["alreadyMembers"], answer.json["count"]) == ([], listed, 0)
 
 
 def test_an_unknown_user_adds_no_member(api, new_user, new_organization):
@@ -54,11 +64,45 @@ def test_members_are_removed_and_the_users_stay(api, new_user, new_organization)
     gone, stays = new_user(slugs=(slug,)), new_user(slugs=(slug,))
     stranger = new_user()
 
-    answer = api.delete(f"/organizations/{slug}/members", {"userIds": [gone, stranger]})
+    answer = api.delete(f"/organizations/{slug}/members", {"userIds": [stranger, gone, gone]})
 
-    assert (answer.status_code, answer.json) == (200, {"data": f"Users removed successfully from {slug}"})
+    assert (answer.status_code, answer.json) == (
+        200,
+        {
+            "data": f"Users removed successfully from {slug}",
+            "removed": [gone],
+            "notMembers": [stranger],
+            "count": 1,
+        },
+    )
     assert members(api, slug) == [stays]
     assert api.get(f"/users/{gone}").json["data"]["organizations"] == []
+
+
+def test_one_member_is_removed_by_the_path_alone(api, new_user, new_organization):
+    slug = new_organization()
+    gone, stays = new_user(slugs=(slug,)), new_user(slugs=(slug,))
+
+    answer = api.delete(f"/organizations/{slug}/members/{gone}")
+
+    assert (answer.status_code, answer.json) == (200, {"data": {"success": True}})
+    assert members(api, slug) == [stays]
+    assert api.get(f"/users/{gone}").status_code == 200
+    assert (
+        error(api.delete(f"/organizations/{slug}/members/{gone}"), 404) == f"User is not a member of {slug}"
+    )
+    assert error(api.delete(f"/organizations/{slug}/members/nobody"), 404) == "User not found"
+
+
+def test_a_key_of_an_organization_removes_its_own_members_alone(api, new_api, new_user, new_organization):
+    own, other = new_organization(), new_organization()
+    mine, theirs = new_user(slugs=(own,)), new_user(slugs=(other,))
+    bound = new_api(organization=own)
+
+    assert error(bound.delete(f"/organizations/{own}/members/{theirs}"), 404) == "User not found"
+    assert error(bound.delete(f"/organizations/{other}/members/{theirs}"), 404) == "Organization not found"
+    assert bound.delete(f"/organizations/{own}/members/{mine}").status_code == 200
+    assert (members(api, own), members(api, other)) == ([], [theirs])
 
 
 def test_an_unknown_user_removes_no_member(api, new_user, new_organization):

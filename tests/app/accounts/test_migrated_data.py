@@ -11,10 +11,19 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.accounts import invitations
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.sql.database import Standing, alembic_config
 from store.sql.models import Base, OAuthConnection, now
-from store.sql.queries import administrators, api_keys, channels, connections, provider_clients
+from store.sql.queries import (
+    administrators,
+    api_keys,
+    channels,
+    connections,
+    organization_grants,
+    organizations,
+    provider_clients,
+)
+from store.sql.queries.organization_grants import NewGrant
 from store.sql.queries.provider_clients import StoredClient
 from tests.conftest import Api, connect, stores_of
 from tests.dashboard.visiting import Browser, Person
@@ -66,6 +75,9 @@ def written(own, api, accounts):
             )
             connections.mark_dead(session, row.id, "The grant has ended")
         administrators.invite(session)
+        acme = organizations.ids(session, ["acme"], within=None)["acme"]
+        grant = NewGrant("microsoft", None, None, "tenant", None, "secret", ["Calendars.Read"])
+        organization_grants.save(session, stores.keyring, acme, grant)
         provider_clients.save(session, stores.keyring, "google", StoredClient("client", "secret", None))
     # One of them consents again.
     connect(api, "ada", accounts[0])

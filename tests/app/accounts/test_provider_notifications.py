@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from app.services import EXTENSION
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.coordination.channel_usage import ROUND
 from store.sql.models import now
 from store.sql.queries import channels, connections, webhooks
@@ -220,7 +220,8 @@ def test_what_no_channel_proves_is_refused_in_the_same_words_and_changes_nothing
     answers = [ada.tell(state, **changed) for state in ("exists", "sync", "subscriptionRemoved")]
 
     assert {answer.status_code for answer in answers} == {404}
-    assert {answer.text for answer in answers} == {'{"data":null,"error":"There is no such channel"}'}
+    body = '{"data":null,"error":"There is no such channel","code":"channelNotFound"}'
+    assert {answer.text for answer in answers} == {body}
     ada.busy()
     assert ada.reads() == 0
     assert ada.watches()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from joserfc.jwk import RSAKey
 
 from app.services import EXTENSION
 from tests.app.answers import INCLUDED, cached, connections_of, error, pages
@@ -321,18 +322,14 @@ def test_a_cursor_without_a_limit_is_the_rest_of_the_list(api, new_user):
     assert rest["nextCursor"] is None
 
 
-def test_a_cursor_outlives_the_user_it_names(api, unique):
-    names = [unique("page") for _ in range(3)]
-    for name in names:
-        api.post("/users", {"id": name})
-    everybody = [user["id"] for user in api.get("/users").json["data"]]
-    place = everybody.index(sorted(names)[0])
-    cursor = api.get("/users", limit=place + 1).json["nextCursor"]
-    api.delete(f"/users/{everybody[place]}")
+def test_a_cursor_outlives_the_user_it_names(new_api, new_organization, new_user):
+    slug = new_organization()
+    api = new_api(slug)
+    first, second, _ = sorted(new_user(slugs=(slug,)) for _ in range(3))
+    cursor = api.get("/users", limit=1).json["nextCursor"]
+    assert api.delete(f"/users/{first}").status_code == 200
 
-    assert [user["id"] for user in api.get("/users", limit=1, cursor=cursor).json["data"]] == [
-        everybody[place + 1]
-    ]
+    assert [user["id"] for user in api.get("/users", limit=1, cursor=cursor).json["data"]] == [second]
 
 
 @pytest.mark.parametrize(
@@ -405,7 +402,15 @@ def test_a_bound_key_does_not_change_a_user_whom_others_share(new_api, new_user,
     assert bound.delete(f"/users/{new}").status_code == 200
 
 
+SERVICE_ACCOUNT = {
+    "type": "service_account",
+    "client_email": "robot@acme.example",
+    "private_key": RSAKey.generate_key(2048).as_pem(private=True).decode(),
+}
 BODIES = {
+    ("PUT", "grants.GoogleGrant"): {"serviceAccountKey": SERVICE_ACCOUNT, "subject": "ada@acme.example"},
+    ("PUT", "grants.MicrosoftGrant"): {"tenant": "acme.example", "clientId": "c", "clientSecret": "s"},
+    ("POST", "grants.GrantMembers"): {"members": [{"userId": "ada", "email": "ada@acme.example"}]},
     ("PUT", "users.UserById"): {"userId": "somebody"},
     ("PUT", "organizations.OrganizationBySlug"): {"name": "Ours now"},
     ("POST", "organizations.Members"): {"userIds": ["nobody"]},

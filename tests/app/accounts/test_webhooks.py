@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from standardwebhooks import WebhookVerificationError
 
 from app.services import EXTENSION
 from store.sql.models import WebhookEndpoint
-from store.sql.queries import connections, webhooks
+from store.sql.queries import connections, webhook_secrets, webhooks
 from tests.app.answers import error
 from tests.app.at_provider import NINE, AtProvider, Person
 from tests.conftest import connect
@@ -332,3 +334,209 @@ def test_a_broker_that_is_down_fails_no_request(new_app, new_api, api, sandbox, 
         ref = connections.of_user(session, user, within=None)[0]
         connections.mark_dead(session, ref.id, "the grant has ended")
     assert [each["status"] for each in log(api, endpoint)] == ["pending"]
+
+
+# --- changes of an endpoint
+
+
+def change(api, endpoint, **body):
+    answer = api.call("PATCH", f"/webhooks/{endpoint['id']}", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json["data"]
+
+
+def test_an_endpoint_is_read_alone(api):
+    made = register(api, NOWHERE, events=["calendar.changed"])
+    del made["secret"]
+    assert made["paused"] is False
+    assert api.get(f"/webhooks/{made['id']}").json == {"data": made}
+
+
+def test_only_what_is_sent_changes(api):
+    made = register(api, NOWHERE, events=["calendar.changed"])
+    del made["secret"]
+    assert change(api, made) == made
+    assert change(api, made, unknown=1) == made
+    moved = change(api, made, url=f"{NOWHERE}/2")
+    assert moved == made | {"url": f"{NOWHERE}/2"}
+    events = ["connection.expired", "calendar.changed"]
+    assert change(api, made, events=[*events, events[0]]) == moved | {"events": events}
+    assert change(api, made, paused=True)["paused"] is True
+    assert api.get(f"/webhooks/{made['id']}").json["data"] == moved | {"events": events, "paused": True}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"url": "mailto:ada@example.com"}, "url must be an https URL"),
+        ({"url": None}, "url must not be null"),
+        ({"events": []}, "events must have 1 to 5 elements"),
+        ({"events": ["webhook.test"]}, "events[0] must be one of"),
+        ({"paused": 1}, "paused must be true or false"),
+    ],
+    ids=str,
+)
+def test_a_change_that_makes_no_sense_changes_nothing(api, body, message):
+    made = register(api, NOWHERE)
+    answer = api.call("PATCH", f"/webhooks/{made['id']}", json={"paused": True} | body)
+    assert error(answer, 400).startswith(message)
+    assert api.get(f"/webhooks/{made['id']}").json["data"]["paused"] is False
+
+
+def test_an_endpoint_is_not_moved_to_a_private_address(api, new_app, new_api):
+    made = register(api, NOWHERE)
+    strict = type(api)(new_app(webhooks_allow_private=False).test_client(), api.key)
+    answer = strict.call("PATCH", f"/webhooks/{made['id']}", json={"url": "https://10.1.2.3/"})
+    assert error(answer, 400) == "url must not lead to a private or loopback address"
+    assert api.get(f"/webhooks/{made['id']}").json["data"]["url"] == NOWHERE
+
+
+@pytest.mark.usefixtures("worker")
+def test_while_an_endpoint_is_paused_events_wait(api, person, receiver, sweep):
+    endpoint = register(api, receiver.url)
+    change(api, endpoint, paused=True)
+    ada = person()
+    first = ada.made()
+    ada.update(first["id"], subject="Another")
+    waiting = log(api, endpoint)
+    assert [(each["status"], each["attempts"]) for each in waiting] == [("pending", 0)]
+    # A task that finds something to send would have sent it by then.
+    other = register(api, receiver.url)
+    person().made()
+    until(lambda: [each["status"] for each in log(api, other)] == ["delivered"], meanwhile=sweep)
+    assert len(receiver.received) == 1
+    assert change(api, endpoint, paused=False)["paused"] is False
+    until(lambda: {each["status"] for each in log(api, endpoint)} == {"delivered"})
+    assert waiting[0]["id"] in {each.id for each in receiver.received}
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("change_of", ["url", "paused"])
+def test_a_disabled_endpoint_is_enabled_by_a_change(api, person, receiver, change_of):
+    endpoint = register(api, receiver.url)
+    receiver.statuses = [410]
+    ada = person()
+    ada.made()
+    until(lambda: log(api, endpoint)[0]["status"] == "failed")
+    assert change(api, endpoint, events=["calendar.changed"])["disabledAt"] is not None
+    value = {"url": f"{receiver.url}&moved=1", "paused": False}[change_of]
+    assert change(api, endpoint, **{change_of: value})["disabledAt"] is None
+    ada.create(start=NINE["start"])
+    until(lambda: log(api, endpoint)[-1]["status"] == "delivered")
+
+
+@pytest.mark.usefixtures("worker")
+def test_what_waits_goes_to_the_new_address(api, person, receiver):
+    endpoint = register(api, NOWHERE)
+    change(api, endpoint, paused=True)
+    person().made()
+    change(api, endpoint, url=receiver.url, paused=False)
+    until(lambda: [each["status"] for each in log(api, endpoint)] == ["delivered"])
+    assert len(receiver.received) == 1
+
+
+# --- a new secret
+
+
+def rotate(api, endpoint, body=None, **more):
+    answer = api.post(f"/webhooks/{endpoint['id']}/secret", body, **more)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Cache-Control"] == "no-store"
+    return answer.json["data"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_for_a_day_the_old_secret_verifies_too(api, person, receiver):
+    endpoint = register(api, receiver.url)
+    rotated = rotate(api, endpoint, {})
+    assert rotated["secret"].startswith("whsec_")
+    assert rotated["secret"] != endpoint["secret"]
+    left = datetime.fromisoformat(rotated["previousSecretUntil"]) - datetime.now(UTC)
+    assert timedelta(hours=23) < left <= timedelta(hours=24)
+    person().made()
+    until(lambda: receiver.received)
+    (received,) = receiver.received
+    assert received.verified(rotated["secret"]) == received.verified(endpoint["secret"])
+    assert received.headers["webhook-signature"].count("v1,") == 2
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_secret_that_others_may_know_ends_at_once(api, person, receiver):
+    endpoint = register(api, receiver.url)
+    rotated = rotate(api, endpoint, {"overlapSeconds": 0})
+    assert rotated["previousSecretUntil"] is None
+    person().made()
+    until(lambda: receiver.received)
+    (received,) = receiver.received
+    assert received.verified(rotated["secret"])["type"] == "calendar.changed"
+    with pytest.raises(WebhookVerificationError):
+        received.verified(endpoint["secret"])
+
+
+def test_a_rotation_whose_answer_was_lost_is_repeated_safely(api):
+    endpoint = register(api, NOWHERE)
+    key = {"Idempotency-Key": f"rotate-{endpoint['id']}"}
+    first = rotate(api, endpoint, {}, headers=key)
+    assert rotate(api, endpoint, {}, headers=key) == first
+    assert rotate(api, endpoint)["secret"] != first["secret"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"overlapSeconds": -1}, "overlapSeconds must be between 0 and 604800"),
+        ({"overlapSeconds": 604_801}, "overlapSeconds must be between 0 and 604800"),
+        ({"overlapSeconds": "60"}, "overlapSeconds must be an integer"),
+        ({"overlapSeconds": 1.5}, "overlapSeconds must be an integer"),
+        ({"overlapSeconds": True}, "overlapSeconds must be an integer"),
+    ],
+)
+def test_a_bad_overlap_rotates_nothing(api, stores, body, message):
+    endpoint = register(api, NOWHERE)
+    assert error(api.post(f"/webhooks/{endpoint['id']}/secret", body), 400) == message
+    with stores.database.reading() as session:
+        row = session.get_one(WebhookEndpoint, endpoint["id"])
+    opened = webhook_secrets.open_secret(endpoint["id"], row.sealed_secret, stores.keyring)
+    assert opened == endpoint["secret"]
+
+
+# --- a test event
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_test_event_arrives_whatever_the_endpoint_subscribes_to(new_api, new_organization, receiver, bound):
+    api = new_api(organization=new_organization()) if bound else new_api()
+    endpoint = register(api, receiver.url, events=["connection.expired"])
+    answer = api.post(f"/webhooks/{endpoint['id']}/test")
+    assert answer.status_code == 200, answer.text
+    sent = answer.json["data"]
+    assert (sent["status"], sent["attempts"]) == ("pending", 0)
+    assert sent["payload"]["type"] == "webhook.test"
+    assert sent["payload"]["data"] == {"webhookId": endpoint["id"]}
+    until(lambda: [each["status"] for each in log(api, endpoint)] == ["delivered"])
+    (received,) = receiver.received
+    assert (received.id, received.verified(endpoint["secret"])) == (sent["id"], sent["payload"])
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_log_tells_that_a_test_failed(api, receiver):
+    endpoint = register(api, receiver.url)
+    receiver.statuses = [500]
+    api.post(f"/webhooks/{endpoint['id']}/test")
+    until(lambda: log(api, endpoint)[0]["lastError"] == "answered 500")
+
+
+@pytest.mark.usefixtures("worker")
+def test_an_endpoint_that_receives_nothing_is_not_tested(api, receiver):
+    endpoint = register(api, receiver.url)
+    change(api, endpoint, paused=True)
+    message = "The webhook is paused: resume it first, with paused: false"
+    assert error(api.post(f"/webhooks/{endpoint['id']}/test"), 409) == message
+    change(api, endpoint, paused=False)
+    receiver.statuses = [410]
+    api.post(f"/webhooks/{endpoint['id']}/test")
+    until(lambda: api.get(f"/webhooks/{endpoint['id']}").json["data"]["disabledAt"])
+    message = "The webhook is disabled: resume it first, with paused: false"
+    assert error(api.post(f"/webhooks/{endpoint['id']}/test"), 409) == message
+    assert len(log(api, endpoint)) == 1

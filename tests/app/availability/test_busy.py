@@ -202,8 +202,12 @@ def test_without_an_account_there_is_nothing_to_read(sandbox, new_user, busy, qu
 
 
 def test_an_unknown_user_and_an_unknown_organization_are_404(busy, organization_busy):
-    assert busy("nobody").json == {"data": None, "error": "User not found"}
-    assert organization_busy("nowhere").json == {"data": None, "error": "Organization not found"}
+    assert busy("nobody").json == {"data": None, "error": "User not found", "code": "userNotFound"}
+    assert organization_busy("nowhere").json == {
+        "data": None,
+        "error": "Organization not found",
+        "code": "organizationNotFound",
+    }
     assert (busy("nobody").status_code, organization_busy("nowhere").status_code) == (404, 404)
 
 

@@ -131,6 +131,7 @@ def test_the_facts_of_a_moment_that_is_offered(ada, explain):
         "maxOverlaps": 0,
         "padding": 0,
         "slotDuration": 60,
+        "timeZone": "UTC",
         "slotStep": 30,
     }
     assert (answer.json["failedCalendars"], answer.headers["Age"]) == ([], "0")

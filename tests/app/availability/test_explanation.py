@@ -13,7 +13,7 @@ from providers.errors import Reason
 from scheduling.intervals import Groups
 from scheduling.query import Query
 from scheduling.windows import MINUTE
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.sql.queries.connections import ConnectionRef
 from tests.scheduling.strategies import at
 

@@ -5,6 +5,7 @@ Requests name a user that does not exist, so 404 means that the parameters were 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -53,11 +54,15 @@ def ask(api) -> Ask:
 
 
 def refused(answer: TestResponse) -> str:
-    """The error message of a 400."""
+    """The error message of a 400; it begins with the parameter unless several parameters are too much."""
     assert answer.status_code == 400, answer.text
-    assert answer.json.keys() == {"data", "error"}
     assert answer.json["data"] is None
-    return str(answer.json["error"])
+    message = str(answer.json["error"])
+    if answer.json["code"] == "validationFailed":
+        assert message.startswith(re.sub(r"\.(\d+)", r"[\1]", answer.json["param"]))
+    else:
+        assert (answer.json["code"], answer.json["param"]) == ("rangeTooLarge", "end")
+    return message
 
 
 def accepted(answer: TestResponse) -> None:

@@ -69,6 +69,7 @@ def test_half_an_hour_is_the_default(api, ada):
         "maxOverlaps": 0,
         "padding": 0,
         "slotDuration": 30,
+        "timeZone": "UTC",
     }
 
 
@@ -244,6 +245,7 @@ def test_schedules_without_that_day_mean_no_availability(ada, scheduled, schedul
 
 def test_one_schedule_is_read_as_a_list_of_one_and_in_the_zone_of_the_header(ada, scheduled):
     answer = scheduled(ada(), THURSDAY, headers={"x-timezone": "Tokyo Standard Time"}, slotDuration="90")
+    assert answer.json["data"]["options"]["timeZone"] == "Asia/Tokyo"
     assert starts(answer) == ["00:00", "01:30"]
 
 
@@ -277,6 +279,7 @@ def test_each_user_has_an_entry_in_the_order_of_the_request(ada, several, new_us
         "userId": "nobody",
         "status": "error",
         "error": "User not found",
+        "code": "userNotFound",
         "failedCalendars": [],
     }
     assert entries[3]["error"] == "User has no connected calendars"

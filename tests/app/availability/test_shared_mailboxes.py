@@ -24,7 +24,7 @@ MAIN = {"google": "google.calendarList.get", "microsoft": "microsoft.calendars.g
 READS = ("google.freebusy.query", "microsoft.calendarView.list")
 
 WRITES = [
-    12,
+    6,
     pytest.param(500, marks=[pytest.mark.long, pytest.mark.timeout(600)]),
 ]
 

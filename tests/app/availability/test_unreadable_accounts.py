@@ -304,7 +304,7 @@ def status_and_body(world: World, name: str, answer: TestResponse | None = None)
         scopes = list(valid_scopes(ProviderName(world.provider), operation))
         expected = {"operation": Operation.FREE_BUSY, "validScopes": scopes}
     rest = {key: value for key, value in answer.json.items() if key not in ("data", "error")}
-    assert rest.pop("reason") == sickness.reason
+    assert rest.pop("reason") == rest.pop("code") == sickness.reason
     assert reasons(rest.pop("failedCalendars")) == [(world.provider, sickness.reason)]
     if name == "busy" and "operation" in expected:
         # This request also lists the calendars, and either call may fail first.
@@ -360,8 +360,8 @@ def test_several_users_have_slots_or_an_error(world):
     assert [entry["status"] for entry in entries] == ["ok", "error", "error"]
     assert starts_of(entries[0]["availableSlots"]) == ["09:00", "10:00"]
     for entry in entries[1:]:
-        assert set(entry) == {"userId", "status", "error", "reason", "failedCalendars"}
-        assert entry["reason"] == world.sickness.reason
+        assert set(entry) == {"userId", "status", "error", "code", "reason", "failedCalendars"}
+        assert entry["reason"] == entry["code"] == world.sickness.reason
         assert reasons(entry["failedCalendars"]) == [(world.provider, world.sickness.reason)]
 
 

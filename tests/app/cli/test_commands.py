@@ -206,7 +206,7 @@ def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
     demo = Demo()
     try:
         demo.read_until("Ctrl-C ends the demo")
-        for step in ("Starting Redis", "Starting the provider sandbox", "Starting web", "Creating 8 people"):
+        for step in ("Starting Redis", "Starting the provider sandbox", "Starting web", "Creating 10 people"):
             assert step in demo.printed
         line = re.search(r"curl .*?'\n", demo.printed, re.DOTALL)
         assert line is not None

@@ -104,7 +104,7 @@ def test_every_section_that_an_error_may_name_is_there(client):
     found = {each["id"] for each in page(client, "/docs/errors").select("[id]")}
 
     named = {str(status) for status in EXPLAINED if isinstance(status, int)}
-    assert named | {reason.lower() for reason in Reason} | {"of-one-event", "by-status"} <= found
+    assert named | {reason.lower() for reason in Reason} | {"by-status"} <= found
 
 
 def test_a_failed_calendar_leads_to_its_reason(api, sandbox, new_user):

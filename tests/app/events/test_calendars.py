@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.app.answers import OF_PROVIDER, error
+from tests.app.answers import OF_ERROR, OF_PROVIDER, error
 from tests.app.days import PROVIDERS
 from tests.conftest import connect
 
@@ -75,7 +75,8 @@ def test_every_field_of_microsofts_calendars(api, two):
 
 def test_all_accounts_are_listed_googles_first_and_nothing_failed(api, two):
     answer = api.get(f"/users/{two}/calendar")
-    assert answer.json.keys() == {"data"}
+    assert answer.json.keys() == {"data", "failedCalendars"}
+    assert answer.json["failedCalendars"] == []
     assert [each["id"] for each in answer.json["data"]] == [
         ADA["google"],
         "team@group.calendar.google.com",
@@ -218,7 +219,7 @@ def test_a_grant_too_narrow_is_refused_before_the_provider_call(api, sandbox, ne
     connect(api, user, sandbox.account(provider, ADA[provider]), scope=["openid"])
     answer = api.get(f"/users/{user}/calendar")
     assert answer.status_code == 403
-    assert answer.json.keys() == {"data", "error", "operation", "validScopes"} | OF_PROVIDER
+    assert answer.json.keys() == OF_ERROR | OF_PROVIDER | {"operation", "validScopes"}
     assert answer.json["operation"] == "calendar.calendarList.list"
     assert "free-busy" in answer.json["error"]
     assert answer.json["validScopes"]
@@ -230,8 +231,8 @@ def test_a_grant_too_narrow_is_refused_before_the_provider_call(api, sandbox, ne
 
 def test_a_user_without_accounts_has_no_calendars(api, new_user):
     user = new_user()
-    assert api.get(f"/users/{user}/calendar").json == {"data": []}
-    assert api.get(f"/users/{user}/calendar", provider="google").json == {"data": []}
+    assert api.get(f"/users/{user}/calendar").json == {"data": [], "failedCalendars": []}
+    assert api.get(f"/users/{user}/calendar", provider="google").json == {"data": [], "failedCalendars": []}
 
 
 def test_invalid_queries_are_refused(api, new_user):

@@ -8,7 +8,7 @@ import pytest
 
 from providers.names import ProviderName
 from providers.scopes import level_scopes, valid_scopes
-from tests.app.answers import OF_PROVIDER, error
+from tests.app.answers import OF_ERROR, OF_PROVIDER, error
 from tests.app.at_provider import DELETE, GET, INSERT, NINE, UPDATE, AtProvider, Person, one
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.conftest import Api, connect
@@ -53,8 +53,7 @@ def test_a_grant_too_narrow_is_403_before_the_provider_call(api, sandbox, person
     answer = ask(person, call)
     assert answer.status_code == 403
     message = answer.json["error"]
-    named = OF_PROVIDER if call == "list" else set()
-    assert answer.json.keys() == {"data", "error", "operation", "validScopes"} | named
+    assert answer.json.keys() == OF_ERROR | OF_PROVIDER | {"operation", "validScopes"}
     assert answer.json["operation"] == operation
     assert answer.json["validScopes"] == list(valid_scopes(name, operation))
     assert operation in message
@@ -97,7 +96,7 @@ def test_a_refusal_for_scope_by_google_itself_carries_the_operation_alone(sandbo
         sandbox.fault(operation=OPERATION_OF[call]["google"], reason="insufficientPermissions", status=403)
         answer = ask(person, call, event_id)
         assert answer.status_code == 403
-        assert answer.json.keys() == {"data", "error", "operation", "reason"}
+        assert answer.json.keys() == OF_ERROR | OF_PROVIDER | {"operation"}
         assert answer.json["reason"] == "insufficientScopes"
         assert answer.json["operation"] == operation
         sandbox.clear_faults()

@@ -9,7 +9,7 @@ import pytest
 from redis.exceptions import ConnectionError
 
 from app.services import EXTENSION
-from tests.app.answers import error, forget_patience
+from tests.app.answers import OF_ERROR, OF_PROVIDER, error, forget_patience
 from tests.app.at_provider import DELETE, INSERT, LOOK, NINE, UPDATE, one
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.app.two_accounts import ADA, SHOWN, Both
@@ -77,7 +77,7 @@ def test_when_one_account_fails_nothing_is_left_at_either(api, sandbox, both, pr
         assert_left(answer, provider)
     else:
         assert answer.json["error"].endswith(UNDONE)
-        assert "code" not in answer.json
+        assert answer.json["code"] == {400: "eventRefused", 403: "accessDenied", 429: "rateLimited"}[status]
     seconds = -(-fault["retry_after"] // 1) if status == 429 else None
     assert answer.json.get("retryAfter") == seconds
     assert answer.headers.get("Retry-After") == (None if seconds is None else f"{seconds:g}")
@@ -117,7 +117,7 @@ def test_a_copy_that_cannot_be_seen_at_first_is_deleted_too(sandbox, both, provi
     sandbox.fault(operation=INSERT[provider], body="reset")
     sandbox.fault(operation=LOOK[provider], status=503, retry_after=60)
     answer = both.create(metaId="m-1", subject="Half")
-    assert answer.status_code == 502
+    assert (answer.status_code, answer.json["code"]) == (502, "providerError")
     assert answer.json["error"].endswith(UNDONE)
     assert both.subjects() == EMPTY
 
@@ -128,7 +128,8 @@ def test_when_the_search_for_copies_fails_nothing_is_created(sandbox, both, prov
     answer = both.create(metaId="m-1", subject="Half")
     assert answer.status_code == 502
     assert answer.json["error"].endswith(NONE_MADE)
-    assert "code" not in answer.json
+    assert answer.json["code"] == "providerError"
+    assert failed_accounts(answer) == [(provider, "providerError")]
     assert INSERT[OTHER[provider]] not in sandbox.requests().by_operation
     sandbox.clear_faults()
     assert both.subjects() == EMPTY
@@ -283,7 +284,8 @@ def test_an_account_with_too_narrow_a_grant_keeps_everything_as_it_was(api, sand
     answer = CHANGES[call](both)
     operation = {"create": "insert"}.get(call, call)
     assert answer.status_code == 403
-    assert answer.json.keys() == {"data", "error", "operation", "validScopes"}
+    assert answer.json.keys() == OF_ERROR | OF_PROVIDER | {"operation", "validScopes"}
+    assert failed_accounts(answer) == [(provider, "insufficientScopes")]
     assert answer.json["operation"] == f"calendar.events.{operation}"
     assert sandbox.requests().total == 0
     assert both.subjects() == {"google": ["Old"], "microsoft": ["Old"]}
@@ -299,6 +301,7 @@ def test_an_interrupted_create_returns_the_metaid_to_repeat(both, monkeypatch):
         patch.setattr("app.accounts.connections.write", cut_off)
         answer = both.create(subject="Once")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert (answer.json["code"], answer.json["retryAfter"]) == ("outcomeUnknown", 1)
     assert both.create(metaId=answer.json["metaId"], subject="Once").status_code == 201
 
 

@@ -10,6 +10,7 @@ import requests
 from app.services import EXTENSION
 from store.metrics.histogram import Histogram
 from store.metrics.schema import Cache, Counts, together
+from tests.app.cached_people import MONDAYS
 from tests.app.days import DAY, meeting, periods
 from tests.app.routes import routes
 from tests.conftest import Api
@@ -48,9 +49,11 @@ def requests_of(app, stores):
 GROUP_OF = {
     "authorization": "oauth",
     "explain": "scheduling",
+    "grants": "organizations",
     "unified": "events",
     "push": "other",
     "api-docs": "other",
+    "reference": "other",
 }
 
 
@@ -78,6 +81,15 @@ def test_requests_are_counted_by_their_status(api, requests_of, unique, new_app)
     assert requests_of("busy", "4xx", lambda: api.get("/users/nobody/calendar/busy", **DAY)) == 1
     assert requests_of("events", "4xx", lambda: api.get("/users/nobody/calendar/events")) == 1
     assert requests_of("other", "4xx", lambda: api.get("/nothing/is/here")) == 1
+
+
+def test_a_request_on_the_fast_path_is_counted(api, fast, requests_of, cached_people):
+    path, query = "/users/plain-0-0/scheduling", {"start": MONDAYS[0], "end": MONDAYS[1]}
+    assert api.get(path, **query).status_code == 200
+    answers = []
+
+    assert requests_of("scheduling", "2xx", lambda: answers.append(fast.get(path, **query))) == 1
+    assert None not in answers
 
 
 def test_a_request_without_a_valid_key_is_counted_as_well(app, requests_of):

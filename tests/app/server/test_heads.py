@@ -92,7 +92,7 @@ EVENT = "/v1/users/nobody/calendar/events/google"
     ],
 )
 def test_identifiers_with_slashes_and_of_any_length_reach_their_route(get, path):
-    assert get(path) == (404, {"data": None, "error": "User not found"})
+    assert get(path) == (404, {"data": None, "error": "User not found", "code": "userNotFound"})
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,7 @@ def test_identifiers_with_slashes_and_of_any_length_reach_their_route(get, path)
     ],
 )
 def test_other_identifiers_and_paths_are_refused_as_what_they_are(get, path, status, error):
-    assert get(path) == (status, {"data": None, "error": error})
+    code = {"code": "pathNotFound"}
+    if status == 400:
+        code = {"code": "validationFailed", "param": error.split(" ")[0]}
+    assert get(path) == (status, {"data": None, "error": error, **code})

@@ -16,7 +16,7 @@ PIECES = 1_000
 
 
 class Client:
-    """The messages that the server passes to the application, and those that it receives."""
+    """The messages between the server and the application, in both directions."""
 
     def __init__(self, *messages: dict[str, Any], takes: int = 10**6) -> None:
         self.sent: list[Any] = []

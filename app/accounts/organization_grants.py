@@ -1,0 +1,239 @@
+"""Grants of organizations: checked by a worker at the provider, stored, and removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy.orm import Session
+
+from app.accounts import disconnect, organizations
+from app.accounts.ownership import require_whole_service
+from app.http.error_codes import Code
+from app.http.errors import ApiError, Invalid, NotFound
+from app.http.provider_failures import whole_request_failed
+from app.services import services
+from providers.names import ProviderName
+from providers.oauth.client import MANY_TENANTS
+from providers.oauth.organization_grants import InvalidKey, ServiceAccountKey
+from providers.scopes import expand_levels, reaches_calendars
+from store.security.grant_trials import GrantTrial
+from store.sql.queries import audit, organization_grants
+from store.sql.queries.api_keys import Caller
+from store.sql.queries.organization_grants import GrantSummary, NewGrant
+from workers.fanout.jobs import CheckGrant, GrantCheck
+from workers.queues import Queue
+
+KEY_FILE = "serviceAccountKey"
+# The fields of the key file that are stored.
+KEY_FIELDS = ("type", "client_email", "private_key", "private_key_id", "client_id")
+# A key of 8192 bits has fewer characters.
+LONGEST_KEY_FIELD = 8192
+LONGEST_EMAIL = 320
+
+# The field of a request for each part of a grant that a provider may refuse.
+_FIELDS = {"subject": "subject", "client": "clientSecret"}
+
+# Microsoft does not promise to name the permissions of a token: then the mailboxes themselves decide.
+UNKNOWN_PERMISSIONS = ("Calendars.ReadWrite", "MailboxSettings.Read")
+NO_CALENDARS = (
+    "Microsoft accepts the application, but its permissions reach no calendar: add the application "
+    "permission Calendars.ReadBasic.All, Calendars.Read or Calendars.ReadWrite, and grant admin consent"
+)
+
+
+def store_google(
+    caller: Caller, slug: str, key_file: Mapping[str, Any], subject: str, scope: str | Sequence[str]
+) -> GrantSummary:
+    """Store a service account that the administrator of a Google domain has authorized.
+
+    Do not call this within a transaction, because it waits for a worker.
+
+    :raise ApiError: for an invalid key file, or when Google refuses the grant
+    """
+    key = _key(key_file)
+    scopes = expand_levels(ProviderName.GOOGLE, [scope] if isinstance(scope, str) else scope)
+    if not reaches_calendars(ProviderName.GOOGLE, scopes):
+        raise Invalid("scope must have a scope that reaches calendars", param="scope")
+    stored = {name: key_file[name] for name in KEY_FIELDS if key_file.get(name) is not None}
+    grant = NewGrant(
+        provider=ProviderName.GOOGLE,
+        subject=subject,
+        client_email=key.client_email,
+        tenant=None,
+        client_id=None,
+        secret=orjson.dumps(stored).decode(),
+        scope=scopes,
+    )
+    return _store(caller, slug, grant)
+
+
+def store_microsoft(
+    caller: Caller, slug: str, tenant: str, client_id: str | None, client_secret: str | None
+) -> GrantSummary:
+    """Store an application that the administrator of a Microsoft tenant has given permissions.
+
+    Without an application of its own, the installation's registration is used. A key that is bound to an
+    organization may not do that: any tenant that has consented to the registration could be named.
+
+    Do not call this within a transaction, because it waits for a worker.
+
+    :raise ApiError: for invalid fields, or when Microsoft refuses the grant
+    """
+    if tenant.lower() in MANY_TENANTS:
+        raise Invalid("tenant must be one tenant: its Directory (tenant) ID or a domain", param="tenant")
+    if (client_id is None) != (client_secret is None):
+        absent = "clientId" if client_id is None else "clientSecret"
+        raise Invalid(f"{absent} is required: clientId and clientSecret belong together", param=absent)
+    if client_id is None:
+        require_whole_service(caller, "A grant without clientId and clientSecret")
+    grant = NewGrant(
+        provider=ProviderName.MICROSOFT,
+        subject=None,
+        client_email=None,
+        tenant=tenant,
+        client_id=client_id,
+        secret=client_secret,
+        scope=(),
+    )
+    return _store(caller, slug, grant)
+
+
+def listed(session: Session, caller: Caller, slug: str) -> list[GrantSummary]:
+    """The grants of an organization, by provider.
+
+    :raise NotFound: for an organization that the caller does not reach
+    """
+    return organization_grants.of_organization(session, organizations.number(session, caller, slug))
+
+
+def find(session: Session, caller: Caller, slug: str, provider: str, *, keep: bool = False) -> GrantSummary:
+    """The grant of an organization with one provider. ``keep`` locks it against deletion until the commit.
+
+    :raise NotFound: when there is none
+    """
+    number = organizations.number(session, caller, slug, keep=keep)
+    found = organization_grants.of_organization(session, number, provider, keep=keep)
+    if not found:
+        raise _no_grant(slug, provider)
+    return found[0]
+
+
+def remove(caller: Caller, slug: str, provider: str) -> None:
+    """Delete a grant with its delegated connections. Nothing is revoked at the provider.
+
+    Do not call this within a transaction, because it waits for a worker.
+
+    :raise NotFound: when there is none
+    """
+    database = services().stores.database
+    with database.reading() as session:
+        grant = find(session, caller, slug, provider)
+    disconnect.stop_channels_of_grant(grant.id)
+    with database.writing() as session:
+        number = organizations.number(session, caller, slug)
+        removed = organization_grants.remove(session, number, provider)
+        if removed is None:
+            raise _no_grant(slug, provider)
+        audit.record(session, actor=caller.visible, action="deleteGrant", subject=f"{slug}/{provider}")
+    services().stores.grant_tokens.forget(grant.id)
+    disconnect.forget_cached(removed)
+
+
+def _store(caller: Caller, slug: str, grant: NewGrant) -> GrantSummary:
+    stores = services().stores
+    with stores.database.reading() as session:
+        organizations.number(session, caller, slug)
+    checked = _check(grant)
+    scope = list(grant.scope) or list(checked.scope or UNKNOWN_PERMISSIONS)
+    if grant.provider == ProviderName.MICROSOFT and (
+        checked.scope == () or not reaches_calendars(ProviderName.MICROSOFT, scope)
+    ):
+        raise ApiError(NO_CALENDARS, Code.GRANT_REFUSED)
+    with stores.database.writing() as session:
+        number = organizations.number(session, caller, slug, keep=True)
+        _require_domain_of_members(session, number, grant)
+        saved = organization_grants.save(session, stores.keyring, number, grant.with_scope(scope))
+        audit.record(session, actor=caller.visible, action="storeGrant", subject=f"{slug}/{grant.provider}")
+    # They are those of the grant that was replaced.
+    stores.grant_tokens.forget(saved.id)
+    return saved
+
+
+def domain_of(address: str) -> str:
+    """The domain of an address, in lower case."""
+    return address.rpartition("@")[2].lower()
+
+
+def _require_domain_of_members(session: Session, organization: int, grant: NewGrant) -> None:
+    """Reject a subject in another domain than the members whom the replaced grant reads.
+
+    :raise Invalid: because the new grant could read none of them, or only those who share with its subject
+    """
+    older = organization_grants.of_organization(session, organization, grant.provider)
+    if not older or older[0].subject is None or grant.subject is None:
+        return
+    theirs = domain_of(older[0].subject)
+    members = organization_grants.delegated(session, organization).get(older[0].id)
+    if members and domain_of(grant.subject) != theirs:
+        raise Invalid(
+            f"subject must be in {theirs}, the domain of the grant's members: delete the grant first",
+            param="subject",
+        )
+
+
+def _check(grant: NewGrant) -> GrantCheck:
+    """Have a worker request a token by the grant.
+
+    :raise ApiError: when the provider refuses it, or does not answer
+    """
+    stores, settings = services().stores, services().settings
+    trial = GrantTrial(
+        grant.provider, grant.subject, grant.tenant, grant.client_id, grant.secret, tuple(grant.scope)
+    )
+    job = CheckGrant(stores.grant_trials.hand_over(trial))
+    deadline = time.monotonic() + settings.fanout_deadline_seconds
+    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+    checked = reply.checked
+    if reply.failed is not None:
+        raise whole_request_failed(reply.failed)
+    if checked is None:
+        raise RuntimeError("a grant was not checked")
+    if checked.refused is not None:
+        own_client = grant.client_id is not None
+        field = _FIELDS.get(checked.refused) if checked.refused != "client" or own_client else None
+        raise ApiError(checked.message, Code.GRANT_REFUSED, param=field)
+    return checked
+
+
+def _key(key_file: Mapping[str, Any]) -> ServiceAccountKey:
+    """The key in a key file.
+
+    :raise Invalid: with the field at fault
+    """
+    for name in KEY_FIELDS:
+        value = key_file.get(name)
+        if isinstance(value, str) and len(value) > LONGEST_KEY_FIELD:
+            raise _bad_key(name, f"must have at most {LONGEST_KEY_FIELD} characters")
+        if value is not None and not isinstance(value, str):
+            raise _bad_key(name, "must be a string")
+    try:
+        key = ServiceAccountKey.parse(key_file)
+    except InvalidKey as error:
+        sentence = error.sentence.removeprefix(error.field or "").strip()
+        raise _bad_key(error.field, sentence) from error
+    if len(key.client_email) > LONGEST_EMAIL:
+        raise _bad_key("client_email", f"must have at most {LONGEST_EMAIL} characters")
+    return key
+
+
+def _bad_key(field: str | None, sentence: str) -> Invalid:
+    param = KEY_FILE if field is None else f"{KEY_FILE}.{field}"
+    return Invalid(f"{param} {sentence}", param=param)
+
+
+def _no_grant(slug: str, provider: str) -> NotFound:
+    sentence = f"There is no grant of {ProviderName(provider).title()} for {slug}"
+    return NotFound(sentence, Code.GRANT_NOT_FOUND)

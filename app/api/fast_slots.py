@@ -1,0 +1,219 @@
+"""Fast path for ``GET /v1/users/{userId}/scheduling``, while the key, the user and the periods are cached.
+
+It bypasses Flask, its hooks and the threads: the event loop of the server parses the request, loads the busy
+periods and computes the slots, in half a millisecond usually and in a few at most. It sends answers with
+status 200 only. It shares the functions of the plain path, ``app.api.scheduling:UserScheduling.get`` behind
+the hooks that ``app.web:create_app`` installs, which takes all other requests:
+
+- every request of an installation with CORS, a rate limit or tracing;
+- a header of ``_PLAIN_HEADERS``, a repeated header, or ``Accept-Encoding`` with zstd, weights or ``*``;
+- ``calendarIds``, a name that ends in ``[]``, or a parameter that is not valid;
+- a long query, more than ``MOST_SLOTS`` slots or ``MOST_BUCKETS`` buckets;
+- a key or a user that this process has not cached, or not under the current version;
+- a connection that cannot be read, busy periods that are not cached, and stale ones, watched or not;
+- Redis that takes longer than ``REDIS_SECONDS``, for the next ``PAUSE`` too.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import Flask
+from redis.exceptions import RedisError
+from werkzeug.datastructures import MultiDict
+
+from app.accounts import connections
+from app.api.scheduling import blp, slots_of_user
+from app.availability import lookup, parameters
+from app.availability.failures import Failures
+from app.availability.freshness import now
+from app.availability.result import ResultBuilder
+from app.availability.selection import CalendarRequest, Target, known_targets
+from app.http import auth, fast_args, query_string, request_ids
+from app.http.authentication import Authentication, Outdated
+from app.http.compression import LEAST_BYTES
+from app.http.errors import ApiError
+from app.observability import access_log
+from app.schemas.availability import UserSlotsQuery, ZoneHeader, ZoneQuery
+from app.server.wsgi_adapter import Receive, Scope, Send, send_body
+from app.services import EXTENSION
+from scheduling.query import Query
+from store.cache.busy_buckets import BucketLoad
+from store.cache.event_loop_redis import EventLoopRedis
+from store.cache.versioned_cache import VERSION_KEY
+from workers.telemetry import tracing
+
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+# 30 days of slots of a quarter of an hour. More would keep other requests of the process waiting.
+MOST_SLOTS = 2880
+# Half a year of one calendar.
+MOST_BUCKETS = 26
+# In bytes. The longest usual query has 400.
+LONGEST_QUERY = 2048
+# The plain path waits longer for Redis.
+REDIS_SECONDS = 0.5
+# In seconds.
+PAUSE = 1.0
+
+_PATH = re.compile(rb"/v1/users/([A-Za-z0-9][A-Za-z0-9._-]{2,127})/scheduling")
+_ROUTE = "/v1/users/{userId}/scheduling"
+# A client that sends one of these requires more than this path does.
+_PLAIN_HEADERS = frozenset({b"cache-control", b"content-length", b"transfer-encoding", b"origin"})
+_QUERY, _ZONE_IN_QUERY, _ZONE_IN_HEADER = UserSlotsQuery(), ZoneQuery(), ZoneHeader()
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """A parsed request, and the busy periods to load for it."""
+
+    authentication: Authentication
+    query: Mapping[str, Any]
+    question: Query
+    targets: Sequence[Target]
+    load: BucketLoad
+    request_id: str
+    accepts_gzip: bool
+
+
+class FastSlots:
+    """An ASGI application that answers cached slots itself and passes other requests to ``plain``."""
+
+    def __init__(self, plain: Application, app: Flask) -> None:
+        self._plain = plain
+        self._app = app
+        services = app.extensions[EXTENSION]
+        settings = services.settings
+        self._stores = services.stores
+        self._redis = EventLoopRedis(settings.redis_url, seconds=REDIS_SECONDS)
+        self._paused_until = 0.0
+        self._bypassed = bool(settings.cors_origins or settings.rate_limit)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        response = await self._respond(scope) if scope.get("method") == "GET" else None
+        if response is None:
+            await self._plain(scope, receive, send)
+            if scope["type"] == "lifespan":
+                await self._redis.close()
+            return
+        headers, body = response
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send_body(send, body)
+
+    async def _respond(self, scope: Scope) -> tuple[list[tuple[bytes, bytes]], bytes] | None:
+        """The headers and the body of the answer; None if the plain path has to answer."""
+        path = _PATH.fullmatch(scope["raw_path"])
+        began = perf_counter()
+        if path is None or self._bypassed or tracing.on() or began < self._paused_until:
+            return None
+        try:
+            with self._app.app_context():
+                parsed = self._parse(scope, path.group(1).decode())
+            if parsed is None:
+                return None
+            values = await self._redis.mget(parsed.load.names())
+            with self._app.app_context():
+                response = self._render(parsed, values)
+        except (ApiError, Outdated):
+            # The plain path sends the error, if it remains.
+            return None
+        except (RedisError, TimeoutError) as error:
+            log.warning("fast path paused, Redis failed: %s", type(error).__name__)
+            self._paused_until = perf_counter() + PAUSE
+            return None
+        except Exception:
+            log.exception("fast path failed, the plain path answers")
+            return None
+        if response is not None:
+            took = perf_counter() - began
+            self._stores.counters.request(blp.metric_group, "2xx", took)
+            access_log.record("GET", _ROUTE, 200, took, parsed.authentication.caller.visible)
+        return response
+
+    def _parse(self, scope: Scope, user: str) -> _Parsed | None:
+        headers = dict(scope["headers"])
+        repeated = len(headers) < len(scope["headers"])
+        if repeated or not _PLAIN_HEADERS.isdisjoint(headers) or len(scope["query_string"]) > LONGEST_QUERY:
+            return None
+        # The key comes first: nothing else is parsed for strangers.
+        cached = self._stores.versioned_cache.recent()
+        caller = auth.cached_caller(headers.get(b"authorization", b"").decode("latin1"), cached)
+        if caller is None:
+            return None
+        query, zone = _query(scope["query_string"], headers.get(b"x-timezone"))
+        accepts_gzip = _accepts_gzip(headers.get(b"accept-encoding", b""))
+        if query is None or accepts_gzip is None:
+            return None
+        question = parameters.slot_query(query, zone)
+        if parameters.rough_limit(question) > MOST_SLOTS:
+            return None
+        parameters.check_size({question: 1})
+        authentication = Authentication(caller, cached, verified=False)
+        refs = connections.cached_of_user(authentication, user, query)
+        request = CalendarRequest(refs, parameters.selector(query, primary_only=True))
+        if not refs or request.selector.ids or lookup.refused([request]):
+            return None
+        targets = known_targets(request, {})
+        keys = list(dict.fromkeys(target.key for target in targets))
+        load = self._stores.busy.bucket_load(keys, *question.busy_range(), beside=VERSION_KEY)
+        if len(keys) * len(load.numbers) > MOST_BUCKETS:
+            return None
+        request_id = request_ids.choose(headers.get(b"x-request-id", b"").decode("latin1"))
+        return _Parsed(authentication, query, question, targets, load, request_id, accepts_gzip)
+
+    def _render(
+        self, parsed: _Parsed, values: Sequence[bytes | None]
+    ) -> tuple[list[tuple[bytes, bytes]], bytes] | None:
+        known = parsed.load.join(values)
+        parsed.authentication.verify_version(known.beside)
+        if known.missing or self._stores.busy.stale(known, now()):
+            return None
+        builder = ResultBuilder(parsed.load.keys, known, {}, {})
+        builder.add_calendars(0, parsed.targets)
+        result = builder.build(1, ())
+        body = b"".join(slots_of_user(parsed.query, parsed.question, result, Failures.of(result)))
+        self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"age", parameters.age(result)["Age"].encode()),
+            (b"vary", b"Accept-Encoding"),
+            (b"x-content-type-options", b"nosniff"),
+            (b"x-request-id", parsed.request_id.encode()),
+        ]
+        if parsed.accepts_gzip and len(body) >= LEAST_BYTES:
+            body = gzip.compress(body, 1)
+            headers.append((b"content-encoding", b"gzip"))
+        return [*headers, (b"content-length", str(len(body)).encode())], body
+
+
+def _query(text: bytes, zone_header: bytes | None) -> tuple[dict[str, Any] | None, ZoneInfo]:
+    """The parameters and the zone; without parameters, the plain path has to parse the query."""
+    utc = ZoneInfo("UTC")
+    # The plain path accepts ``name[]`` too.
+    if b"[" in text or b"%5" in text:
+        return None, utc
+    source = query_string.parse(text)
+    headers = MultiDict({} if zone_header is None else {"X-Timezone": zone_header.decode("latin1")})
+    in_query = fast_args.read(_ZONE_IN_QUERY, source)
+    in_header = fast_args.read(_ZONE_IN_HEADER, headers)
+    if in_query is None or in_header is None:
+        return None, utc
+    return fast_args.read(_QUERY, source), in_query.get("timeZone") or in_header["zone"]
+
+
+def _accepts_gzip(accepted: bytes) -> bool | None:
+    """Whether the client accepts gzip; None if the plain path has to choose an encoding."""
+    names = {name.strip() for name in accepted.lower().split(b",")}
+    if b";" in accepted or not names.isdisjoint((b"zstd", b"*")):
+        return None
+    return b"gzip" in names

@@ -1,0 +1,198 @@
+"""Which requests for slots the event loop answers itself, and which it passes to the plain path.
+
+``tests.app.availability.test_warm_path_oracle`` compares the answers of both.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from store.cache.event_loop_redis import EventLoopRedis
+from store.cache.versioned_cache import VERSION_KEY
+from store.sql.models import now
+from store.sql.queries import api_keys
+from tests.app.cached_people import MONDAYS, SEED, Person, cache, create
+from tests.app.fast_client import FastClient
+from tests.conftest import Api, stores_of
+from tests.waiting import until
+
+PATH = "/users/plain-0-0/scheduling"
+DAY = {"start": MONDAYS[0], "end": f"{MONDAYS[0]}T18:00:00", "slotDuration": "60"}
+
+
+@pytest.fixture
+def warm(fast, api, cached_people):
+    """A client whose key and user are cached in this process."""
+    # A worker that changes a connection meanwhile invalidates what this process has cached.
+    until(lambda: api.get(PATH, **DAY).status_code == 200 and fast.get(PATH, **DAY) is not None)
+    return fast
+
+
+@pytest.mark.parametrize(
+    ("headers", "query"),
+    [
+        ({"Cache-Control": "no-cache"}, {}),
+        ({"Origin": "https://calendar.example"}, {}),
+        ({"Transfer-Encoding": "chunked"}, {}),
+        ({"Content-Length": "2"}, {}),
+        ({"Accept-Encoding": "gzip;q=0"}, {}),
+        ({"Accept-Encoding": "zstd, gzip"}, {}),
+        ({"X-Timezone": "Mars/Olympus"}, {}),
+        ({"Authorization": "Bearer unknown"}, {}),
+        ({"Authorization": "Basic abc"}, {}),
+        ({}, {"calendarIds": "primary"}),
+        ({}, {"slotDuration": "0"}),
+        ({}, {"end": MONDAYS[0]}),
+        ({}, {"provider": "microsoft"}),
+        ({}, {"provider[]": "google"}),
+        ({}, {"timeZone": "Mars/Olympus"}),
+        # Not cached.
+        ({}, {"end": "2027-07-01", "slotDuration": "10080"}),
+        # Too many slots, and too many buckets.
+        ({}, {"end": "2026-11-20", "slotDuration": "15"}),
+        ({}, {"start": "2026-11-01", "end": "2027-05-30", "slotDuration": "10080"}),
+        # Too long a query.
+        ({}, {"other": "x" * 2048}),
+    ],
+)
+def test_requests_that_need_more_take_the_plain_path(warm, headers, query):
+    assert warm.get(PATH, headers, **{**DAY, **query}) is None
+
+
+@pytest.mark.parametrize("path", ["/users/nobody-here/scheduling", "/users/%70lain-0-0/scheduling", "/users"])
+def test_other_paths_take_the_plain_path(warm, path):
+    assert warm.get(path, **DAY) is None
+
+
+def test_other_methods_take_the_plain_path(warm):
+    assert warm.get(PATH, method="HEAD", **DAY) is None
+
+
+def test_a_repeated_header_takes_the_plain_path(warm):
+    assert warm.get(PATH, {"Authorization ": "", "authorization": "x"}, **DAY) is None
+
+
+def test_long_answers_are_compressed_for_clients_that_accept_gzip(warm, api):
+    week = {**DAY, "end": MONDAYS[1]}
+    plain = api.get(PATH, **week)
+
+    short = warm.get(PATH, {"Accept-Encoding": "gzip"}, **DAY)
+    long = warm.get(PATH, {"Accept-Encoding": "deflate, GZIP"}, **week)
+
+    assert "Content-Encoding" not in short.headers
+    assert long.headers["Content-Encoding"] == "gzip"
+    assert int(long.headers["Content-Length"]) == len(long.body) < len(plain.data) // 4
+    assert long.json == plain.json
+
+
+@pytest.mark.parametrize(("sent", "kept"), [("a-request.1", True), ("not valid", False), ("", False)])
+def test_the_client_s_request_id_is_kept_if_it_is_valid(warm, sent, kept):
+    answer = warm.get(PATH, {"X-Request-Id": sent}, **DAY)
+
+    assert (answer.headers["X-Request-Id"] == sent) is kept
+    assert answer.headers["X-Request-Id"]
+
+
+def test_a_revoked_key_stops_counting_at_once(warm, api, stores):
+    with stores.database.writing() as session:
+        assert len(api_keys.revoke(session, api.key, prefix="alm_")) == 1
+
+    assert warm.get(PATH, **DAY) is None
+    assert api.get(PATH, **DAY).status_code == 401
+
+
+def test_an_expired_key_does_not_count(new_api, app, cached_people):
+    expires_at = now() + timedelta(seconds=1)
+    short = new_api(expires_at=expires_at)
+    assert short.get(PATH, **DAY).status_code == 200
+    with FastClient(app, short.key) as client:
+        until(lambda: now() > expires_at)
+
+        assert client.get(PATH, **DAY) is None
+
+
+def test_a_key_of_another_organization_gets_the_plain_path(new_api, app, cached_people):
+    other = new_api(organization="plain-1")
+    assert other.get(PATH, **DAY).status_code == 404
+    with FastClient(app, other.key) as client:
+        assert client.get(PATH, **DAY) is None
+
+
+def test_nothing_is_answered_while_redis_has_no_version(warm, stores):
+    stores.redis.delete(VERSION_KEY)
+
+    assert warm.get(PATH, **DAY) is None
+
+
+def test_nothing_is_answered_while_redis_is_down(app, api, cached_people):
+    with pytest.MonkeyPatch.context() as patch, FastClient(app, api.key) as client:
+        assert api.get(PATH, **DAY).status_code == 200
+        # The fast path has connections of its own.
+        patch.setattr(client.fast, "_redis", EventLoopRedis("redis://127.0.0.1:1", seconds=1))
+        assert client.get(PATH, **DAY) is None
+
+
+def test_the_fast_path_pauses_after_a_failure_of_redis(app, api, cached_people, monkeypatch, caplog):
+    with FastClient(app, api.key) as client:
+        assert api.get(PATH, **DAY).status_code == 200
+        with monkeypatch.context() as patch:
+            patch.setattr(client.fast, "_redis", EventLoopRedis("redis://127.0.0.1:1", seconds=1))
+            assert client.get(PATH, **DAY) is None
+        assert client.get(PATH, **DAY) is None
+
+        until(lambda: client.get(PATH, **DAY) is not None)
+
+    assert [record.getMessage() for record in caplog.records if record.name.endswith("fast_slots")] == [
+        "fast path paused, Redis failed: ConnectionError"
+    ]
+
+
+def test_an_error_inside_is_logged_and_the_plain_path_answers(warm, monkeypatch, caplog):
+    def broken(*_):
+        raise ValueError("planted")
+
+    monkeypatch.setattr("app.api.fast_slots.slots_of_user", broken)
+
+    assert warm.get(PATH, **DAY) is None
+    assert "planted" in caplog.text
+
+
+def test_a_long_answer_is_sent_in_pieces(warm, api, monkeypatch):
+    monkeypatch.setattr("app.server.wsgi_adapter.PIECE", 100)
+
+    assert warm.get(PATH, **DAY).body == api.get(PATH, **DAY).data
+
+
+def test_stale_periods_take_the_plain_path_which_refreshes_them(new_app, api, stores, unique):
+    app = new_app(busy_ttl_seconds=0.001, busy_stale_seconds=3600)
+    # A user of its own: the refresh, which a worker of other tests may make, ends the connection.
+    person = Person(Random(SEED), unique("stale"))
+    create(stores, unique("stale-team"), person)
+    cache(stores_of(app), person)
+    path = f"/users/{person.id}/scheduling"
+    with FastClient(app, api.key) as client:
+        assert Api(app.test_client(), api.key).get(path, **DAY).status_code == 200
+
+        assert client.get(path, **DAY) is None
+
+
+@pytest.mark.parametrize("setting", [{"rate_limit": 1000}, {"cors_origins": ("https://calendar.example",)}])
+def test_installations_with_cors_or_a_rate_limit_have_no_fast_path(new_app, api, cached_people, setting):
+    app = new_app(**setting)
+    with FastClient(app, api.key) as client:
+        assert Api(app.test_client(), api.key).get(PATH, **DAY).status_code == 200
+
+        assert client.get(PATH, **DAY) is None
+
+
+def test_a_fast_request_is_logged(warm, api, caplog):
+    with caplog.at_level("INFO", logger="app.observability.access_log"):
+        warm.get(PATH, **DAY)
+
+    (record,) = caplog.records
+    assert record.getMessage() == "GET /v1/users/{userId}/scheduling answered 200"
+    assert api.key.startswith(record.key)
+    assert record.status == 200
