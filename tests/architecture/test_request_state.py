@@ -24,7 +24,7 @@ STATE = {
 }
 
 # The modules of ``app.http`` without request state. The others hide it behind functions.
-STATELESS = {"authentication", "errors", "provider_failures"}
+STATELESS = {"authentication", "error_codes", "errors", "provider_failures"}
 
 
 def reads_of_state(code: str) -> Iterator[str]:

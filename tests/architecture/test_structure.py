@@ -17,7 +17,7 @@ from store.config.declaration import SETTINGS
 ROOT = Path(__file__).parents[2]
 
 # Variables of the assistants' server, which is a client of the API.
-OF_CLIENTS = {"ALMANAC_API_KEY"}
+OF_CLIENTS = {"ALMANAC_API_KEY", "ALMANAC_URL"}
 
 
 def test_packages_import_only_what_they_may():
@@ -55,8 +55,20 @@ def test_code_names_no_other_variables_than_declared_settings():
 def test_plain_make_lists_every_command():
     listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
-    testing = ("test", "test-browser", "test-clients", "test-generators", "test-long", "test-security")
-    for command in ("setup", "demo", *testing, "screenshots", "check", "audit", "bench", "fix", "lock"):
+    testing = ("", "-browser", "-clients", "-generators", "-long", "-security", "-typescript")
+    tests = [f"test{name}" for name in testing]
+    for command in (
+        "setup",
+        "demo",
+        *tests,
+        "client-types",
+        "screenshots",
+        "check",
+        "audit",
+        "bench",
+        "fix",
+        "lock",
+    ):
         assert re.search(rf"^ +make {command} ", listed, re.MULTILINE), command
 
 

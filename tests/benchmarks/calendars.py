@@ -6,6 +6,7 @@ A few patterns stand for all: seven meetings of 15 to 60 minutes on each day, at
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cache
 from random import Random
@@ -18,6 +19,9 @@ DAYS = 70
 PATTERNS = 20
 MEETINGS_A_DAY = 7
 FREE_FROM, FREE_UNTIL = 900, 1050
+
+# Of a person, in the path of a mailbox or as the id of a calendar.
+ADDRESS = re.compile(r"person-(\d+)(?:@|%40)")
 
 Period = tuple[int, int]
 
@@ -43,26 +47,41 @@ def within(pattern: int, start: int, end: int) -> list[Period]:
     return [(max(a, start), min(b, end)) for a, b in busy(pattern) if a < end and b > start]
 
 
+def pattern_of(text: str, pattern: int) -> int:
+    """The pattern of the person whose address is in a text; without one, ``pattern``."""
+    found = ADDRESS.search(text)
+    return int(found[1]) % PATTERNS if found else pattern
+
+
 def google(pattern: int, asked: dict[str, Any]) -> dict[str, Any]:
-    """The answer to ``freebusy.query``."""
+    """The answer to ``freebusy.query``; ``pattern`` is that of the account that sends it."""
     start, end = (_instant(asked[name]) for name in ("timeMin", "timeMax"))
-    periods = [{"start": text(a), "end": text(b)} for a, b in within(pattern, start, end)]
+
+    def periods(calendar: str) -> list[dict[str, str]]:
+        found = within(pattern_of(calendar, pattern), start, end)
+        return [{"start": text(a), "end": text(b)} for a, b in found]
+
     return {
         "kind": "calendar#freeBusy",
         "timeMin": asked["timeMin"],
         "timeMax": asked["timeMax"],
-        "calendars": {item["id"]: {"busy": periods} for item in asked["items"]},
+        "calendars": {item["id"]: {"busy": periods(item["id"])} for item in asked["items"]},
     }
 
 
 def microsoft(pattern: int, path: str, query: dict[str, str]) -> dict[str, Any]:
-    """The answer to one part of a batch: the mailbox's settings, or a calendar's view."""
+    """The answer to one part of a batch: the mailbox's settings, or a calendar's view.
+
+    ``pattern`` is that of the account that sends it; the path may name another mailbox.
+    """
     if path.endswith("/mailboxSettings"):
         return {"timeZone": "UTC"}
     if not path.endswith("/calendarView"):
         raise ValueError(f"not a part that the benchmarks know: {path}")
     start, end = (_instant(query[name]) for name in ("startDateTime", "endDateTime"))
-    events = [_event(*period) for period in busy(pattern) if period[0] < end and period[1] > start]
+    events = [
+        _event(*period) for period in busy(pattern_of(path, pattern)) if period[0] < end and period[1] > start
+    ]
     return {"value": events}
 
 

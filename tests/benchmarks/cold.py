@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from tests.benchmarks import head_of_line, join, outage, people, proof
+from tests.benchmarks import delegated, head_of_line, join, outage, people, proof
 from tests.benchmarks.installation import Installation, Running
 from tests.benchmarks.processes import cpu_seconds
 from tests.benchmarks.provider import Behaviour
@@ -43,7 +43,7 @@ class Size:
 
 
 def run(house: Installation, report: Report, scale: Scale) -> None:
-    """Goals 1 to 5 and the cold half of 12."""
+    """Goals 1 to 5, 15, and the cold half of 12."""
     proof.canned_is_what_the_sandbox_says(house, report)
     report.note(
         f"Every provider answer takes {LATENCY * 1000:.0f} ms; database: {house.database}; seven days, 09:00 "
@@ -53,6 +53,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
         first_requests(house, running, report)
         sizes, plain = measure(house, running, scale)
         tell(sizes, plain, running, report)
+        delegated.run(house, running, report, scale)
         head_of_line.run(house, running, report, scale)
         join.run(house, running, report, scale)
     outage.run(house, report, scale)

@@ -30,6 +30,8 @@ from tests.installation.processes import Process, free_port, listens, wait_for_w
 
 WORKERS = [f"bench{number}" for number in range(WORKER_PROCESSES)]
 
+# The organization whose members are read by its grants: half of them at Google, half at Microsoft.
+DELEGATED, DELEGATED_MEMBERS = "delegated", 1_000
 # A day: nothing expires during a measurement.
 LONG_TTL = 86_400
 # As long as the settings allow: only one benchmark is about the deadline.
@@ -146,6 +148,7 @@ class Installation:
         people.create(self._made.stores, max(self.sizes) + people.SPARE)
         for size in self.sizes:
             self.organize(f"org-{size}", range(size))
+        people.delegate(self._made.stores, DELEGATED, DELEGATED_MEMBERS)
 
     def spare(self, number: int) -> int:
         """A person in no organization of the given sizes."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable
 
+from joserfc.jwk import RSAKey
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
@@ -12,17 +14,25 @@ from providers.names import ProviderName
 from providers.scopes import Level, level_scopes
 from store.security.crypto import Keyring
 from store.sql.models import Membership, OAuthConnection, Organization, User
-from store.sql.queries import connections
+from store.sql.queries import connections, organization_grants
 from store.sql.queries.connections import Tokens
+from store.sql.queries.organization_grants import NewGrant
 from store.stores import Stores
 
 # Beyond the largest organization: people that no other benchmark requests.
 SPARE = 400
 
+DOMAIN = "bench.example"
+
 
 def name(person: int) -> str:
     """A person's identifier in the API."""
     return f"person-{person:05d}"
+
+
+def address(person: int) -> str:
+    """A person's e-mail address."""
+    return f"{name(person)}@{DOMAIN}"
 
 
 def provider_of(person: int) -> ProviderName:
@@ -47,12 +57,12 @@ def _connection(keyring: Keyring, person: int, user: int) -> dict[str, object]:
         "id": connection,
         "user_id": user,
         "provider": provider,
-        "email": f"{name(person)}@bench.example",
+        "email": address(person),
         "scope": level_scopes(provider, Level.FREE_BUSY),
         "alive": True,
         # Known since their first read, which is not measured.
-        "main_calendar_id": f"{name(person)}@bench.example",
-        "mailbox": f"{name(person)}@bench.example",
+        "main_calendar_id": address(person),
+        "mailbox": address(person),
         **connections._sealed(connection, keyring, Tokens(f"person-{person}", None, None)),
     }
 
@@ -65,3 +75,53 @@ def organize(session: Session, slug: str, members: Iterable[int]) -> None:
     numbers = dict(session.execute(select(User.custom_id, User.id)).tuples().all())
     rows = [{"organization_id": organization.id, "user_id": numbers[name(each)]} for each in members]
     session.execute(insert(Membership), rows)
+
+
+def delegate(stores: Stores, slug: str, count: int) -> None:
+    """An organization whose members have no tokens: a grant for each provider reads their calendars.
+
+    Member ``n`` has the mailbox of person ``n``.
+    """
+    with stores.database.writing() as session:
+        organization = Organization(slug=slug, name=None)
+        session.add(organization)
+        session.execute(insert(User), [{"custom_id": delegated(number)} for number in range(count)])
+        session.flush()
+        numbers = dict(session.execute(select(User.custom_id, User.id)).tuples().all())
+        members = [numbers[delegated(number)] for number in range(count)]
+        rows = [{"organization_id": organization.id, "user_id": member} for member in members]
+        session.execute(insert(Membership), rows)
+        grants = {
+            each.provider: organization_grants.save(session, stores.keyring, organization.id, each).id
+            for each in (_google_grant(), _microsoft_grant())
+        }
+        connected = []
+        for number in range(count):
+            known = dict.fromkeys(("email", "main_calendar_id", "mailbox"), address(number))
+            provider = provider_of(number)
+            grant = grants[provider]
+            scope = level_scopes(provider, Level.FREE_BUSY)
+            row = {"provider": provider, "scope": scope, "grant_id": grant, **known}
+            connected.append({"id": secrets.token_hex(16), "user_id": members[number], **row})
+        session.execute(insert(OAuthConnection), connected)
+
+
+def delegated(number: int) -> str:
+    """The identifier of a member who is read by a grant."""
+    return f"delegated-{number:05d}"
+
+
+def _google_grant() -> NewGrant:
+    service = f"almanac@{DOMAIN}"
+    key = {
+        "type": "service_account",
+        "client_email": service,
+        "private_key": RSAKey.generate_key(2048).as_pem(private=True).decode(),
+    }
+    scope = level_scopes(ProviderName.GOOGLE, Level.FREE_BUSY)
+    return NewGrant(ProviderName.GOOGLE, address(0), service, None, None, json.dumps(key), scope)
+
+
+def _microsoft_grant() -> NewGrant:
+    scope = ("Calendars.Read", "MailboxSettings.Read")
+    return NewGrant(ProviderName.MICROSOFT, None, None, DOMAIN, "application", "secret", scope)

@@ -61,9 +61,13 @@ class Behaviour:
 
 @dataclass(slots=True)
 class Record:
-    """The requests and answers since the behaviour was set; times are of the monotonic clock."""
+    """The requests and answers since the behaviour was set; times are of the monotonic clock.
+
+    ``tokens`` counts the requests for a token of an organization grant, which ``requests`` leaves out.
+    """
 
     requests: int = 0
+    tokens: int = 0
     in_flight: int = 0
     peak: int = 0
     errors: set[int] = field(default_factory=set)
@@ -132,6 +136,10 @@ class Connection(asyncio.Protocol):
 
     def _take(self, target: bytes, person: int | None, body: bytes) -> None:
         record, behaviour = self._desk.record, self._desk.behaviour
+        if target.endswith(b"/token"):
+            record.tokens += 1
+            self._transport.write(TOKEN)
+            return
         if person is None:
             # The plain call that latency is measured with.
             person, target, body = 0, GOOGLE, QUESTION
@@ -184,6 +192,7 @@ def _written(status: int, document: object) -> bytes:
     return head.encode() + content
 
 
+TOKEN = _written(200, {"access_token": "person-0", "token_type": "Bearer", "expires_in": 3600})
 FAILURE = _written(500, {"error": {"code": 500, "message": "Backend Error"}})
 QUESTION = orjson.dumps(
     {

@@ -1,4 +1,4 @@
-"""The page of errors knows every status and every reason that the service answers with, and no other."""
+"""The page of errors: the generated table of codes, and a section for every status and reason."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 
 import pytest
 
+from app.docs_site.error_codes import DOCUMENT, document
+from app.http.error_codes import Code
 from app.http.error_handlers import READABLE_STATUS
-from app.http.provider_failures import STATUS_OF_PROBLEM, STATUS_OF_REASON
+from app.http.provider_failures import RANKING
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason
-from tests.docs.fences import ROOT
 
-PAGE = (ROOT / "docs/errors.md").read_text()
+PAGE = DOCUMENT.read_text()
 
 
 def part(title: str) -> str:
     """The text of one part of the page."""
-    return re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:][
-        ["By status", "By reason", "Of one event"].index(title)
-    ].removeprefix(title)
+    (text,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return str(text)
 
 
 def headings(text: str) -> list[str]:
@@ -32,8 +32,9 @@ def test_every_status_has_a_heading():
     assert headings(part("By status")) == [str(status) for status in sorted(answered)]
 
 
-def test_every_reason_has_a_heading_in_the_order_in_which_they_speak():
-    assert headings(part("By reason")) == [str(reason) for reason in STATUS_OF_REASON]
+def test_every_reason_has_a_heading_in_the_order_in_which_they_decide():
+    assert headings(part("By reason")) == [str(reason) for reason in RANKING]
+    assert set(RANKING) == set(Reason)
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -41,12 +42,22 @@ def test_each_reason_has_its_status_on_the_page(reason: Reason):
     told = re.search(rf"^### {reason}\n\nStatus (\d+)\.", PAGE, re.MULTILINE)
 
     assert told is not None
-    assert int(told[1]) == STATUS_OF_REASON[reason]
+    assert int(told[1]) == Code[reason.name].status
 
 
-def test_every_problem_of_an_event_is_in_the_table():
-    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", part("Of one event"), re.MULTILINE)
+def test_the_table_of_codes_is_the_one_of_the_code():
+    assert document(PAGE) == PAGE
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| .+ \| .+ \|$", part("Codes"), re.MULTILINE)
+    assert rows == [(str(code), str(code.status)) for code in Code]
 
-    assert {word: int(status) for word, status in rows} == {
-        str(problem): status for problem, status in STATUS_OF_PROBLEM.items()
-    }
+
+def test_a_changed_row_is_generated_again_and_the_text_around_it_stays():
+    edited = PAGE.replace("| `userExists` | 409 |", "| `userExists` | 400 |")
+
+    assert edited != PAGE
+    assert document(edited) == PAGE
+
+
+def test_a_page_without_the_heading_of_the_table_is_an_error():
+    with pytest.raises(ValueError, match="one table below the heading Codes"):
+        document(PAGE.replace("## Codes\n", "## Code\n"))

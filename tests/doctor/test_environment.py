@@ -65,7 +65,8 @@ def test_an_unknown_variable_is_a_warning_with_its_name_alone(monkeypatch, name,
     assert "planted" not in sentence
 
 
-def test_the_key_of_a_client_is_no_unknown_variable(monkeypatch):
+def test_variables_of_clients_are_not_unknown(monkeypatch):
     monkeypatch.setenv("ALMANAC_API_KEY", "alm_planted")
+    monkeypatch.setenv("ALMANAC_URL", "https://almanac.example.com")
 
     assert environment.settings(os.environ)[0] is State.OK

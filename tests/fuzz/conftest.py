@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from providers.microsoft import client, events
+from providers.microsoft import busy, events
 from providers.sandbox.client import Sandbox
 from tests.fuzz import counting
 from tests.fuzz.conversations import NAMES, Recorded, record
@@ -24,7 +24,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def short_pages() -> Iterator[None]:
     """Graph's pages are short, so that there are some."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, "EVENTS_PER_PAGE", 3)
+        patch.setattr(busy, "EVENTS_PER_PAGE", 3)
         patch.setattr(events, "EVENTS_PER_PAGE", 3)
         yield
 

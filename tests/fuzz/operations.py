@@ -56,6 +56,15 @@ def update(adapter: CalendarProvider, account: Account, provider: str) -> Any:
     return adapter.update_event(account, "primary", event, CHANGED, deadline=soon())
 
 
+def update_if(adapter: CalendarProvider, account: Account, provider: str) -> Any:
+    """Change the event only if it still has the etag that was read."""
+    event = find(adapter, account, provider)
+    changes = Changes(subject="Changed again", attendees=("eve@example.com",))
+    return adapter.update_event(
+        account, "primary", event.id, changes, etag=event.etag or '"0"', deadline=soon()
+    )
+
+
 def delete(adapter: CalendarProvider, account: Account, provider: str) -> Any:
     event = _id(adapter, account, provider)
     return adapter.delete_event(account, "primary", event, notify=None, deadline=soon())
@@ -74,5 +83,6 @@ OPERATIONS: dict[str, Run] = READS | {
     "find": find,
     "get": get,
     "update": update,
+    "update if": update_if,
     "delete": delete,
 }

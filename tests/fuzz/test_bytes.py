@@ -13,7 +13,8 @@ from providers.base import Failed, Read
 from providers.errors import Reason
 from providers.events import Draft
 from scheduling.intervals import Intervals
-from store.cache.busy_cache import FORMAT, HEAD, BusyCache, CalendarKey
+from store.cache.busy_buckets import FORMAT, HEAD, CalendarKey
+from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarList, CalendarLists, ListedCalendar
 from store.cache.fast_redis import FastRedis
 from store.security.crypto import Keyring, Undecipherable
@@ -27,7 +28,7 @@ from workers.fanout.codec import (
     pack_job,
     pack_reply,
     unpack_body,
-    unpack_job,
+    unpack_jobs,
     unpack_reply,
 )
 from workers.fanout.jobs import CreateEvent, ListCalendars, ReadBusy, Reply
@@ -89,7 +90,7 @@ def test_periods_that_are_lost_on_the_way_are_no_free_time(lost):
 def test_a_job_is_whole_or_refused(data: st.DataObject):
     bent = data.draw(spoilt(pack_job(3, data.draw(st.sampled_from(JOBS)), "flight")))
     try:
-        packed = unpack_job(bent)
+        (packed,) = unpack_jobs(bent)
     except DecodeError:
         return
     assert isinstance(packed.number, int)

@@ -17,7 +17,7 @@ from schemathesis.schemas import APIOperation
 from tests.app.openapi.test_schemathesis import NOBODY_LISTENS
 from tests.conftest import Api
 from tests.fuzz.counting import count
-from tests.security.matrix import CONSENT, NAME, ROWS, Row
+from tests.security.matrix import NAME, ROWS, Row
 from tests.security.tenants import Tenant, consent
 
 CHECKED = [
@@ -28,8 +28,7 @@ CHECKED = [
     "unsupported_method",
     "allow_header_conformance",
 ]
-CALLBACK = Row("GET /oauth/{provider}/callback", query=CONSENT)
-BY_LABEL = {row.operation.replace(" ", " /v1", 1): row for row in (*ROWS, CALLBACK)}
+BY_LABEL = {row.operation.replace(" ", " /v1", 1): row for row in ROWS}
 # The names that a successful call provides: the name, and its path in the answer.
 GIVES = {
     "POST /users": ("userId", "id"),

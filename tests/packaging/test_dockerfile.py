@@ -20,7 +20,7 @@ BEFORE, BUILD, FINAL = dockerfile()
 # Templates and static files, below their package.
 FOLDERS = [
     *("app/templates", "app/static", "app/docs_site/templates", "app/docs_site/static"),
-    *("app/dashboard/templates", "app/dashboard/static"),
+    *("app/dashboard/templates", "app/dashboard/static", "app/openapi/templates"),
 ]
 
 

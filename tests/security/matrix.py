@@ -17,6 +17,16 @@ CONSENT = {"code": "{code}", "state": "{state}"}
 MEMBERS = {"userIds": ["{userId}"]}
 URL = "http://127.0.0.1:9/hook"
 
+KEY_FILE = {"type": "service_account", "client_email": "{robot}", "private_key": "{privateKey}"}
+SERVICE_ACCOUNT = {"serviceAccountKey": KEY_FILE, "subject": "{subject}"}
+APPLICATION = {"tenant": "{tenant}", "clientId": "{clientId}", "clientSecret": "{clientSecret}"}
+IMPORT = {"members": [{"userId": "{new}", "email": "{new}@{domain}"}]}
+# Parameters that name no resources: words, and credentials that any holder may use.
+OWN_WORDS = {
+    *("provider", "new", "code", "domain"),
+    *("robot", "privateKey", "subject", "tenant", "clientId", "clientSecret"),
+}
+
 NAME = re.compile(r"\{(\w+)\}")
 
 
@@ -50,7 +60,7 @@ class Row:
     @property
     def names(self) -> set[str]:
         """The owner's resources that it names."""
-        return set(NAME.findall(f"{self.path} {self.query} {self.body}")) - {"provider", "new", "code"}
+        return set(NAME.findall(f"{self.path} {self.query} {self.body}")) - OWN_WORDS
 
     def request(self, names: Mapping[str, str]) -> tuple[str, str, dict[str, Any]]:
         """Method, path below ``/v1`` and the rest, in such names."""
@@ -99,6 +109,13 @@ ROWS = (
     read(f"GET {ORG}/members"),
     write(f"POST {ORG}/members", body=MEMBERS),
     write(f"DELETE {ORG}/members", ends=True, body=MEMBERS),
+    write(f"DELETE {ORG}/members/{{userId}}", ends=True),
+    read(f"GET {ORG}/grants"),
+    write(f"PUT {ORG}/grants/google", body=SERVICE_ACCOUNT),
+    write(f"PUT {ORG}/grants/microsoft", body=APPLICATION),
+    read(f"GET {ORG}/grants/{{provider}}"),
+    write(f"DELETE {ORG}/grants/{{provider}}", ends=True),
+    write(f"POST {ORG}/grants/{{provider}}/members", ends=True, body=IMPORT),
     read(f"GET {USER}/oauth"),
     read(f"GET {OAUTH}"),
     write(f"POST {OAUTH}", 201, ends=True, body=TOKENS),
@@ -136,7 +153,11 @@ ROWS = (
     read(f"GET {ORG}/scheduling/explain", query=MOMENT),
     read("GET /webhooks"),
     write("POST /webhooks", 201, body={"url": URL}),
+    read(f"GET {HOOK}"),
+    write(f"PATCH {HOOK}", body={"paused": False}),
     write(f"DELETE {HOOK}", ends=True),
+    write(f"POST {HOOK}/secret", body={}),
+    write(f"POST {HOOK}/test"),
     read(f"GET {HOOK}/deliveries"),
     write(f"POST {HOOK}/deliveries/{{deliveryId}}/replay"),
 )
@@ -148,6 +169,7 @@ OPEN = {
     "POST /push/microsoft": 400,
     "GET /openapi.json": 200,
     "GET /docs": 200,
+    "GET /docs/scalar.js": 200,
 }
 
 FOREIGN = tuple(row for row in ROWS if row.names)

@@ -19,7 +19,7 @@ from store.sql.queries.webhooks import Event
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
 from tests.conftest import Api, connect
-from tests.security.matrix import NINE, URL
+from tests.security.matrix import APPLICATION, NINE, SERVICE_ACCOUNT, URL, Row
 
 # Written now and then by any request.
 UNASKED = {("api_keys", "last_used_at")}
@@ -67,8 +67,12 @@ def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str 
     _made(api.post(unified, event | {"metaId": names["metaId"]}), 201)
     tenant = Tenant(names, accounts, frozenset())
     _listen(tenant, stores, word)
+    _grant(api, sandbox, tenant, word)
+    secrets = {tenant.names["privateKey"][30:60], tenant.names["clientSecret"]}
     tokens = {token for each in accounts for token in (each.access_token, each.refresh_token)}
-    tenant.words = frozenset({word, names["eventId"], names["webhookId"], names["deliveryId"]} | tokens)
+    tenant.words = frozenset(
+        {word, names["eventId"], names["webhookId"], names["deliveryId"]} | tokens | secrets
+    )
     return tenant
 
 
@@ -86,6 +90,24 @@ def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
         ).one()
         told.next_attempt_at, told.delivered_at = None, now()
         tenant.names |= {"webhookId": endpoint.id, "deliveryId": told.id}
+
+
+def _grant(api: Api, sandbox: Sandbox, tenant: Tenant, word: str) -> None:
+    """Grants of a domain and of a tenant; the credentials are among the names."""
+    domain = f"{word}.example"
+    google, microsoft = (sandbox.domain(each, domain) for each in ("google", "microsoft"))
+    tenant.names |= {
+        "domain": domain,
+        "robot": google.service_account_key["client_email"],
+        "privateKey": google.service_account_key["private_key"],
+        "subject": google.subject,
+        "tenant": microsoft.tenant,
+        "clientId": microsoft.client_id,
+        "clientSecret": microsoft.client_secret,
+    }
+    for body, provider in ((SERVICE_ACCOUNT, "google"), (APPLICATION, "microsoft")):
+        _, _, more = Row("PUT /", body=body).request(tenant.names)
+        _made(api.put(f"/organizations/{tenant.slug}/grants/{provider}", more["json"]), 200)
 
 
 def consent(api: Api, tenant: Tenant) -> dict[str, str]:

@@ -30,6 +30,9 @@ OURS = {
     ("app/docs_site/documents.py", "token.tag == 'h1'"),
     ("app/docs_site/documents.py", "token.type == 'heading_open'"),
     ("providers/oauth/token_errors.py", "word == 'invalid_token'"),
+    ("app/accounts/organization_grants.py", "(client_id is None) != (client_secret is None)"),
+    ("app/dashboard/grants/forms.py", "('clientId' in form.values) != has_secret"),
+    ("workers/execution/organization_grants.py", "token == rejected"),
     ("workers/execution/tokens.py", "self._tokens.access_token == rejected.reveal"),
 }
 COMPARED = {

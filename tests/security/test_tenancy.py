@@ -20,7 +20,8 @@ from tests.security.tenants import Settle, consent, digest, leaks, of_nobody
 DOCS = Path(__file__).parents[2] / "docs/security.md"
 # Headers that depend on the request or the time.
 OWN_HEADERS = {"X-Request-Id", "Date", "Age"}
-READ_ONLY, NO_TOKENS = "This API key is read-only", "This API key may not show tokens"
+READ_ONLY = {"error": "This API key is read-only", "code": "keyReadOnly"}
+NO_TOKENS = {"error": "This API key may not show tokens", "code": "keyMayNotShowTokens"}
 ONE_OF_EACH = pytest.mark.parametrize("provider", ["google", "microsoft"])
 
 
@@ -94,7 +95,9 @@ def refused(request, stores, api, new_organization) -> Headers:
 def nobodys() -> dict[str, str]:
     names = {"userId": "nobody", "orgSlug": "nowhere", "metaId": "x", "eventId": "x", "calendarId": "primary"}
     ids = {"webhookId": f"wh_{0:024x}", "deliveryId": f"msg_{0:032x}", "provider": "google", "new": "new"}
-    return names | ids | {"code": "x", "state": "x"}
+    application = {"tenant": "x", "clientId": "x", "clientSecret": "x"}
+    grant = {"robot": "x", "privateKey": "x", "subject": "x", "domain": "x", **application}
+    return names | ids | grant | {"code": "x", "state": "x"}
 
 
 @pytest.mark.security
@@ -162,11 +165,16 @@ def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, s
     """A key without the right gets 403 for everything; one with it gets 404."""
     if not rights.may(row.kind):
         refusal = NO_TOKENS if row.kind == "show" else READ_ONLY
-        assert (answer.status_code, answer.json) == (403, {"data": None, "error": refusal}), row
+        assert (answer.status_code, answer.json) == (403, {"data": None, **refusal}), row
         return
     assert answer.status_code == row.foreign, (row, answer.text)
     if row.foreign == 200:
-        nobody = {"status": "error", "error": "User not found", "failedCalendars": []}
+        nobody = {
+            "status": "error",
+            "error": "User not found",
+            "code": "userNotFound",
+            "failedCalendars": [],
+        }
         assert answer.json == {"data": [{"userId": names["userId"], **nobody}]}
 
 

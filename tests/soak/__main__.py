@@ -52,7 +52,7 @@ def soak(made: House, minutes: float, people: int, clients: int, seed: int) -> d
     with connection, Measures(made.installation.parts, connection) as measures:
         everybody = [Client(made, n, records, seed) for n in range(clients)]
         began = time.monotonic()
-        with Faults(made.sandbox, seed) as faults, ThreadPoolExecutor(clients) as threads:
+        with Faults(made, seed) as faults, ThreadPoolExecutor(clients) as threads:
             until = began + minutes * 60
             working = [threads.submit(each.run, until) for each in everybody]
             for each in working:

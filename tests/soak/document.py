@@ -80,7 +80,9 @@ def lines(run: Run) -> list[str]:
         "while about one provider call in twenty fails, hangs or is cut off. Each answer is compared",
         "with the true busy time of that moment, minute by minute: the service's own writes must show",
         f"at once, changes made elsewhere within the {TTL} seconds of the cache and the {SLACK:g} of a read",
-        "in progress. The code is in `tests/soak`.",
+        "in progress. Half of the users have connections of their own; the other half is read by",
+        "[grants of their organizations](organization-grants.md), in bundles, which have faults of their",
+        "own too. The code is in `tests/soak`.",
         "",
         *run.about,
         "",
@@ -119,11 +121,15 @@ def _latencies(records: Records) -> list[str]:
 def _budget(records: Records, faults: Faults) -> list[str]:
     asked = records.answered + records.named
     statuses = ", ".join(f"{status}: {count}" for status, count in sorted(records.statuses.items()))
-    kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(faults.posted.items()))
+    kinds, targets = (
+        ", ".join(f"{name}: {count}" for name, count in sorted(counted.items()))
+        for counted in (faults.posted, faults.at)
+    )
     return [
         "## Errors",
         "",
         f"Answers by status: {statuses}. Faults of the providers: {kinds}.",
+        f"They were for: {targets}; {faults.struck} of {faults.posted.total()} have struck.",
         f"Of {asked} users, calendars and requests that were to be answered, {records.named} were named as "
         f"failed: {records.share_named:.2%}.",
         f"The budget is {BUDGET:.0%}, the share of provider calls that have a fault: one fault is to fail",

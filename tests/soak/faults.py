@@ -10,10 +10,12 @@ from typing import Any
 import requests
 
 from providers.sandbox.client import Sandbox
-from tests.soak.house import DEADLINE, PROVIDERS
+from tests.soak.house import DEADLINE, SUBJECT, House
 
 SHARE = 0.05
 PAUSE = 0.2
+
+PART = "one mailbox of a grant"
 
 KINDS: dict[str, dict[str, Any]] = {
     "429": {"status": 429, "retry_after": 1},
@@ -23,6 +25,19 @@ KINDS: dict[str, dict[str, Any]] = {
     "slow": {"latency_ms": 1500},
     "too slow": {"latency_ms": (DEADLINE + 2) * 1000},
 }
+# A part of a batch has a status of its own; it cannot be cut off.
+OF_PARTS = ("429", "503")
+
+# The calls that a fault may hit, by how often. Bundles are a small part of the calls of their provider.
+TARGETS: dict[str, dict[str, str]] = {
+    "Google": {"provider": "google"},
+    "Microsoft": {"provider": "microsoft"},
+    "a bundle of Google": {"email": SUBJECT, "operation": "google.freebusy.query"},
+    "a batch of Microsoft": {"operation": "microsoft.batch"},
+    # With the address of a member; most reads of it are parts of a batch.
+    PART: {"operation": "microsoft.calendarView.list"},
+}
+WEIGHTS = (8, 8, 1, 1, 2)
 
 # The statuses that faults cause. A write may also succeed and not be readable.
 READS_FAULT = {429, 502, 503}
@@ -30,11 +45,17 @@ WRITES_FAULT = READS_FAULT | {422}
 
 
 class Faults:
-    """A context; ``posted`` counts the faults put in force, by kind."""
+    """A context; ``posted`` counts the faults put in force, by kind, and ``at`` by the calls they are for.
 
-    def __init__(self, sandbox: Sandbox, seed: int) -> None:
+    ``struck`` is how many have changed or delayed a call; it is known at the end.
+    """
+
+    def __init__(self, house: House, seed: int) -> None:
         self.posted: Counter[str] = Counter()
-        self._sandbox, self._random = Sandbox(sandbox.url), Random(seed)
+        self.at: Counter[str] = Counter()
+        self.struck = 0
+        self._sandbox, self._random = Sandbox(house.sandbox.url), Random(seed)
+        self._mailboxes = house.mailboxes_by_grant()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -45,6 +66,7 @@ class Faults:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        self.struck = self._sandbox.requests().struck
         self._sandbox.clear_faults()
 
     def _run(self) -> None:
@@ -57,8 +79,16 @@ class Faults:
                 before = total
                 while due >= 1:
                     due -= 1
-                    kind = self._random.choice(list(KINDS))
-                    self._sandbox.fault(provider=self._random.choice(PROVIDERS), times=1, **KINDS[kind])
-                    self.posted[kind] += 1
+                    self._post()
             except requests.ConnectionError:
                 continue
+
+    def _post(self) -> None:
+        (target,) = self._random.choices(list(TARGETS), WEIGHTS)
+        kind = self._random.choice(OF_PARTS if target == PART else tuple(KINDS))
+        where = dict(TARGETS[target])
+        if target == PART:
+            where["email"] = self._random.choice(self._mailboxes)
+        self._sandbox.fault(times=1, **where, **KINDS[kind])
+        self.posted[kind] += 1
+        self.at[target] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from app.server.supervisor import sandbox_environment
-from providers.sandbox.client import Sandbox
+from providers.sandbox.client import Sandbox, SandboxDomain
 from providers.sandbox.process import running
 from store.config.settings import new_secrets
 from tests import services
@@ -22,6 +22,13 @@ from tests.receiver import Receiver, receiving
 from tests.soak.model import MINUTE, START, Calendar, Period, Person, text
 
 PROVIDERS = ("google", "microsoft")
+DOMAINS = {"google": "google.example", "microsoft": "microsoft.example"}
+# The account that Google's bundles are read as, and the application that reads Microsoft's mailboxes.
+SUBJECT, APPLICATION = "admin@google.example", "almanac"
+AUTHORIZED = {
+    "google": {"subject": SUBJECT},
+    "microsoft": {"clientId": APPLICATION, "clientSecret": "planted-secret"},
+}
 # Seconds for which the cache may show the state before a change made elsewhere.
 TTL = 4
 DEADLINE = 3
@@ -32,13 +39,26 @@ START_SECONDS = 300.0
 
 @dataclass
 class House:
-    """``circles`` are the people of each client; they form an organization with the client's number."""
+    """``circles`` are the people of each client; they form an organization with the client's number.
+
+    Every other one is read by the grants of the organization, the rest by connections of their own.
+    """
 
     installation: Installation
     sandbox: Sandbox
     receiver: Receiver
     circles: list[list[Person]]
     database: str
+
+    def mailboxes_by_grant(self) -> list[str]:
+        """The addresses at Microsoft that are read by grants."""
+        return [
+            each.account.email
+            for circle in self.circles
+            for person in by_grant(circle)
+            for each in person.calendars
+            if each.account.provider == "microsoft"
+        ]
 
 
 @contextmanager
@@ -73,31 +93,37 @@ def house(people: int, clients: int, seed: int) -> Iterator[House]:
         )
         answer = made.call("POST", "/webhooks", json={"url": receiver.url})
         assert answer.status_code == 201, answer.text
-        random = Random(seed)
-        circles = [
-            [_person(made, sandbox, random, n) for n in range(c, people, clients)] for c in range(clients)
+        domains = [
+            sandbox.domain(provider, DOMAINS[provider], **AUTHORIZED[provider]) for provider in PROVIDERS
         ]
-        for number, circle in enumerate(circles):
-            _organize(made, f"circle-{number}", [person.user for person in circle])
+        random = Random(seed)
+        circles = []
+        for number in range(clients):
+            people_of = [_person(sandbox, random, n) for n in range(number, people, clients)]
+            _organize(made, f"circle-{number}", people_of, domains)
+            circles.append(people_of)
         yield House(made, sandbox, receiver, circles, "PostgreSQL" if present else "SQLite")
 
 
-def _person(made: Installation, sandbox: Sandbox, random: Random, number: int) -> Person:
+def _person(sandbox: Sandbox, random: Random, number: int) -> Person:
     """Every third has both accounts."""
     providers = PROVIDERS if number % 3 == 2 else (PROVIDERS[number % 2],)
-    calendars = [_calendar(sandbox, random, provider, number) for provider in providers]
-    user = made.user(f"person-{number}", *(each.account for each in calendars))
-    return Person(user, calendars)
+    return Person(f"person-{number}", [_calendar(sandbox, random, each, number) for each in providers])
 
 
 def _calendar(sandbox: Sandbox, random: Random, provider: str, number: int) -> Calendar:
     meetings = [meeting(random) for _ in range(MEETINGS)]
     account = sandbox.account(
         provider,
-        f"person-{number}@{provider}.example",
+        f"person-{number}@{DOMAINS[provider]}",
         events=[{"start": text(a), "end": text(b), "subject": "Seeded"} for a, b in meetings],
     )
     return Calendar(account, {f"seeded-{n}": each for n, each in enumerate(meetings)})
+
+
+def by_grant(circle: Sequence[Person]) -> Sequence[Person]:
+    """The people of a circle who are read by the grants of their organization."""
+    return circle[::2]
 
 
 def meeting(random: Random) -> Period:
@@ -109,11 +135,34 @@ def meeting(random: Random) -> Period:
     return start, start + random.choice((15, 25, 30, 45, 60, 90, 120)) * MINUTE
 
 
-def _organize(made: Installation, slug: str, users: list[str]) -> None:
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("/organizations", {"slug": slug, "name": None}),
-        (f"/organizations/{slug}/members", {"userIds": users}),
+def _organize(
+    made: Installation, slug: str, people: Sequence[Person], domains: Sequence[SandboxDomain]
+) -> None:
+    """An organization in which every other member is read by its grants."""
+    _call(made, "POST", "/organizations", {"slug": slug, "name": None})
+    for domain in domains:
+        path = f"/organizations/{slug}/grants/{domain.provider}"
+        _call(made, "PUT", path, _credentials(domain))
+        imported = [
+            {"userId": person.user, "email": each.account.email}
+            for person in by_grant(people)
+            for each in person.calendars
+            if each.account.provider == domain.provider
+        ]
+        _call(made, "POST", f"{path}/members", {"members": imported})
+    personal = [
+        made.user(each.user, *(calendar.account for calendar in each.calendars)) for each in people[1::2]
     ]
-    for path, body in calls:
-        answer = made.call("POST", path, json=body)
-        assert answer.ok, answer.text
+    _call(made, "POST", f"/organizations/{slug}/members", {"userIds": personal})
+
+
+def _credentials(domain: SandboxDomain) -> dict[str, Any]:
+    """The body that stores the grant of a domain."""
+    if domain.provider == "google":
+        return {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
+    return {"tenant": domain.tenant, "clientId": domain.client_id, "clientSecret": domain.client_secret}
+
+
+def _call(made: Installation, method: str, path: str, body: Any) -> None:
+    answer = made.call(method, path, json=body)
+    assert answer.ok, answer.text
