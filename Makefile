@@ -10,11 +10,11 @@ TEST_PROCESSES ?= 4
 # Containers set this; then every process of the suite would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 # These have targets of their own.
-ALL_OTHERS := not clients and not generators and not browser and not long and not faults and not security and not fuzz
+ALL_OTHERS := not clients and not generators and not typescript and not browser and not long and not faults and not security and not fuzz
 SOURCES := app workers scheduling providers store clients tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo audit test test-long test-faults test-security test-clients test-generators test-browser browser fuzz soak screenshots check bench fix lock
+.PHONY: help setup demo audit test test-long test-faults test-security test-clients test-generators test-typescript client-types test-browser browser fuzz soak screenshots check bench fix lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -78,6 +78,15 @@ test-clients: .venv/.clients ## the sandbox against the official Google and Micr
 test-generators: .venv/.generators tests/generators/node_modules/.package-lock.json ## clients generated from the OpenAPI document, in TypeScript and Python
 	@$(BIN)/python -m pytest tests/generators
 
+examples: setup ## record the examples of the OpenAPI document again, from the answers to the contract's rows
+	@ALMANAC_RECORD_EXAMPLES=1 $(BIN)/python -m pytest tests/contract
+
+test-typescript: setup clients/typescript/node_modules/.package-lock.json ## the TypeScript client, against a running service
+	@$(BIN)/python -m pytest tests/almanac_typescript
+
+client-types: setup clients/typescript/node_modules/.package-lock.json ## the types of the TypeScript client, from the OpenAPI document
+	@$(BIN)/python -m tests.almanac_typescript.types
+
 test-browser: browser ## the dashboard in a headless Chromium: pages, keyboard, accessibility, consent
 	@$(BIN)/python -m pytest tests/browser
 
@@ -101,10 +110,11 @@ tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
 	  echo "Without npm the rules of accessibility are not checked; it comes with Node.js (apt-get install npm)"; \
 	fi
 
-# The generator and the compiler of TypeScript.
-tests/generators/node_modules/.package-lock.json: tests/generators/package-lock.json
+# The generator of types and the compiler of TypeScript.
+tests/generators/node_modules/.package-lock.json clients/typescript/node_modules/.package-lock.json: \
+%/node_modules/.package-lock.json: %/package-lock.json
 	@command -v npm >/dev/null || { echo "Install npm, which comes with Node.js (apt-get install npm)"; exit 1; }
-	@npm ci --prefix tests/generators --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@npm ci --prefix $* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 
 check: setup ## lint, types, import contracts
 	@$(BIN)/ruff check $(SOURCES)
