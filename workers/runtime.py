@@ -42,6 +42,8 @@ class Runtime:
         self.webhook_queue = FairQueue(RECEIVERS)
         # The name of this worker; None in other processes.
         self._name: str | None = None
+        # Several threads send heartbeats. The lock makes the last one that is stored the newest.
+        self._heartbeat_lock = threading.Lock()
         self.upkeep = BoundedSemaphore(max(1, min(UPKEEP, settings.reads_in_flight // 2)))
 
     def prepare(self, worker: str) -> None:
@@ -57,15 +59,18 @@ class Runtime:
             except (SQLAlchemyError, RedisError) as error:
                 log.warning("database or Redis is not available yet: %s", type(error).__name__)
         self.announce(worker)
-        self.stores.flusher.add(self._send_heartbeat)
         self.stores.flusher.start()
         collect_seldom(OF_JOBS)
 
     def announce(self, worker: str) -> None:
-        """Send a heartbeat under this name, and start to check which providers this worker reaches."""
+        """Send a heartbeat under this name, and start to check which providers this worker reaches.
+
+        The flusher repeats the heartbeat, once it is started.
+        """
         self._name = worker
         self.egress.start(worker)
         self._send_heartbeat()
+        self.stores.flusher.add(self._send_heartbeat)
 
     def retire(self) -> None:
         """The worker takes no new tasks: other workers must not hand it any jobs."""
@@ -79,13 +84,16 @@ class Runtime:
         self._deregister()
 
     def _deregister(self) -> None:
-        name, self._name = self._name, None
-        if name is not None:
-            with suppress(RedisError):
-                self.stores.heartbeats.leave(name)
+        with self._heartbeat_lock:
+            name, self._name = self._name, None
+            if name is not None:
+                with suppress(RedisError):
+                    self.stores.heartbeats.leave(name)
 
     def _send_heartbeat(self) -> None:
-        if self._name is not None:
+        with self._heartbeat_lock:
+            if self._name is None:
+                return
             try:
                 self.stores.heartbeats.work(
                     self._name,

@@ -42,12 +42,13 @@ def way(provider):
 
 @pytest.fixture
 def announced():
-    """Have a worker send its heartbeat and watch its egress, until the test ends."""
+    """Have a worker send heartbeats and watch its egress, until the test ends."""
     made = []
 
     def announce(runtime, name):
         made.append(runtime)
         runtime.announce(name)
+        runtime.stores.flusher.start()
         return runtime
 
     yield announce
@@ -135,6 +136,35 @@ def test_a_provider_that_cannot_be_reached_is_noticed_and_so_is_its_return(here,
     until(lambda: presence.present().isolated() == {})
 
 
+def test_the_stored_heartbeat_is_the_newest_when_two_threads_send_one(here, monkeypatch):
+    presence, send = here.stores.heartbeats, here.stores.heartbeats.work
+    first_is_sent, release = threading.Event(), threading.Event()
+
+    def work(name, **state):
+        if not first_is_sent.is_set():
+            first_is_sent.set()
+            release.wait(20)
+        send(name, **state)
+
+    def notice(provider):
+        route = here.egress._routes[provider]
+        route.probed(answered=False)
+        here.egress._publish()
+
+    monkeypatch.setattr(presence, "work", work)
+    threads = [threading.Thread(target=notice, args=(provider,)) for provider in ("google", "microsoft")]
+    threads[0].start()
+    first_is_sent.wait(20)
+    threads[1].start()
+    until(lambda: len(here.egress.unreachable) == 2)
+    # Time in which the second heartbeat would overtake the first.
+    time.sleep(0.2)
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert presence.present().unreachable == {HERE: {"google", "microsoft"}}
+
+
 def test_calls_that_hang_are_a_reason_to_probe_and_calls_that_are_answered_are_none():
     probed = []
     egress = Egress(None, {"google": ()}, lambda: None, probe=lambda provider: not probed.append(provider))
@@ -154,11 +184,14 @@ def test_calls_that_hang_are_a_reason_to_probe_and_calls_that_are_answered_are_n
 
 def test_when_no_worker_reaches_a_provider_none_is_isolated(here, way):
     presence = here.stores.heartbeats
-    presence.work(THERE, used=0, places=64)
+
+    def there_reports(*unreachable):
+        presence.work(THERE, used=0, places=64, unreachable=unreachable)
+
     way.refuse()
     cut_off(here)
-    until(lambda: here.egress.isolated("google"))
-    presence.work(THERE, used=0, places=64, unreachable=["google"])
+    until(lambda: here.egress.isolated("google"), meanwhile=there_reports)
+    there_reports("google")
     until(lambda: not here.egress.isolated("google"))
     assert here.egress.isolated("microsoft")
     assert presence.present().isolated() == {HERE: ["microsoft"]}
