@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduling.intervals import Groups, Indexes, Intervals, Times
-from scheduling.query import Query, Slots, busy_periods, free, slots
+from scheduling.query import Query, Slots, busy_periods, cut_all, free, slots
 
 Pair = tuple[int, int]
 
@@ -19,12 +19,16 @@ class Verdict(StrEnum):
 
     OUTSIDE_RANGE = "outsideRange"
     OUTSIDE_WINDOW = "outsideWindow"
+    # Before ``not_before``.
+    TOO_SOON = "tooSoon"
     # No overlap is allowed, and a busy period covers the moment, or only the padding of one does.
     BUSY = "busy"
     PADDING = "padding"
     # Overlaps are allowed, and more than the allowed number of padded periods cover the moment.
     TOO_MANY_OVERLAPS = "tooManyOverlaps"
     OFFERED = "offered"
+    # In a slot, but the member has enough earlier ones.
+    BEYOND_LIMIT = "beyondLimit"
     # Free, but in no slot: the free stretch is shorter than a slot, or the moment is after the last slot of
     # the stretch, or before or between its slots.
     TOO_SHORT = "tooShort"
@@ -36,7 +40,7 @@ class Covering(NamedTuple):
     """A busy period that, with its padding, covers the moment.
 
     ``calendar`` is the index among the member's calendars. The period is merged with others of the calendar,
-    and clipped to the range that was read: from ``padding`` before the query's range to ``padding`` after it.
+    and clipped to the range that was read, ``Query.busy_range``.
     """
 
     calendar: int
@@ -61,8 +65,8 @@ class Explanation:
     starts_slot: bool
     # The maximal free stretch around it.
     free: Pair | None
-    # The stretch of the windows around it, clipped to the range. If there is none, the end of the previous
-    # stretch and the start of the next one.
+    # The stretch of the windows around it, clipped to the range, whatever ``not_before`` is. If there is none,
+    # the end of the previous stretch and the start of the next one.
     window: Pair | None
     window_before: int | None
     window_after: int | None
@@ -80,12 +84,15 @@ def explain(query: Query, at: int, calendars: Groups, member_of: Indexes, member
     """
     nearby = _Nearby.of(slots(query, calendars, member_of, members), at, members)
     stretches = _around(free(query, calendars, member_of, members), at)
+    cuts = _cuts(query, at, stretches)
     covering = _covering(query, at, calendars, member_of, members)
-    window = _Enclosing.of(query.within(), at)
+    window = _Enclosing.of(query.inside_windows(), at)
     return [
         Explanation(
             at=at,
-            verdict=_verdict(query, at, window, covering[n], stretches.get(n), nearby, n),
+            verdict=_verdict(
+                query, at, window, covering[n], stretches.get(n), nearby.covering[n], cuts.get(n)
+            ),
             slot=_pair(nearby.covering[n], query.duration),
             starts_slot=nearby.starting[n],
             free=stretches.get(n),
@@ -106,18 +113,24 @@ def _verdict(
     window: _Enclosing,
     covering: tuple[Covering, ...],
     stretch: Pair | None,
-    nearby: _Nearby,
-    member: int,
+    slot: int | None,
+    cut: _Cut | None,
 ) -> Verdict:
     if not query.start <= at < query.end:
         return Verdict.OUTSIDE_RANGE
     if window.stretch is None:
         return Verdict.OUTSIDE_WINDOW
-    if stretch is None:
+    if query.not_before is not None and at < query.not_before:
+        return Verdict.TOO_SOON
+    if stretch is None or cut is None:
         return _blocked(query, at, covering)
-    if nearby.covering[member] is not None:
+    if slot is not None:
         return Verdict.OFFERED
-    return _unused(query, stretch, nearby.previous[member], nearby.next[member])
+    if cut.covered:
+        return Verdict.BEYOND_LIMIT
+    if stretch[1] - stretch[0] < query.duration:
+        return Verdict.TOO_SHORT
+    return Verdict.REMAINDER if cut.some_before and not cut.some_after else Verdict.BETWEEN_SLOTS
 
 
 def _blocked(query: Query, at: int, covering: tuple[Covering, ...]) -> Verdict:
@@ -126,14 +139,29 @@ def _blocked(query: Query, at: int, covering: tuple[Covering, ...]) -> Verdict:
     return Verdict.BUSY if any(each.unpadded(at) for each in covering) else Verdict.PADDING
 
 
-def _unused(query: Query, stretch: Pair, previous: int | None, following: int | None) -> Verdict:
-    """Why no slot covers a moment of a free stretch, from the starts of the slots before and after it."""
-    start, end = stretch
-    if end - start < query.duration:
-        return Verdict.TOO_SHORT
-    some_before = previous is not None and previous >= start
-    some_after = following is not None and following < end
-    return Verdict.REMAINDER if some_before and not some_after else Verdict.BETWEEN_SLOTS
+class _Cut(NamedTuple):
+    """Where a moment lies among the slots of its free stretch, without regard to the limit."""
+
+    covered: bool
+    some_before: bool
+    some_after: bool
+
+
+def _cuts(query: Query, at: int, stretches: dict[int, Pair]) -> dict[int, _Cut]:
+    """The same for each member with a free stretch around the moment.
+
+    Without a list of all slots: a limit may make an answer small whose stretches have millions of them.
+    """
+    runs = cut_all(query, Intervals.of(stretches.values()))
+    passed = (at - runs.firsts) // query.stride
+    last = runs.firsts + np.minimum(passed, runs.counts - 1) * query.stride
+    covered = (passed >= 0) & (at - last < query.duration)
+    after = runs.firsts + (runs.counts - 1) * query.stride > at
+    found = [
+        np.bincount(runs.rows[some], minlength=len(stretches)) > 0 for some in (covered, passed >= 0, after)
+    ]
+    rows = zip(*(each.tolist() for each in found), strict=True)
+    return {member: _Cut(*row) for member, row in zip(stretches, rows, strict=True)}
 
 
 class _Enclosing(NamedTuple):
@@ -198,7 +226,7 @@ def _covering(
         return [()] * members
     found: list[list[Covering]] = [[] for _ in range(members)]
     periods = busy_periods(query, calendars)
-    padded = Intervals(periods.starts - query.padding, periods.ends + query.padding)
+    padded = Intervals(periods.starts - query.padding_before, periods.ends + query.padding_after)
     rows = ((padded.starts <= at) & (at < padded.ends)).nonzero()[0]
     owners = periods.offsets.searchsorted(rows, "right") - 1
     first_of = member_of.searchsorted(np.arange(members))

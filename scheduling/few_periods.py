@@ -37,7 +37,9 @@ def starts(
     return found
 
 
-def blocking(calendars: Groups, padding: int, max_overlaps: int) -> tuple[list[int], list[int]]:
+def blocking(
+    calendars: Groups, padding_before: int, padding_after: int, max_overlaps: int
+) -> tuple[list[int], list[int]]:
     """The starts and the ends, each sorted, of the time that more than ``max_overlaps`` padded periods cover.
 
     With K = ``max_overlaps``, and starts and ends each sorted separately: K + 1 periods overlap from start
@@ -53,8 +55,8 @@ def blocking(calendars: Groups, padding: int, max_overlaps: int) -> tuple[list[i
         offsets = calendars.offsets.tolist()
         for first, last in pairwise(offsets):
             _add_merged(sorted(rows[first:last]), opens, closes)
-    opens = sorted([start - padding for start in opens])
-    closes = sorted([end + padding for end in closes])
+    opens = sorted([start - padding_before for start in opens])
+    closes = sorted([end + padding_after for end in closes])
     if not max_overlaps:
         return opens, closes
     pairs = [pair for pair in zip(opens[max_overlaps:], closes, strict=False) if pair[0] < pair[1]]

@@ -18,7 +18,7 @@ class Layers:
     - ``padded``: the same with its padding; empty if the query has no padding.
     - ``tolerated``: busy time that blocks nothing, because at most ``max_overlaps`` periods overlap there.
 
-    Windows are ignored: they are the same for all members.
+    Windows and ``not_before`` are ignored: they are the same for all members.
     """
 
     padded: Groups
@@ -33,14 +33,15 @@ def layers(query: Query, calendars: Groups, member_of: Indexes, members: int) ->
     ends = calendars.ends.clip(query.start, query.end)
     busy = merge_each(Groups(starts, ends, of_member), (query.start, query.end))
     nothing = Groups.sized(EMPTY, EMPTY, np.zeros(members, np.int64))
-    if not query.padding and not query.max_overlaps:
+    if not query.is_padded and not query.max_overlaps:
         return Layers(nothing, busy, nothing)
     # Free time of the whole range, without windows. The rest is blocked.
-    left = free(replace(query, windows=None, each_day=None), calendars, member_of, members)
+    whole = replace(query, windows=None, each_day=None, overrides=(), not_before=None)
+    left = free(whole, calendars, member_of, members)
     blocked = gaps(left, query.start, query.end)
     if not query.max_overlaps:
         return Layers(blocked, busy, nothing)
-    padded = blocked if query.padding else nothing
+    padded = blocked if query.is_padded else nothing
     return Layers(padded, common(busy, blocked), common(busy, left))
 
 

@@ -24,7 +24,7 @@ from scheduling.intervals import (
     put_in_order,
 )
 from scheduling.slots import SlotRuns, cut, cut_to_clock
-from scheduling.windows import Window, resolve
+from scheduling.windows import ALL_DAY, DateOverride, Window, resolve
 
 # Rows of one pass: about 500 members with 200 periods. Larger passes exceed the CPU cache and cost double.
 _ROWS_IN_A_PASS = 100_000
@@ -44,7 +44,9 @@ class Query:
     start: int
     end: int
     duration: int
-    padding: int = 0
+    # Kept free before and after each busy period.
+    padding_before: int = 0
+    padding_after: int = 0
     max_overlaps: int = 0
     zone: str = "UTC"
     # None: slots may lie anywhere in the range. An empty tuple: nowhere.
@@ -54,35 +56,62 @@ class Query:
     # From one start of a slot to the next; None: the duration.
     step: int | None = None
     align_clock: bool = False
+    # Time before this instant is not free. The range cuts off at it, so it may be the start of a slot.
+    not_before: int | None = None
+    # Dates that have windows of their own instead of those of ``windows``.
+    overrides: tuple[DateOverride, ...] = ()
+    # The most slots of each member, earliest first; None: all.
+    limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.start >= self.end:
             raise ValueError(f"empty range from {self.start} to {self.end}")
         if self.duration <= 0 or self.stride <= 0:
             raise ValueError(f"slots need length and step, got {self.duration} and {self.step}")
-        if self.padding < 0 or self.max_overlaps < 0:
-            raise ValueError(f"negative padding {self.padding} or overlaps {self.max_overlaps}")
+        if self.padding_before < 0 or self.padding_after < 0 or self.max_overlaps < 0:
+            padding = f"{self.padding_before} and {self.padding_after}"
+            raise ValueError(f"negative padding {padding} or overlaps {self.max_overlaps}")
+        if self.limit is not None and self.limit < 0:
+            raise ValueError(f"negative limit {self.limit}")
 
     @property
     def stride(self) -> int:
         """The distance between the starts of two consecutive slots."""
         return self.duration if self.step is None else self.step
 
+    @property
+    def is_padded(self) -> bool:
+        """Whether busy periods have padding."""
+        return self.padding_before > 0 or self.padding_after > 0
+
     def busy_range(self) -> tuple[int, int]:
-        """The range over which busy periods have to be read: the query's range with its padding."""
-        return self.start - self.padding, self.end + self.padding
+        """The range over which busy periods have to be read: those outside of it do not block the range.
+
+        A period before the range reaches into it by the padding after the period, and the reverse.
+        """
+        return self.start - self.padding_after, self.end + self.padding_before
 
     def within(self) -> Intervals:
-        """The parts of the range inside the windows: where a slot may lie if nothing is busy."""
-        if self.windows is None:
+        """The parts of the range inside the windows and not too soon: its free time if nothing is busy."""
+        inside = self.inside_windows()
+        if self.not_before is None or self.not_before <= self.start:
+            return inside
+        return clip(inside, self.not_before, self.end)
+
+    def inside_windows(self) -> Intervals:
+        """The parts of the range inside the windows."""
+        if self.windows is None and not self.overrides:
             return self._resolved(None if self.each_day is None else (self.each_day,))
-        within = self._resolved(self.windows)
+        # Dates without an override are open all day if there are no weekly windows.
+        within = self._resolved((ALL_DAY,) if self.windows is None else self.windows, self.overrides)
         return within if self.each_day is None else cross(within, self._resolved((self.each_day,)))[0]
 
-    def _resolved(self, windows: tuple[Window, ...] | None) -> Intervals:
+    def _resolved(
+        self, windows: tuple[Window, ...] | None, overrides: tuple[DateOverride, ...] = ()
+    ) -> Intervals:
         if windows is None:
             return Intervals(np.array((self.start,)), np.array((self.end,)))
-        return resolve(windows, self.zone, self.start, self.end)
+        return resolve(windows, self.zone, self.start, self.end, overrides)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +141,7 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
         return Slots(starts, np.zeros(starts.size, np.int64), query.duration)
     keys = [EMPTY]
     for first, stretches in _passes(query, calendars, member_of, members):
-        runs = _cut(query, stretches.flat())
+        runs = _cut(query, stretches)
         owner = stretches.owners()[runs.rows] + first
         # Start and member packed into one number: it sorts in the answer's order, and a step is one addition.
         firsts = (runs.firsts - query.start << bits) | owner
@@ -126,7 +155,7 @@ def slots_of_each(query: Query, calendars: Groups, member_of: Indexes, members: 
     """The slots as intervals, grouped by member and sorted by start; arguments as for ``slots``."""
     parts = []
     for _, stretches in _passes(query, calendars, member_of, members):
-        runs = _cut(query, stretches.flat())
+        runs = _cut(query, stretches)
         starts = runs.starts(query.stride)
         before = np.append(0, runs.counts.cumsum())
         offsets = before[runs.rows.searchsorted(stretches.offsets)]
@@ -150,7 +179,8 @@ def count_limit(query: Query, members: int) -> int:
         runs = cut_to_clock(within, query.duration, query.stride, query.zone)
     else:
         runs = cut(within, query.duration, min(query.stride, query.duration))
-    return int(runs.counts.sum()) * members
+    count = int(runs.counts.sum())
+    return (count if query.limit is None else min(count, query.limit)) * members
 
 
 def busy_periods(query: Query, calendars: Groups) -> Groups:
@@ -163,10 +193,17 @@ def busy_union(busy: Groups | Intervals, start: int, end: int) -> Intervals:
     return clip(merge(busy.starts, busy.ends), start, end)
 
 
-def _cut(query: Query, stretches: Intervals) -> SlotRuns:
+def cut_all(query: Query, stretches: Intervals) -> SlotRuns:
+    """The slots of free stretches, without regard to ``query.limit``."""
     if query.align_clock:
         return cut_to_clock(stretches, query.duration, query.stride, query.zone)
     return cut(stretches, query.duration, query.stride)
+
+
+def _cut(query: Query, stretches: Groups) -> SlotRuns:
+    """The slots of each member's free stretches, at most ``query.limit`` for each member."""
+    runs = cut_all(query, stretches.flat())
+    return runs if query.limit is None else runs.limited(stretches.owners()[runs.rows], query.limit)
 
 
 def _passes(
@@ -212,10 +249,18 @@ def _starts_of_one(query: Query, calendars: Groups) -> Times:
     """The starts of the slots of a single member."""
     within = query.within()
     if _is_small(query, calendars, within):
-        blocks = few_periods.blocking(calendars, query.padding, query.max_overlaps)
+        blocks = _few_blocks(query, calendars)
         pairs = zip(within.starts.tolist(), within.ends.tolist(), strict=True)
-        return np.array(few_periods.starts(*blocks, pairs, query.duration, query.stride), np.int64)
-    return _cut(query, _free_of_one(query, calendars, within)).starts(query.stride)
+        found = few_periods.starts(*blocks, pairs, query.duration, query.stride)
+        return np.array(found[: query.limit], np.int64)
+    runs = cut_all(query, _free_of_one(query, calendars, within))
+    if query.limit is not None:
+        runs = runs.limited(np.zeros(runs.rows.size, np.int64), query.limit)
+    return runs.starts(query.stride)
+
+
+def _few_blocks(query: Query, calendars: Groups) -> tuple[list[int], list[int]]:
+    return few_periods.blocking(calendars, query.padding_before, query.padding_after, query.max_overlaps)
 
 
 def _is_small(query: Query, calendars: Groups, within: Intervals) -> bool:
@@ -228,7 +273,7 @@ def _is_small(query: Query, calendars: Groups, within: Intervals) -> bool:
 def _free_of_one(query: Query, calendars: Groups, within: Intervals) -> Intervals:
     """``_free`` for a single member, without lanes: they would take half the time of a small query."""
     if query.max_overlaps and calendars.starts.size <= _FEW_PERIODS_WITH_OVERLAPS:
-        opens, closes = few_periods.blocking(calendars, query.padding, query.max_overlaps)
+        opens, closes = _few_blocks(query, calendars)
         return outside(Intervals(np.array(opens, np.int64), np.array(closes, np.int64)), within)
     return outside(_blocking(query, _counted(query, calendars).flat()), within)
 
@@ -238,11 +283,11 @@ def _blocking(query: Query, periods: Intervals) -> Intervals:
 
     With K = ``max_overlaps``, and starts and ends each sorted separately: K + 1 periods overlap from start
     number ``m + K`` to end number ``m``, if that start is earlier. This holds across lanes too: padding may
-    leave a lane's busy range, but never reaches the range of the next lane.
+    leave a lane's busy range, but never reaches the query's range in another lane.
     """
     starts, ends = periods.starts, periods.ends
-    if query.padding:
-        starts, ends = starts - query.padding, ends + query.padding
+    if query.is_padded:
+        starts, ends = starts - query.padding_before, ends + query.padding_after
     if not query.max_overlaps:
         return Intervals(starts, ends)
     put_in_order(starts)

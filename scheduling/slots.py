@@ -22,6 +22,15 @@ class SlotRuns:
         """All starts, in the order of the runs."""
         return progressions(self.firsts, self.counts, step)
 
+    def limited(self, owners: Indexes, most: int) -> SlotRuns:
+        """At most ``most`` starts for each owner, of the earliest runs; ``owners`` has the owner of each run.
+
+        Owners never decrease, and the runs of each are sorted.
+        """
+        before = np.append(0, self.counts.cumsum())
+        earlier = before[:-1] - before[owners.searchsorted(owners)]
+        return SlotRuns(self.firsts, np.clip(most - earlier, 0, self.counts), self.rows)
+
 
 def cut(stretches: Intervals, duration: int, step: int) -> SlotRuns:
     """A slot every ``step`` from the start of each stretch, while a whole slot fits."""

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -61,6 +61,26 @@ class Window:
         return cls(EVERY_DAY, earliest, latest)
 
 
+ALL_DAY = Window.daily(0, 1440)
+
+
+@dataclass(frozen=True, slots=True)
+class DateOverride:
+    """The windows of one local date, which replace the weekly windows that start on it.
+
+    ``windows`` are pairs of earliest and latest as in a ``Window``; without any, the date is closed, except
+    for the end of an overnight window of the day before.
+    """
+
+    date: date
+    windows: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        for earliest, latest in self.windows:
+            # Raises for minutes that make no window.
+            Window.daily(earliest, latest)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Clock:
     """The UTC offsets of a zone over a range: in ``stretches[i]``, local time is UTC plus ``offsets[i]`` ms.
@@ -109,16 +129,20 @@ def _names_by_lower_case() -> dict[str, str]:
     return {name.lower(): name for name in available_timezones()}
 
 
-def resolve(windows: tuple[Window, ...], zone: str, start: int, end: int) -> Intervals:
+def resolve(
+    windows: tuple[Window, ...], zone: str, start: int, end: int, overrides: tuple[DateOverride, ...] = ()
+) -> Intervals:
     """The parts of ``[start, end)`` whose local date and time lie in at least one window, merged.
 
+    On a date of ``overrides``, only the windows of its override start. No date has two overrides.
     A window is shorter by an hour that is skipped in spring, longer by an hour that is repeated in autumn,
     and absent on a day that skips all of it.
     """
     first, last = _year(start), _year(end - 1)
     if first == last:
-        return _cut(_resolve_year(windows, zone, first), start, end)
-    cuts = [_cut(_resolve_year(windows, zone, year), start, end) for year in range(first, last + 1)]
+        return _cut(_resolve_year(windows, overrides, zone, first), start, end)
+    years = range(first, last + 1)
+    cuts = [_cut(_resolve_year(windows, overrides, zone, year), start, end) for year in years]
     # A window across the end of a UTC year has two touching pieces, which are merged.
     return merge(np.concatenate([cut.starts for cut in cuts]), np.concatenate([cut.ends for cut in cuts]))
 
@@ -145,7 +169,9 @@ def _cut(merged: Intervals, start: int, end: int) -> Intervals:
 
 # Requests repeat a few windows over many different ranges, so whole years are cached: about 6 kB each.
 @lru_cache(maxsize=2048)
-def _resolve_year(windows: tuple[Window, ...], zone: str, year: int) -> Intervals:
+def _resolve_year(
+    windows: tuple[Window, ...], overrides: tuple[DateOverride, ...], zone: str, year: int
+) -> Intervals:
     """The windows over one UTC year, in one numpy pass: a request may have thousands of them."""
     time = _clock_year(zone, year)
     on_day = np.array([[day in window.days for day in range(7)] for window in windows]).reshape(-1, 7)
@@ -153,16 +179,36 @@ def _resolve_year(windows: tuple[Window, ...], zone: str, year: int) -> Interval
     latest = np.array([window.latest for window in windows], np.int64) * MINUTE
     # An overnight window ends on the next day.
     latest[earliest > latest] += DAY
+    overridden, on_date = _on_dates(overrides)
     opens = [EMPTY]
     closes = [EMPTY]
     for stretch, offset in zip(time.stretches.pairs(), time.offsets.tolist(), strict=True):
         # Starts with the previous day, whose overnight windows may overlap the stretch.
         days = np.arange((stretch[0] + offset) // DAY - 1, -(-(stretch[1] + offset) // DAY))
+        days = days[~np.isin(days, overridden)] if overrides else days
         window, day = on_day[:, (days + _EPOCH_WEEKDAY) % 7].nonzero()
         midnights = days[day] * DAY - offset
         opens.append(np.maximum(midnights + earliest[window], stretch[0]))
         closes.append(np.minimum(midnights + latest[window], stretch[1]))
+        if overrides:
+            # Windows outside of the stretch end before they start, and are dropped.
+            opens.append(np.maximum(on_date.starts - offset, stretch[0]))
+            closes.append(np.minimum(on_date.ends - offset, stretch[1]))
     return merge(np.concatenate(opens), np.concatenate(closes))
+
+
+def _on_dates(overrides: tuple[DateOverride, ...]) -> tuple[Times, Intervals]:
+    """The overridden dates as days since 1970, and their windows in milliseconds of local time."""
+    days = [override.date.toordinal() - _EPOCH.toordinal() for override in overrides]
+    pairs = [
+        (
+            day * DAY + earliest * MINUTE,
+            day * DAY + latest * MINUTE + (DAY if earliest > latest else 0),
+        )
+        for day, override in zip(days, overrides, strict=True)
+        for earliest, latest in override.windows
+    ]
+    return np.array(days, np.int64), Intervals.of(pairs)
 
 
 @lru_cache(maxsize=2048)

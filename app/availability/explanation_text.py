@@ -154,18 +154,42 @@ def _busy(found: Explanation, query: Query, calendars: Sequence[str], clock: _Cl
 def _padding(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
     longest = max(found.covering, key=lambda each: each.padded_end)
     text = f"{calendars[longest.calendar]} is busy {_extent(longest, query, clock)}, and"
-    padding = f"{_length(query.padding)} of padding"
-    keeps = "keeps" if query.padding == MINUTE else "keep"
     if longest.end <= found.at:
-        return f"{text} {padding} {keeps} it blocked until {clock.time(longest.padded_end)}"
-    return f"{text} {padding} {keeps} it blocked from {clock.time(longest.padded_start)} on"
+        return f"{text} {_keeping(query.padding_after)} it blocked until {clock.time(longest.padded_end)}"
+    return f"{text} {_keeping(query.padding_before)} it blocked from {clock.time(longest.padded_start)} on"
+
+
+def _keeping(padding: int) -> str:
+    return f"{_length(padding)} of padding {'keeps' if padding == MINUTE else 'keep'}"
 
 
 def _too_many_overlaps(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
-    padded = f", with {_length(query.padding)} of padding on both sides," if query.padding else ""
     named = [f"{calendars[each.calendar]} {_extent(each, query, clock)}" for each in found.covering]
     count = _number(len(found.covering), "busy period")
-    return f"{count}{padded} overlap there, and {query.max_overlaps} may: {_listed(named)}"
+    return f"{count}{_padded(query)} overlap there, and {query.max_overlaps} may: {_listed(named)}"
+
+
+def _padded(query: Query) -> str:
+    before, after = query.padding_before, query.padding_after
+    if not query.is_padded:
+        return ""
+    if before == after:
+        return f", with {_length(before)} of padding on both sides,"
+    return f", with padding of {_length(before)} before and {_length(after)} after each,"
+
+
+def _too_soon(_: Explanation, query: Query, __: Sequence[str], clock: _Clock) -> str:
+    assert query.not_before is not None, "a moment is too soon for a notice"
+    return f"with the minimum notice, no slot starts before {clock.time(query.not_before)}"
+
+
+def _beyond_limit(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    assert query.limit is not None, "a slot is left out for a limit"
+    first = "the first slot is" if query.limit == 1 else f"the first {query.limit} slots are"
+    text = f"a slot would cover it, but only {first} returned"
+    if found.previous_slot is None:
+        return text
+    return f"{text}, the last of which starts at {clock.time(found.previous_slot[0])}"
 
 
 def _too_short(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
@@ -176,7 +200,9 @@ def _too_short(found: Explanation, query: Query, _: Sequence[str], clock: _Clock
 
 def _remainder(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
     end = _stretch(found)[1]
-    assert found.previous_slot is not None, "a remainder comes after a slot"
+    if found.previous_slot is None or found.previous_slot[0] < _stretch(found)[0]:
+        # The slots of this stretch are beyond the limit.
+        return f"no slot of the free time {clock.span(_stretch(found))} covers it"
     last = found.previous_slot[1]
     text = f"the last slot of the free time {clock.span(_stretch(found))} ends at {clock.time(last)}"
     if end - last < query.duration:
@@ -198,9 +224,11 @@ _Because = Callable[[Explanation, Query, Sequence[str], _Clock], str]
 _BECAUSE: dict[Verdict, _Because] = {
     Verdict.OUTSIDE_RANGE: _outside_range,
     Verdict.OUTSIDE_WINDOW: _outside_window,
+    Verdict.TOO_SOON: _too_soon,
     Verdict.BUSY: _busy,
     Verdict.PADDING: _padding,
     Verdict.TOO_MANY_OVERLAPS: _too_many_overlaps,
+    Verdict.BEYOND_LIMIT: _beyond_limit,
     Verdict.TOO_SHORT: _too_short,
     Verdict.REMAINDER: _remainder,
     Verdict.BETWEEN_SLOTS: _between_slots,

@@ -17,16 +17,16 @@ def sweep(query: Query, calendars: list[list[Pair]], within: list[Pair]) -> list
 
 def one_blocks(query: Query, calendars: list[list[Pair]]) -> list[Pair]:
     """Free stretches when a single period blocks: one pass over all periods by start."""
-    padding, free, cursor, end = query.padding, [], query.start, query.end
+    before, after, free, cursor, end = query.padding_before, query.padding_after, [], query.start, query.end
     for opens, closes in sorted(chain.from_iterable(calendars)):
         if opens == closes:
             continue
-        if opens - padding > cursor:
-            if opens - padding >= end:
+        if opens - before > cursor:
+            if opens - before >= end:
                 break
-            free.append((cursor, opens - padding))
-        if closes + padding > cursor:
-            cursor = closes + padding
+            free.append((cursor, opens - before))
+        if closes + after > cursor:
+            cursor = closes + after
     if cursor < end:
         free.append((cursor, end))
     return free
@@ -35,8 +35,8 @@ def one_blocks(query: Query, calendars: list[list[Pair]]) -> list[Pair]:
 def more_block(query: Query, calendars: list[list[Pair]]) -> list[Pair]:
     """Free stretches when it takes more: between each end and the start that comes K + 1 periods later."""
     periods = [period for calendar in calendars for period in merged(calendar)]
-    starts = sorted(opens - query.padding for opens, _ in periods)
-    ends = sorted(closes + query.padding for _, closes in periods)
+    starts = sorted(opens - query.padding_before for opens, _ in periods)
+    ends = sorted(closes + query.padding_after for _, closes in periods)
     lows = [query.start, *ends]
     highs = starts[query.max_overlaps :]
     highs += [query.end] * (len(lows) - len(highs))

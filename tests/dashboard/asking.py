@@ -50,7 +50,8 @@ def questions(draw: st.DrawFn) -> Question:
         days,
         draw(st.none() | daily | schedules),
         duration=draw(st.integers(5, 120)) * MINUTE,
-        padding=draw(st.sampled_from([0, 10, 60])) * MINUTE,
+        padding_before=draw(st.sampled_from([0, 10, 60])) * MINUTE,
+        padding_after=draw(st.sampled_from([0, 10, 60])) * MINUTE,
         step=draw(st.none() | st.integers(5, 1500).map(lambda minutes: minutes * MINUTE)),
         align_clock=draw(st.booleans()),
     )

@@ -59,7 +59,7 @@ class Drawing:
             Window.daily(*(minute(clock) for clock in window.split("-"))) for window in self.windows
         )
         options = {
-            name: value * MINUTE if name in ("padding", "step") else value
+            name: value if name in ("max_overlaps", "align_clock") else value * MINUTE
             for name, value in self.options.items()
         }
         return Query(start, end, self.duration * MINUTE, windows=windows or None, **options)  # type: ignore[arg-type]
@@ -83,7 +83,11 @@ class Drawing:
 DRAWINGS = (
     Drawing("remainder", "slotDuration=30", "09:00-12:00", [["10:00-10:20"]]),
     Drawing(
-        "padding", "slotDuration=30, padding=10", "09:00-12:00", [["10:00-10:20"]], options={"padding": 10}
+        "padding",
+        "slotDuration=30, padding=10",
+        "09:00-12:00",
+        [["10:00-10:20"]],
+        options={"padding_before": 10, "padding_after": 10},
     ),
     Drawing(
         "overlaps",
@@ -97,7 +101,7 @@ DRAWINGS = (
         "slotDuration=30, maxOverlaps=1, padding=15",
         "09:00-12:00",
         [["09:30-10:30"], ["10:30-11:00"]],
-        options={"max_overlaps": 1, "padding": 15},
+        options={"max_overlaps": 1, "padding_before": 15, "padding_after": 15},
     ),
     Drawing(
         "windows",
@@ -129,8 +133,8 @@ def svg(drawing: Drawing) -> str:
         y += _ROW
     for number, periods in enumerate(calendars, 1):
         name = "busy" if len(calendars) == 1 else f"calendar {number}"
-        padded = [(start - query.padding, end + query.padding) for start, end in periods]
-        parts += _row(y, name, padded if query.padding else (), x, _PADDING)
+        padded = [(start - query.padding_before, end + query.padding_after) for start, end in periods]
+        parts += _row(y, name, padded if query.is_padded else (), x, _PADDING)
         parts += _row(y, "", periods, x, _BUSY)
         y += _ROW
     parts += _row(y, "free", stretches, x, _FREE)

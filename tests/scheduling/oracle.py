@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from scheduling.query import Query
-from scheduling.windows import MINUTE, Window
+from scheduling.windows import MINUTE, DateOverride, Window
 
 Pair = tuple[int, int]
 
@@ -21,15 +21,29 @@ def local(time: int, zone: str) -> datetime:
 
 
 def in_window(time: int, window: Window, zone: str) -> bool:
+    return in_windows(time, (window,), (), zone)
+
+
+def in_windows(time: int, windows: Iterable[Window], overrides: Iterable[DateOverride], zone: str) -> bool:
+    """Whether a window of the local date, or an overnight window of the date before, has the time."""
     wall = local(time, zone)
     midnight = wall.replace(hour=0, minute=0, second=0, microsecond=0)
     into_day = (wall - midnight) / timedelta(minutes=1)
-    if window.earliest < window.latest:
-        return wall.weekday() in window.days and window.earliest <= into_day < window.latest
-    yesterday = (wall - timedelta(days=1)).weekday()
-    return (wall.weekday() in window.days and into_day >= window.earliest) or (
-        yesterday in window.days and into_day < window.latest
-    )
+    today = on_date(wall.date(), windows, overrides)
+    yesterday = on_date(wall.date() - timedelta(days=1), windows, overrides)
+    return any(
+        earliest <= into_day < latest or (latest < earliest <= into_day) for earliest, latest in today
+    ) or any(into_day < latest < earliest for earliest, latest in yesterday)
+
+
+def on_date(
+    date: date, windows: Iterable[Window], overrides: Iterable[DateOverride]
+) -> Iterable[tuple[int, int]]:
+    """The earliest and latest minutes of the windows that start on a local date."""
+    for override in overrides:
+        if override.date == date:
+            return override.windows
+    return [(each.earliest, each.latest) for each in windows if date.weekday() in each.days]
 
 
 def runs(units: Iterable[int], unit: int) -> list[Pair]:
@@ -52,19 +66,30 @@ def free(query: Query, calendars: list[list[Pair]], unit: int = MINUTE) -> list[
     depth = dict.fromkeys(range(query.start, query.end, unit), 0)
     for calendar in calendars:
         for start, end in merged(calendar, unit):
-            for at in range(start - query.padding, end + query.padding, unit):
+            for at in range(start - query.padding_before, end + query.padding_after, unit):
                 if at in depth:
                     depth[at] += 1
     return runs((at for at in depth if depth[at] <= query.max_overlaps and allowed(query, at)), unit)
 
 
 def allowed(query: Query, time: int) -> bool:
-    scheduled = query.windows is None or any(in_window(time, each, query.zone) for each in query.windows)
+    return inside(query, time) and (query.not_before is None or time >= query.not_before)
+
+
+def inside(query: Query, time: int) -> bool:
+    windows = (Window.daily(0, 1440),) if query.windows is None else query.windows
+    scheduled = in_windows(time, windows, query.overrides, query.zone)
     return scheduled and (query.each_day is None or in_window(time, query.each_day, query.zone))
 
 
+def slots_of(query: Query, calendars: list[list[Pair]], unit: int = MINUTE) -> list[int]:
+    """The starts of one member's slots."""
+    starts = [start for stretch in free(query, calendars, unit) for start in slots(query, stretch, unit)]
+    return starts if query.limit is None else starts[: query.limit]
+
+
 def slots(query: Query, stretch: Pair, unit: int = MINUTE) -> list[int]:
-    """The starts of the slots cut from one free stretch."""
+    """The starts of the slots cut from one free stretch, without regard to the limit."""
     start, end = stretch
     if query.align_clock:
         fitting = range(start, end - query.duration + 1, unit)

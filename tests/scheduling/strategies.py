@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from scheduling.query import Query
-from scheduling.windows import MINUTE, Window
+from scheduling.windows import DAY, MINUTE, DateOverride, Window
+from tests.scheduling import oracle
 
 
 def at(text: str) -> int:
@@ -91,6 +92,7 @@ def daily_windows(draw: st.DrawFn) -> Window:
     return Window.daily(earliest, latest)
 
 
+paddings = st.sampled_from([0, 0, 1, 10, 60, 10_080])
 schedules = st.lists(single_windows(), max_size=4).map(tuple)
 
 
@@ -106,6 +108,19 @@ def calendars(low: int, high: int, longest: int, most: int = 8):
 
 
 @st.composite
+def overrides(draw: st.DrawFn, zone: str, start: int, end: int) -> tuple[DateOverride, ...]:
+    """Overrides of different dates, in the range or near it."""
+    first, last = (oracle.local(time, zone).date() for time in (start - DAY, end + DAY))
+    dates = draw(st.lists(st.dates(first, last), max_size=4, unique=True))
+    return tuple(DateOverride(date, draw(override_windows)) for date in dates)
+
+
+override_windows = st.lists(
+    single_windows().map(lambda window: (window.earliest, window.latest)), max_size=3
+).map(tuple)
+
+
+@st.composite
 def questions(draw: st.DrawFn, longest: int = 2000, align: bool | None = None) -> Query:
     """A query on whole minutes, with a range around an irregular time."""
     zone, start, end = draw(ranges(ODD_TIMES, longest))
@@ -114,14 +129,24 @@ def questions(draw: st.DrawFn, longest: int = 2000, align: bool | None = None) -
         start=start,
         end=end,
         duration=draw(st.integers(1, 120)) * MINUTE,
-        padding=draw(st.sampled_from([0, 0, 1, 10, 60, 10_080])) * MINUTE,
+        padding_before=draw(paddings) * MINUTE,
+        padding_after=draw(paddings) * MINUTE,
         max_overlaps=draw(st.sampled_from([0, 0, 1, 2, 3, 1000])),
         zone=zone,
         windows=draw(st.none() | schedules),
         each_day=draw(st.none() | daily_windows()),
         step=draw(st.none() | st.integers(1, 150).map(lambda minutes: minutes * MINUTE)),
         align_clock=aligned,
+        not_before=draw(st.none() | moments_around(start, end)),
+        overrides=draw(st.just(()) | overrides(zone, start, end)),
+        limit=draw(st.none() | st.integers(0, 12)),
     )
+
+
+def moments_around(start: int, end: int) -> st.SearchStrategy[int]:
+    """Whole minutes from the start of a range, in it or near it."""
+    length = (end - start) // MINUTE
+    return st.integers(-60, length + 60).map(lambda minute: start + minute * MINUTE)
 
 
 @st.composite

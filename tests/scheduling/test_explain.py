@@ -40,9 +40,12 @@ def small_cases(draw):
         start=3,
         end=3 + draw(st.integers(6, 24)),
         duration=draw(st.integers(1, 9)),
-        padding=draw(st.integers(0, 5)),
+        padding_before=draw(st.integers(0, 5)),
+        padding_after=draw(st.integers(0, 5)),
         max_overlaps=draw(st.sampled_from([0, 0, 0, 1, 2])),
         step=draw(st.none() | st.integers(1, 12)),
+        not_before=draw(st.none() | st.integers(0, 30)),
+        limit=draw(st.none() | st.integers(0, 4)),
     )
     return query, members, draw(inside_mostly(query.start, query.end))
 
@@ -64,12 +67,12 @@ def counted(query, calendars, moment):
     """The periods that cover the moment, found one by one."""
     opening, closing = query.busy_range()
     return [
-        Covering(n, start, end, start - query.padding, end + query.padding)
+        Covering(n, start, end, start - query.padding_before, end + query.padding_after)
         for n, rows in enumerate(calendars)
         for start, end in oracle.merged(
             [(max(a, opening), min(b, closing)) for a, b in rows if a < b], unit_of(query)
         )
-        if start - query.padding <= moment < end + query.padding
+        if start - query.padding_before <= moment < end + query.padding_after
     ]
 
 
@@ -84,8 +87,10 @@ def verdict(query, calendars, moment):
     """The verdict, directly from its definition."""
     if moment < query.start or moment >= query.end:
         return Verdict.OUTSIDE_RANGE
-    if not oracle.allowed(query, moment):
+    if not oracle.inside(query, moment):
         return Verdict.OUTSIDE_WINDOW
+    if query.not_before is not None and moment < query.not_before:
+        return Verdict.TOO_SOON
     covering = counted(query, calendars, moment)
     if len(covering) > query.max_overlaps > 0:
         return Verdict.TOO_MANY_OVERLAPS
@@ -95,8 +100,11 @@ def verdict(query, calendars, moment):
     slots_of = cut(query, calendars)
     stretch = holding(slots_of, moment)
     starts = slots_of[stretch]
-    if any(start <= moment < start + query.duration for start in starts):
+    offered = oracle.slots_of(query, calendars, unit_of(query))
+    if any(start <= moment < start + query.duration for start in offered):
         return Verdict.OFFERED
+    if any(start <= moment < start + query.duration for start in starts):
+        return Verdict.BEYOND_LIMIT
     if stretch[1] - stretch[0] < query.duration:
         return Verdict.TOO_SHORT
     if starts and moment >= starts[-1] + query.duration:
@@ -149,7 +157,7 @@ def test_the_free_stretch_is_the_whole_of_it(case):
 @given(either)
 def test_the_window_is_the_whole_of_it_or_those_around(case):
     query, members, moment = case
-    stretches = oracle.free(query, [], unit_of(query))
+    stretches = oracle.free(replace(query, not_before=None), [], unit_of(query))
     held = holding(stretches, moment)
     for found in explained(query, members, moment):
         assert found.window == held
@@ -181,7 +189,7 @@ def test_the_facts_agree_with_the_verdict(case):
             assert len(found.covering) <= query.max_overlaps
             assert found.window[0] <= found.free[0] <= moment < found.free[1] <= found.window[1]
         outside = found.verdict in (Verdict.OUTSIDE_RANGE, Verdict.OUTSIDE_WINDOW)
-        assert (found.free is None) == (blocked or outside)
+        assert (found.free is None) == (blocked or outside or found.verdict is Verdict.TOO_SOON)
         assert (found.window is None) == outside
 
 
@@ -193,7 +201,7 @@ def test_many_members_at_once_are_each_member_alone(case):
 
 
 NINE, NOON = at("2026-11-23T09:00"), at("2026-11-23T12:00")
-MORNING = Query(NINE, NOON, 30 * MINUTE, padding=10 * MINUTE)
+MORNING = Query(NINE, NOON, 30 * MINUTE, 10 * MINUTE, 10 * MINUTE)
 
 
 def moments(query, calendars):
@@ -275,7 +283,8 @@ def test_every_minute_around_an_odd_time_has_the_verdict_of_its_definition(zone,
         start,
         start + 4 * HOUR,
         40 * MINUTE,
-        padding=5 * MINUTE,
+        padding_before=5 * MINUTE,
+        padding_after=5 * MINUTE,
         zone=zone,
         windows=(Window.daily(90, 210), Window.daily(1380, 60)),
         step=30 * MINUTE,

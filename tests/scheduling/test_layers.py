@@ -20,9 +20,9 @@ def pairs(groups: Groups) -> list[list[tuple[int, int]]]:
     return [groups.group(n).pairs() for n in range(len(groups))]
 
 
-@given(members, st.integers(1, 40), st.integers(0, 5), st.integers(0, 3))
-def test_each_instant_is_blocked_or_not_and_busy_or_not(members, length, padding, overlaps):
-    query = Query(3, 3 + length, 1, padding, overlaps)
+@given(members, st.integers(1, 40), st.integers(0, 5), st.integers(0, 5), st.integers(0, 3))
+def test_each_instant_is_blocked_or_not_and_busy_or_not(members, length, before, after, overlaps):
+    query = Query(3, 3 + length, 1, before, after, overlaps)
     found = layers(query, *laid(members))
 
     for n, member in enumerate(members):
@@ -35,15 +35,15 @@ def test_each_instant_is_blocked_or_not_and_busy_or_not(members, length, padding
         }
         every = set(range(query.start, query.end))
         assert found.busy.group(n).pairs() == oracle.runs(busy - left, 1)
-        assert found.padded.group(n).pairs() == (oracle.runs(every - left, 1) if padding else [])
+        assert found.padded.group(n).pairs() == (oracle.runs(every - left, 1) if before or after else [])
         assert found.tolerated.group(n).pairs() == oracle.runs(busy & left, 1)
 
 
 @given(st.data())
-def test_windows_count_for_no_layer(data):
+def test_windows_and_notice_count_for_no_layer(data):
     query = data.draw(questions())
     busy = laid(data.draw(members_of(query)))
-    without = replace(query, windows=None, each_day=None)
+    without = replace(query, windows=None, each_day=None, overrides=(), not_before=None)
 
     found, expected = layers(query, *busy), layers(without, *busy)
 

@@ -1,6 +1,7 @@
 """Free stretches and slots, compared with a count of busy periods minute by minute."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from scheduling.intervals import Groups
 from scheduling.query import Query, busy_union, count_limit, free, slots, slots_of_each
-from scheduling.windows import DAY, MINUTE, Window
+from scheduling.windows import ALL_DAY, DAY, MINUTE, DateOverride, Window
 from tests.scheduling import oracle
 from tests.scheduling.strategies import at, calendars, members_of, questions
 
@@ -44,10 +45,7 @@ def test_a_minute_is_free_exactly_when_allowed_and_not_too_busy(case):
 def test_slots_are_cut_from_each_members_free_stretches_in_order_of_start_then_member(case):
     query, members = case
     assert slot_pairs(query, members) == sorted(
-        (start, n)
-        for n, member in enumerate(members)
-        for stretch in oracle.free(query, member)
-        for start in oracle.slots(query, stretch)
+        (start, n) for n, member in enumerate(members) for start in oracle.slots_of(query, member)
     )
 
 
@@ -64,13 +62,13 @@ def test_few_periods_have_the_same_slots_by_numpy(case):
 @pytest.mark.parametrize("overlaps", [0, 2])
 @pytest.mark.parametrize("count", [24, 25, 26, 49, 50, 51])
 def test_a_member_has_the_same_slots_with_few_periods_and_with_one_more(overlaps, count):
-    query = Query(0, 3 * DAY, 30 * MINUTE, 10 * MINUTE, overlaps, each_day=Window.daily(540, 1020))
+    query = Query(
+        0, 3 * DAY, 30 * MINUTE, 10 * MINUTE, 5 * MINUTE, overlaps, each_day=Window.daily(540, 1020)
+    )
     opens = [n * 7919 % (3 * DAY // MINUTE) * MINUTE for n in range(count)]
     rows = [(start, start + 45 * MINUTE) for start in opens]
     member = [rows[::2], rows[1::2]]
-    assert slot_pairs(query, [member]) == sorted(
-        (start, 0) for stretch in oracle.free(query, member) for start in oracle.slots(query, stretch)
-    )
+    assert slot_pairs(query, [member]) == [(start, 0) for start in oracle.slots_of(query, member)]
 
 
 @given(asked)
@@ -91,18 +89,21 @@ def test_the_slots_of_each_member_are_those_of_all(case):
     st.integers(1, 40),
     st.integers(1, 9),
     st.integers(0, 5),
+    st.integers(0, 5),
     st.integers(0, 3),
     st.none() | st.integers(1, 12),
+    st.none() | st.integers(0, 60),
+    st.none() | st.integers(0, 9),
 )
-def test_the_engine_is_exact_to_the_millisecond(members, length, duration, padding, overlaps, step):
-    query = Query(3, 3 + length, duration, padding, overlaps, step=step)
-    expected = [oracle.free(query, member, unit=1) for member in members]
-    assert free_stretches(query, members) == expected
+def test_the_engine_is_exact_to_the_millisecond(
+    members, length, duration, before, after, overlaps, step, earliest, limit
+):
+    query = Query(
+        3, 3 + length, duration, before, after, overlaps, step=step, not_before=earliest, limit=limit
+    )
+    assert free_stretches(query, members) == [oracle.free(query, member, unit=1) for member in members]
     assert slot_pairs(query, members) == sorted(
-        (start, n)
-        for n, found in enumerate(expected)
-        for pair in found
-        for start in oracle.slots(query, pair)
+        (start, n) for n, member in enumerate(members) for start in oracle.slots_of(query, member, unit=1)
     )
 
 
@@ -132,8 +133,43 @@ def test_padding_is_no_padding_over_wider_periods(case):
     query, members = case
     # One calendar for each merged period, so that padding cannot merge periods.
     periods = [[[p] for row in member for p in oracle.merged(row, MINUTE)] for member in members]
-    wider = [[[(a - query.padding, b + query.padding)] for [(a, b)] in member] for member in periods]
-    assert slot_pairs(query, members) == slot_pairs(replace(query, padding=0), wider)
+    before, after = query.padding_before, query.padding_after
+    wider = [[[(a - before, b + after)] for [(a, b)] in member] for member in periods]
+    without = replace(query, padding_before=0, padding_after=0)
+    assert slot_pairs(query, members) == slot_pairs(without, wider)
+
+
+@given(asked)
+def test_a_limit_keeps_each_members_earliest_slots(case):
+    query, members = case
+    every = slot_pairs(replace(query, limit=None), members)
+    first = [[pair for pair in every if pair[1] == n][: query.limit] for n in range(len(members))]
+    assert slot_pairs(query, members) == sorted(pair for own in first for pair in own)
+
+
+@given(asked)
+def test_a_range_that_starts_at_the_earliest_moment_has_the_same_slots(case):
+    query, members = case
+    moment = query.not_before
+    if moment is None or moment <= query.start:
+        later = replace(query, not_before=None)
+    elif moment < query.end:
+        later = replace(query, start=moment, not_before=None)
+    else:
+        assert slot_pairs(query, members) == []
+        return
+    assert slot_pairs(query, members) == slot_pairs(later, members)
+
+
+@given(asked)
+def test_overrides_of_the_weekly_windows_of_each_date_change_nothing(case):
+    query, members = case
+    weekly = replace(query, overrides=())
+    first, last = (oracle.local(time, query.zone).date() for time in (query.start - DAY, query.end))
+    dates = [first + timedelta(days=n) for n in range((last - first).days + 1)]
+    windows = (ALL_DAY,) if query.windows is None else query.windows
+    same = tuple(DateOverride(date, tuple(oracle.on_date(date, windows, ()))) for date in dates)
+    assert slot_pairs(replace(query, overrides=same), members) == slot_pairs(weekly, members)
 
 
 @given(asked)
@@ -153,6 +189,8 @@ def test_the_count_limit_is_never_passed(case):
 @given(questions(), st.integers(0, 3))
 def test_the_count_limit_is_exact_when_nothing_is_busy(query, members):
     found = len(slot_pairs(query, [[]] * members))
+    if query.limit is not None:
+        assert found <= query.limit * members
     if query.align_clock or query.stride <= query.duration:
         assert found == count_limit(query, members)
     else:
@@ -176,7 +214,7 @@ def test_busy_union_is_everybodys_busy_time_within_the_range(rows, start, length
     assert busy_union(groups.flat(), start, start + length).pairs() == expected
 
 
-YEAR = Query(at("2026-01-01"), at("2027-01-02"), 30 * MINUTE, padding=7 * DAY, max_overlaps=1000)
+YEAR = Query(at("2026-01-01"), at("2027-01-02"), 30 * MINUTE, 7 * DAY, 7 * DAY, max_overlaps=1000)
 
 
 @pytest.mark.parametrize("query", [YEAR, replace(YEAR, max_overlaps=0), replace(YEAR, end=YEAR.start + 1)])
@@ -204,11 +242,21 @@ def test_no_members_have_no_slots():
 
 
 def test_the_busy_range_includes_the_padding():
-    assert Query(1000, 2000, 1, padding=300).busy_range() == (700, 2300)
+    assert Query(1000, 2000, 1, padding_before=300).busy_range() == (1000, 2300)
+    assert Query(1000, 2000, 1, padding_after=300).busy_range() == (700, 2000)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"end": 0}, {"duration": 0}, {"step": 0}, {"padding": -1}, {"max_overlaps": -1}]
+    "wrong",
+    [
+        {"end": 0},
+        {"duration": 0},
+        {"step": 0},
+        {"padding_before": -1},
+        {"padding_after": -1},
+        {"max_overlaps": -1},
+        {"limit": -1},
+    ],
 )
 def test_a_question_without_sense_is_refused(wrong):
     with pytest.raises(ValueError, match=r"range|length|negative"):
@@ -222,5 +270,5 @@ def test_slots_too_many_to_number_are_refused():
 
 def test_busy_arrays_are_left_as_they_were():
     busy = Groups.of([[(5, 9), (2, 4)]])
-    slots(Query(0, 20, 1, padding=1, max_overlaps=1), busy, np.zeros(1, np.int64), 1)
+    slots(Query(0, 20, 1, 1, 1, max_overlaps=1), busy, np.zeros(1, np.int64), 1)
     assert busy.flat().pairs() == [(5, 9), (2, 4)]

@@ -60,8 +60,8 @@ def explorer_events() -> ResponseReturnValue:
         at = _moment(question, request.args)
         refs = connections.of_user(authentication(), request.args.get("person", ""), {"provider": []})
         selector = CalendarSelector(ids=tuple(request.args.getlist("calendar")))
-        padding = question.engine.padding
-        found = lists.find(refs, selector, at - padding, at + padding + 1, Freshness())
+        first, last = at - question.engine.padding_after, at + question.engine.padding_before
+        found = lists.find(refs, selector, first, last + 1, Freshness())
     except ApiError as error:
         return page("explorer_events.html", complaint=error.error)
     events = [(calendar, event, _span(question, event)) for calendar, event in found.events]

@@ -42,7 +42,7 @@ def explained(query, text, *calendars):
 
 
 TEN = ("10:00", "10:30")
-PADDED = replace(DAYS, padding=10 * MINUTE)
+PADDED = replace(DAYS, padding_before=10 * MINUTE, padding_after=10 * MINUTE)
 ROOMY = replace(PADDED, max_overlaps=1)
 RARE = replace(DAYS, step=60 * MINUTE)
 CLOCK = replace(DAYS, align_clock=True, each_day=None)
@@ -173,7 +173,7 @@ SENTENCES = [
         "blocked from 09:50 on.",
     ),
     (
-        replace(DAYS, padding=MINUTE),
+        replace(DAYS, padding_before=MINUTE, padding_after=MINUTE),
         "10:30",
         ([TEN],),
         "padding",

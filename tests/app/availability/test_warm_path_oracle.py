@@ -67,7 +67,8 @@ def plain_question(loaded: dict, zone: ZoneInfo) -> Query:
         start=loaded["start"].milliseconds(zone),
         end=loaded["end"].milliseconds(zone),
         duration=loaded["slotDuration"] * MINUTE,
-        padding=loaded["padding"] * MINUTE,
+        padding_before=loaded["padding"] * MINUTE,
+        padding_after=loaded["padding"] * MINUTE,
         max_overlaps=loaded["maxOverlaps"],
         zone=str(zone),
         windows=windows,
@@ -78,9 +79,9 @@ def plain_question(loaded: dict, zone: ZoneInfo) -> Query:
 
 def plain_slots(question: Query, person: Person) -> list[dict]:
     """A member's slots, as the schema of the answer dumps them."""
-    low, high = question.start - question.padding, question.end + question.padding
+    low, high = question.start - question.padding_after, question.end + question.padding_before
     near = [(start, end) for start, end in person.busy if end > low and start < high]
-    starts = [at for stretch in oracle.free(question, [near]) for at in oracle.slots(question, stretch)]
+    starts = oracle.slots_of(question, [near])
     return [{"start": moment(at), "end": moment(at + question.duration)} for at in starts]
 
 

@@ -43,7 +43,7 @@ def test_an_empty_form_is_office_hours_of_the_next_seven_days(app):
     assert (question.first, question.days, question.zone) == (THURSDAY, 7, ZoneInfo("UTC"))
     engine = question.engine
     assert (engine.start, engine.end) == (START, START + 7 * DAY)
-    assert (engine.duration, engine.padding, engine.max_overlaps) == (30 * MINUTE, 0, 0)
+    assert (engine.duration, engine.padding_before, engine.padding_after) == (30 * MINUTE, 0, 0)
     assert (engine.step, engine.align_clock) == (None, False)
     assert (engine.windows, engine.each_day) == (None, Window.daily(540, 1020))
 
@@ -65,7 +65,8 @@ def test_each_field_is_read_as_the_api_reads_it(read):
     assert question.users == ("ada", "bruno", "chen")
     engine = question.engine
     assert (engine.start, engine.end) == (START - 3_600_000, START - 3_600_000 + 14 * DAY)
-    assert (engine.duration, engine.padding, engine.max_overlaps) == (45 * MINUTE, 10 * MINUTE, 2)
+    assert (engine.duration, engine.max_overlaps) == (45 * MINUTE, 2)
+    assert (engine.padding_before, engine.padding_after) == (10 * MINUTE, 10 * MINUTE)
     assert (engine.step, engine.align_clock, engine.zone) == (15 * MINUTE, True, "Europe/Berlin")
     assert engine.windows == (Window(EVERY_DAY, 510, 1440),)
 
