@@ -65,7 +65,7 @@ class Explanation:
     starts_slot: bool
     # The maximal free stretch around it.
     free: Pair | None
-    # The stretch of the windows around it, clipped to the range, whatever ``not_before`` is. If there is none,
+    # The stretch of the windows around it, clipped to the range but not to ``not_before``. If there is none,
     # the end of the previous stretch and the start of the next one.
     window: Pair | None
     window_before: int | None

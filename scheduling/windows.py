@@ -72,7 +72,7 @@ class DateOverride:
     for the end of an overnight window of the day before.
     """
 
-    date: date
+    day: date
     windows: tuple[tuple[int, int], ...]
 
     def __post_init__(self) -> None:
@@ -199,7 +199,7 @@ def _resolve_year(
 
 def _on_dates(overrides: tuple[DateOverride, ...]) -> tuple[Times, Intervals]:
     """The overridden dates as days since 1970, and their windows in milliseconds of local time."""
-    days = [override.date.toordinal() - _EPOCH.toordinal() for override in overrides]
+    days = [override.day.toordinal() - _EPOCH.toordinal() for override in overrides]
     pairs = [
         (
             day * DAY + earliest * MINUTE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,18 +12,20 @@ from app.api import cache_control
 from app.availability import explanation, lookup, parameters
 from app.availability.explanation import Blocking, Explained
 from app.availability.failures import Failures
+from app.availability.parameters import ANY_HOURS, Hours
 from app.http.auth import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
-from app.schemas.availability import RequiredSchedulesBody, ZoneHeader
+from app.schemas.availability import ZoneHeader
 from app.schemas.explain import (
     OrganizationExplainedAnswer,
     OrganizationMomentQuery,
     UserExplainedAnswer,
     UserMomentQuery,
 )
+from app.schemas.schedules import RequiredSchedulesBody
 from scheduling.explain import Explanation, Pair
 from scheduling.json_render import timestamp
 
@@ -49,7 +50,7 @@ class UserExplanation(MethodView):
         Takes the parameters of the user's slots, and `at`. A calendar that cannot be read does not fail the
         request: the reason is `calendarUnread`. With `onFailure=partial` the calendars that were read count.
         """
-        return _one_user(query, header["zone"], None, userId)
+        return _one_user(query, header["zone"], ANY_HOURS, userId)
 
     @route_facts("explainUserMomentInSchedules", writes=False, verifies_version=True, tells_age=True)
     @blp.arguments(UserMomentQuery, location="query")
@@ -61,9 +62,9 @@ class UserExplanation(MethodView):
     ) -> Response:
         """Why a moment is, or is not, inside weekly schedules
 
-        As by GET, with the `schedules` of the request for slots.
+        As by GET, with the `schedules` and the `overrides` of the request for slots.
         """
-        return _one_user(query, header["zone"], body["schedules"], userId)
+        return _one_user(query, header["zone"], Hours.of(body), userId)
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling/explain")
@@ -101,14 +102,13 @@ class OrganizationExplanation(MethodView):
         return json_response({"data": data, "failedUsers": failed}, headers=parameters.age(result))
 
 
-def _one_user(
-    query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
-) -> Response:
-    question = parameters.slot_query(query, zone, schedules)
+def _one_user(query: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
+    question = parameters.slot_query(query, zone, hours)
     at = query["at"].milliseconds(zone)
     result = lookup.of_user(authentication(), query, question, user, cache_control.freshness())
     explained = explanation.of_request(result, question, at, partial=query["onFailure"] == "partial")
-    data = {"at": timestamp(at), **_entry(explained), "options": parameters.options(query, question)}
+    options = parameters.options(query, question, hours)
+    data = {"at": timestamp(at), **_entry(explained), "options": options}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
     return json_response(body, headers=parameters.age(result))
 

@@ -181,7 +181,8 @@ class FastSlots:
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
         result = builder.build(1, ())
-        body = b"".join(slots_of_user(parsed.query, parsed.question, result, Failures.of(result)))
+        options = parameters.options(parsed.query, parsed.question)
+        body = b"".join(slots_of_user(parsed.question, result, Failures.of(result), options))
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)
         headers = [
             (b"content-type", b"application/json"),

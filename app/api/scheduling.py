@@ -16,6 +16,7 @@ from app.api import cache_control
 from app.availability import lookup, parameters
 from app.availability.failures import Failures
 from app.availability.lookup import look_up
+from app.availability.parameters import ANY_HOURS, Hours
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.auth import authentication, within
@@ -25,13 +26,13 @@ from app.http.responses import json_array, json_object, json_response
 from app.http.route_facts import route_facts
 from app.schemas.availability import (
     OrganizationSlotsQuery,
-    RequiredSchedulesBody,
     SlotsQuery,
     UsersBody,
     UserSlotsQuery,
     ZoneHeader,
 )
 from app.schemas.availability_answers import OrganizationSlotsAnswer, UserSlotsAnswer, UsersSlotsAnswer
+from app.schemas.schedules import RequiredSchedulesBody
 from app.services import services
 from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
@@ -57,7 +58,7 @@ class UserScheduling(MethodView):
         Read from the main calendar of each connected account, unless `calendarIds` names others. A
         calendar that cannot be read fails the request, unless `onFailure=partial`.
         """
-        return _one_user(query, header["zone"], None, userId)
+        return _one_user(query, header["zone"], ANY_HOURS, userId)
 
     @route_facts(
         "listUserSlotsInSchedules",
@@ -76,9 +77,9 @@ class UserScheduling(MethodView):
         """Slots of a user inside weekly schedules
 
         As by GET. A slot lies inside the union of the windows in `schedules`; `earliestTimeEachDay` and
-        `latestTimeEachDay` narrow it further.
+        `latestTimeEachDay` narrow it further. `overrides` replaces the windows of single dates.
         """
-        return _one_user(query, header["zone"], body["schedules"], userId)
+        return _one_user(query, header["zone"], Hours.of(body), userId)
 
 
 @blp.route("/users/scheduling")
@@ -128,31 +129,29 @@ class OrganizationScheduling(MethodView):
         return _answer(json_object(data), result, failedUsers=failed)
 
 
-def _one_user(
-    query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
-) -> Response:
-    question = parameters.slot_query(query, zone, schedules)
+def _one_user(query: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
+    question = parameters.slot_query(query, zone, hours)
     result = lookup.of_user(authentication(), query, question, user, cache_control.freshness())
     failures = Failures.of(result)
     partial = query["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
-    return json_response(slots_of_user(query, question, result, failures), headers=parameters.age(result))
+    options = parameters.options(query, question, hours)
+    return json_response(slots_of_user(question, result, failures, options), headers=parameters.age(result))
 
 
 def slots_of_user(
-    query: Mapping[str, Any], question: Query, result: BusyResult, failures: Failures
+    question: Query, result: BusyResult, failures: Failures, options: Mapping[str, Any]
 ) -> Iterator[bytes]:
     """The body of the answer for one user, in pieces."""
-    free = slots(question, *result.of_request(0))
-    data = {"availableSlots": slots_json(free), "options": parameters.options(query, question)}
+    data = {"availableSlots": slots_json(slots(question, *result.of_request(0))), "options": options}
     return json_object({"data": json_object(data), "failedCalendars": failures.calendars()})
 
 
 def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
     wanted_users = body["users"]
-    schedules = [_first_given(user["schedules"], body["schedules"]) for user in wanted_users]
-    questions = parameters.slot_queries(query, zone, schedules)
+    hours = [Hours.of(user, body) for user in wanted_users]
+    questions = parameters.slot_queries(query, zone, hours)
     parameters.check_size(Counter(questions))
     with services().stores.database.reading() as session:
         known = connection_queries.of_users(session, {user["id"] for user in wanted_users}, within=within())
@@ -167,7 +166,7 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
     result = look_up(authentication(), calendar_requests, opening, closing, cache_control.freshness())
     # Streamed: the entries are made after the request context has ended and must not use it.
     entries = (
-        _entry(user["id"], user["id"] in known, result, n, query, questions[n], schedules[n])
+        _entry(user["id"], user["id"] in known, result, n, query, questions[n], hours[n])
         for n, user in enumerate(wanted_users)
     )
     return _answer(json_array(entries), result)
@@ -180,7 +179,7 @@ def _entry(
     index: int,
     query: dict[str, Any],
     question: Query,
-    schedules: Sequence[Mapping[str, Any]] | None,
+    hours: Hours,
 ) -> Iterator[bytes]:
     """One user's entry, as JSON."""
     failures = Failures.of(result, index)
@@ -200,16 +199,12 @@ def _entry(
             "userId": user,
             "status": "ok",
             "availableSlots": slots_json(free),
-            "options": parameters.options(query, question),
+            "options": parameters.options(query, question, hours),
             "calendarIds": [result.targets[n].shown for n in indexes],
-            "schedules": parameters.echoed_schedules(schedules or ()),
+            "schedules": parameters.echoed_schedules(hours.schedules or ()),
             "failedCalendars": [],
         }
     )
-
-
-def _first_given(*values: Sequence[Mapping[str, Any]] | None) -> Sequence[Mapping[str, Any]] | None:
-    return next((value for value in values if value is not None), None)
 
 
 def _answer(data: Iterator[bytes], result: BusyResult, **extra_fields: Sequence[dict[str, Any]]) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.availability.freshness import now
@@ -13,12 +13,13 @@ from app.availability.result import BusyResult
 from app.availability.selection import CalendarSelector
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid
-from app.schemas.availability import MOST_WINDOW_DAYS, WEEKDAYS
+from app.schemas.availability import MOST_WINDOW_DAYS
+from app.schemas.schedules import WEEKDAYS
 from app.schemas.timestamps import from_milliseconds
 from app.services import services
 from scheduling.json_render import timestamp
 from scheduling.query import Query, count_limit
-from scheduling.windows import DAY, MINUTE, Window
+from scheduling.windows import DAY, MINUTE, DateOverride, Window
 from store.sql.queries.connections import ConnectionRef
 
 MINUTES_OF_A_DAY = 1440
@@ -71,57 +72,96 @@ def of_provider(connections: Sequence[ConnectionRef], query: Mapping[str, Any]) 
     return [connection for connection in connections if not providers or connection.provider in providers]
 
 
-def slot_query(
-    query: Mapping[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None = None
-) -> Query:
+class Hours(NamedTuple):
+    """The weekly schedules of a request or a user, and the overrides of dates; None where none are given."""
+
+    schedules: Sequence[Mapping[str, Any]] | None = None
+    overrides: Sequence[Mapping[str, Any]] | None = None
+
+    @classmethod
+    def of(cls, *bodies: Mapping[str, Any]) -> Hours:
+        """Those of the first body that has them."""
+        return cls(
+            next((body["schedules"] for body in bodies if body["schedules"] is not None), None),
+            next((body["overrides"] for body in bodies if body["overrides"] is not None), None),
+        )
+
+
+ANY_HOURS = Hours()
+
+
+def slot_query(query: Mapping[str, Any], zone: ZoneInfo, hours: Hours = ANY_HOURS) -> Query:
     """The engine's query for slots inside the weekly schedules, if there are any, and the daily window.
 
     :raise ApiError: for a range that is empty or too long, or too many windows
     """
-    (question,) = slot_queries(query, zone, [schedules])
+    (question,) = slot_queries(query, zone, [hours])
     return question
 
 
-def slot_queries(
-    query: Mapping[str, Any], zone: ZoneInfo, schedules: Sequence[Sequence[Mapping[str, Any]] | None]
-) -> list[Query]:
-    """The engine's query for each of several users, whose schedules differ.
+def slot_queries(query: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[Hours]) -> list[Query]:
+    """The engine's query for each of several users, whose schedules and overrides differ.
 
     :raise ApiError: for a range that is empty or too long, or too many windows
     """
     start, end = time_range(query, zone)
-    _check_windows(schedules, start, end)
+    _check_windows(hours, start, end)
     step = query.get("slotStep")
+    padding = query["padding"]
     question = Query(
         start=start,
         end=end,
         duration=query["slotDuration"] * MINUTE,
-        padding_before=query["padding"] * MINUTE,
-        padding_after=query["padding"] * MINUTE,
+        padding_before=query.get("paddingBefore", padding) * MINUTE,
+        padding_after=query.get("paddingAfter", padding) * MINUTE,
         max_overlaps=query["maxOverlaps"],
         zone=str(zone),
         each_day=_daily_window(query),
         step=None if step is None else step * MINUTE,
         align_clock=query["align"] == "clock",
+        not_before=_earliest_start(query),
+        limit=query.get("limit"),
     )
-    return [
-        question if each is None else replace(question, windows=weekly_windows(each)) for each in schedules
-    ]
+    return [_within_hours(question, each) for each in hours]
 
 
-def _check_windows(schedules: Sequence[Sequence[Mapping[str, Any]] | None], start: int, end: int) -> None:
+def _earliest_start(query: Mapping[str, Any]) -> int | None:
+    """The first moment that the notice allows, as a whole minute: slots should not start at odd seconds."""
+    notice = query.get("minimumNotice")
+    return None if notice is None else (-(-now() // MINUTE) + notice) * MINUTE
+
+
+def _within_hours(question: Query, hours: Hours) -> Query:
+    if hours.schedules is None and hours.overrides is None:
+        return question
+    windows = None if hours.schedules is None else weekly_windows(hours.schedules)
+    return replace(question, windows=windows, overrides=date_overrides(hours.overrides or ()))
+
+
+def _check_windows(hours: Sequence[Hours], start: int, end: int) -> None:
     """Limit the product of windows and days to the number that the engine can process in about a second.
 
     :raise RangeTooLarge: above the limit
     """
-    # Users without schedules of their own share one list object, which counts once.
-    windows = sum(map(len, {id(each): each for each in schedules if each is not None}.values()))
+    # Users without hours of their own share the list objects of the request, which count once.
+    distinct = {(id(each.schedules), id(each.overrides)): each for each in hours}.values()
+    # An override without schedules opens every other day.
+    windows = sum(
+        len(each.schedules) if each.schedules is not None else bool(each.overrides) for each in distinct
+    )
     days = -(-(end - start) // DAY)
-    if windows * days > MOST_WINDOW_DAYS:
+    on_dates = sum(
+        len(override["windows"]) + 1 for each in distinct if each.overrides for override in each.overrides
+    )
+    if windows * days + on_dates > MOST_WINDOW_DAYS:
         raise RangeTooLarge(
-            f"schedules have {windows} windows over {days} days, and windows times days must not exceed "
-            f"{MOST_WINDOW_DAYS}; narrow the range, or send fewer windows"
+            f"schedules have {windows} windows over {days} days{_and_overrides(on_dates)}, and windows times "
+            f"days must not exceed {MOST_WINDOW_DAYS}; narrow the range, or send fewer windows"
         )
+
+
+def _and_overrides(count: int) -> str:
+    return f" and overrides have {count} dates and windows" if count else ""
 
 
 def check_size(members: Mapping[Query, int]) -> None:
@@ -147,10 +187,14 @@ def rough_limit(question: Query) -> int:
     """A cheap upper bound of ``count_limit``: the slots of the whole range, without regard to windows."""
     length = question.end - question.start
     if not question.align_clock:
-        return length // min(question.stride, question.duration)
+        return _limited(question, length // min(question.stride, question.duration))
     # The multiples restart at each midnight and at each change of the UTC offset, at most
     # one in two days.
-    return length // question.stride + 2 * (length // DAY) + 4
+    return _limited(question, length // question.stride + 2 * (length // DAY) + 4)
+
+
+def _limited(question: Query, count: int) -> int:
+    return count if question.limit is None else min(count, question.limit)
 
 
 def _daily_window(query: Mapping[str, Any]) -> Window | None:
@@ -173,7 +217,18 @@ def weekly_windows(schedules: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]
     )
 
 
-def options(query: Mapping[str, Any], question: Query) -> dict[str, Any]:
+def date_overrides(overrides: Sequence[Mapping[str, Any]]) -> tuple[DateOverride, ...]:
+    """The windows of dates that have an override."""
+    return tuple(
+        DateOverride(
+            override["date"],
+            tuple((each["start"], each["end"] or MINUTES_OF_A_DAY) for each in override["windows"]),
+        )
+        for override in overrides
+    )
+
+
+def options(query: Mapping[str, Any], question: Query, hours: Hours = ANY_HOURS) -> dict[str, Any]:
     """The options of the query, as the answer repeats them."""
     echoed: dict[str, Any] = {
         "start": timestamp(question.start),
@@ -186,8 +241,11 @@ def options(query: Mapping[str, Any], question: Query) -> dict[str, Any]:
     for name in ("earliestTimeEachDay", "latestTimeEachDay"):
         if name in query:
             echoed[name] = clock(query[name])
-    if "slotStep" in query:
-        echoed["slotStep"] = query["slotStep"]
+    for name in ("slotStep", "paddingBefore", "paddingAfter", "minimumNotice", "limit"):
+        if name in query:
+            echoed[name] = query[name]
+    if hours.overrides is not None:
+        echoed["overrides"] = echoed_overrides(hours.overrides)
     if question.align_clock:
         echoed["align"] = "clock"
     return echoed
@@ -198,6 +256,20 @@ def echoed_schedules(schedules: Sequence[Mapping[str, Any]]) -> list[dict[str, A
     return [
         {"days": schedule["days"], "start": clock(schedule["start"]), "end": clock(schedule["end"])}
         for schedule in schedules
+    ]
+
+
+def echoed_overrides(overrides: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Overrides of dates, as the answer repeats them."""
+    return [
+        {
+            "date": f"{override['date']}",
+            "windows": [
+                {"start": clock(window["start"]), "end": clock(window["end"])}
+                for window in override["windows"]
+            ],
+        }
+        for override in overrides
     ]
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from marshmallow import ValidationError, fields, pre_load, validates_schema
+from marshmallow import ValidationError, fields
 
 from app.http.fast_args import QuerySchema
 from app.schemas.fields import (
     USER_ID,
-    Body,
     Clock,
     Identifier,
     Instant,
@@ -22,18 +21,19 @@ from app.schemas.fields import (
     Zone,
     at_most,
 )
+from app.schemas.schedules import SchedulesBody
 from providers.names import ProviderName
-
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 ALIGNMENTS = ("start", "clock")
 ON_FAILURE = ("fail", "partial")
 
 LONGEST_MINUTES = 10_080
 MOST_OVERLAPS = 1000
-MOST_WINDOWS = 200
 # Windows of all schedules times days of the range: enough for 1 000 users with 5 windows each and a year.
 MOST_WINDOW_DAYS = 2_000_000
+# A year.
+LONGEST_NOTICE = 527_040
+MOST_SLOTS_OF_A_USER = 1_000_000
 MOST_CALENDARS = 200
 MOST_USERS = 1000
 
@@ -103,6 +103,16 @@ class SlotsQuery(RangeQuery):
         load_default=0,
         metadata={"description": "Minutes kept free before and after busy periods."},
     )
+    paddingBefore = IntegerText(
+        least=0,
+        most=LONGEST_MINUTES,
+        metadata={"description": "Minutes kept free before busy periods; default: `padding`."},
+    )
+    paddingAfter = IntegerText(
+        least=0,
+        most=LONGEST_MINUTES,
+        metadata={"description": "Minutes kept free after busy periods; default: `padding`."},
+    )
     maxOverlaps = IntegerText(
         least=0,
         most=MOST_OVERLAPS,
@@ -118,6 +128,16 @@ class SlotsQuery(RangeQuery):
         ALIGNMENTS,
         load_default="start",
         metadata={"description": "`clock`: slots start at multiples of `slotStep` on the local clock."},
+    )
+    minimumNotice = IntegerText(
+        least=0,
+        most=LONGEST_NOTICE,
+        metadata={"description": "No slot starts earlier than this many minutes from now."},
+    )
+    limit = IntegerText(
+        least=1,
+        most=MOST_SLOTS_OF_A_USER,
+        metadata={"description": "The most slots of each user, earliest first; default: all."},
     )
     earliestTimeEachDay = Clock(
         metadata={"description": "Local time at which the daily window opens. After its end: overnight."}
@@ -156,62 +176,8 @@ class OrganizationSlotsQuery(SlotsQuery):
     """Slots of every member of an organization."""
 
 
-WINDOW_DAYS = {
-    "description": "The weekdays on which the window opens. An empty array adds no time.",
-    "examples": [["monday", "thursday"]],
-}
-WINDOW_START = {"description": "The local time at which the window opens."}
-WINDOW_END = {
-    "description": "The local time at which the window closes. `00:00` is the end of the day. A time before "
-    "`start` lies on the next day.",
-    "examples": ["17:00"],
-}
-
-
-class WindowSchema(Body):
-    """A weekly schedule window, in the zone of the request."""
-
-    days = fields.List(Word(WEEKDAYS), required=True, metadata=WINDOW_DAYS)
-    start = Clock(required=True, metadata=WINDOW_START)
-    end = Clock(required=True, metadata=WINDOW_END)
-
-    @validates_schema
-    def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
-        """Equal times mean the whole day if both are midnight; otherwise they are an error."""
-        if data["start"] == data["end"] != 0:
-            raise ValidationError("must differ from start", "end")
-
-
-SCHEDULES = {
-    "description": "Weekly windows. A slot lies inside their union. An empty array means no availability."
-}
-
-
-class SchedulesBody(Body):
-    """Weekly schedules; slots may lie in their union."""
-
-    schedules = fields.List(
-        fields.Nested(WindowSchema), load_default=None, validate=at_most(MOST_WINDOWS), metadata=SCHEDULES
-    )
-
-    @pre_load
-    def one_is_a_list_of_one(self, data: Any, **_: Any) -> Any:
-        """Accept a single window as an array of one."""
-        if isinstance(data, dict) and isinstance(data.get("schedules"), dict):
-            return data | {"schedules": [data["schedules"]]}
-        return data
-
-
-class RequiredSchedulesBody(SchedulesBody):
-    """Weekly schedules of one user."""
-
-    schedules = fields.List(
-        fields.Nested(WindowSchema), required=True, validate=at_most(MOST_WINDOWS), metadata=SCHEDULES
-    )
-
-
 class WantedUserSchema(SchedulesBody):
-    """One of several users; its own calendars and schedules override those of the request."""
+    """One of several users; its own calendars, schedules and overrides replace those of the request."""
 
     id = Identifier(USER_ID, required=True, metadata={"description": "The id of the user."})
     calendarIds = fields.List(

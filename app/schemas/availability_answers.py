@@ -5,9 +5,18 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.http.responses import WholeBody
-from app.schemas.availability import ALIGNMENTS, WEEKDAYS, WINDOW_DAYS, WINDOW_END, WINDOW_START
+from app.schemas.availability import ALIGNMENTS
 from app.schemas.errors import CODE, REASON, FailedCalendarSchema, FailedUserSchema
 from app.schemas.fields import OneOf, Timestamp, Word
+from app.schemas.schedules import (
+    OVERRIDE_DATE,
+    OVERRIDE_WINDOWS,
+    WEEKDAYS,
+    WINDOW_DAYS,
+    WINDOW_END,
+    WINDOW_START,
+    LocalDate,
+)
 
 USER = {"description": "The id of the user.", "examples": ["ada"]}
 BUSY = {"description": "The busy periods, merged, clipped to the range, and by `start`."}
@@ -44,6 +53,20 @@ class MemberSlotSchema(SlotSchema):
     """A slot of one member."""
 
     userId = fields.String(required=True, metadata=USER)
+
+
+class DateWindowAnswerSchema(Schema):
+    """A window on one date, as in the request."""
+
+    start = fields.String(required=True, metadata=WINDOW_START | {"examples": ["09:00"]})
+    end = fields.String(required=True, metadata=WINDOW_END)
+
+
+class OverrideAnswerSchema(Schema):
+    """The windows of one date, as in the request."""
+
+    date = LocalDate(required=True, metadata=OVERRIDE_DATE)
+    windows = fields.List(fields.Nested(DateWindowAnswerSchema), required=True, metadata=OVERRIDE_WINDOWS)
 
 
 class OptionsSchema(Schema):
@@ -89,6 +112,22 @@ class OptionsSchema(Schema):
         metadata={"description": "Minutes between the starts of slots; only when it was given."}
     )
     align = Word(ALIGNMENTS, metadata={"description": "Only when it was given as `clock`."})
+    paddingBefore = fields.Integer(
+        metadata={"description": "Minutes kept free before busy periods; only when it was given."}
+    )
+    paddingAfter = fields.Integer(
+        metadata={"description": "Minutes kept free after busy periods; only when it was given."}
+    )
+    minimumNotice = fields.Integer(
+        metadata={"description": "Minutes from now before which no slot starts; only when it was given."}
+    )
+    limit = fields.Integer(
+        metadata={"description": "The most slots of each user; only when it was given.", "examples": [5]}
+    )
+    overrides = fields.List(
+        fields.Nested(OverrideAnswerSchema),
+        metadata={"description": "The overrides of dates that applied; only when they were given."},
+    )
 
 
 class UserSlotsSchema(Schema):

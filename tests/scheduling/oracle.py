@@ -37,13 +37,13 @@ def in_windows(time: int, windows: Iterable[Window], overrides: Iterable[DateOve
 
 
 def on_date(
-    date: date, windows: Iterable[Window], overrides: Iterable[DateOverride]
+    day: date, windows: Iterable[Window], overrides: Iterable[DateOverride]
 ) -> Iterable[tuple[int, int]]:
     """The earliest and latest minutes of the windows that start on a local date."""
     for override in overrides:
-        if override.date == date:
+        if override.day == day:
             return override.windows
-    return [(each.earliest, each.latest) for each in windows if date.weekday() in each.days]
+    return [(each.earliest, each.latest) for each in windows if day.weekday() in each.days]
 
 
 def runs(units: Iterable[int], unit: int) -> list[Pair]:

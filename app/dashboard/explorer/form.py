@@ -19,8 +19,9 @@ from werkzeug.datastructures import MultiDict
 from app.availability import parameters
 from app.dashboard.forms import Body
 from app.http.errors import Invalid
-from app.schemas.availability import WEEKDAYS, OrganizationSlotsQuery, WindowSchema
+from app.schemas.availability import OrganizationSlotsQuery
 from app.schemas.fields import SLUG, USER_ID, Clock, Identifier, IntegerText, Parsed, Word, Zone
+from app.schemas.schedules import WEEKDAYS, WindowSchema
 from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR, OUT_OF_YEARS
 from scheduling.json_render import timestamp
 from scheduling.query import Query
@@ -169,7 +170,7 @@ def read(sent: MultiDict[str, str], today: date) -> Question:
         arguments = {name: value for name, value in arguments.items() if not name.endswith("TimeEachDay")}
         query = _load(OrganizationSlotsQuery, arguments)
     _check_days_exist(query, form["zone"])
-    engine = parameters.slot_query(query, form["zone"], schedules)
+    engine = parameters.slot_query(query, form["zone"], parameters.Hours(schedules))
     parameters.check_size({engine: len(form["users"]) or MOST_SHOWN})
     return Question(
         organization,

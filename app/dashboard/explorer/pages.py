@@ -17,7 +17,7 @@ from app.dashboard.explorer.data import ExplorerData
 from app.dashboard.explorer.form import Question
 from app.dashboard.explorer.svg import Day
 from app.http.errors import ApiError
-from app.schemas.availability import WEEKDAYS
+from app.schemas.schedules import WEEKDAYS
 from app.services import services
 from scheduling.intervals import Groups
 from store.sql.queries import organizations
