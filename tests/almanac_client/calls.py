@@ -20,15 +20,20 @@ SLOTS: dict[str, Any] = DAY | {
     "provider": ["google", "microsoft"],
     "slot_duration": 30,
     "padding": 5,
+    "padding_before": 10,
+    "padding_after": 0,
     "max_overlaps": 1,
     "slot_step": 15,
     "align": "clock",
+    "minimum_notice": 60,
+    "limit": 3,
     "earliest_time_each_day": "09:00",
     "latest_time_each_day": "17:00",
     "max_age": 10,
 }
 ONE_USER = {"calendar_ids": ["primary"], "on_failure": "partial"}
 SCHEDULES = [{"days": ["monday"], "start": "09:00", "end": "17:00"}]
+OVERRIDES = [{"date": "2026-12-03", "windows": [{"start": "10:00", "end": "12:00"}]}]
 CONSENT: dict[str, Any] = {
     "scope": "read",
     "access_type": "offline",

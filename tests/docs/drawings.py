@@ -90,6 +90,13 @@ DRAWINGS = (
         options={"padding_before": 10, "padding_after": 10},
     ),
     Drawing(
+        "padding-after",
+        "slotDuration=30, paddingAfter=20",
+        "09:00-12:00",
+        [["10:00-10:20"]],
+        options={"padding_after": 20},
+    ),
+    Drawing(
         "overlaps",
         "slotDuration=30, maxOverlaps=1",
         "09:00-12:00",

@@ -195,7 +195,7 @@ def _arguments(values: Mapping[str, str], form: Mapping[str, Any], first: date) 
     """The query string of the API call, without arguments that have the API's default."""
     arguments = {"start": f"{first}", "end": f"{first + timedelta(days=int(form['days']))}"}
     arguments["slotDuration"] = values.get("slotDuration", "30")
-    for name, default in (("padding", "0"), ("maxOverlaps", "0"), ("slotStep", ""), ("align", "start")):
+    for name, default in _DEFAULTS.items():
         if values.get(name, default) != default:
             arguments[name] = values[name]
     if form["window"] == "daily":
@@ -241,6 +241,17 @@ def _instance(schema: type[Schema]) -> Schema:
     return schema()
 
 
+# The fields that are arguments of the API unless they have its default.
+_DEFAULTS = {
+    "padding": "0",
+    "paddingBefore": "",
+    "paddingAfter": "",
+    "maxOverlaps": "0",
+    "slotStep": "",
+    "align": "start",
+    "minimumNotice": "",
+    "limit": "",
+}
 _LABELS = {
     "organization": "Organization",
     "users": "Users",
@@ -253,7 +264,11 @@ _LABELS = {
     "latestTimeEachDay": "The daily window's end",
     "slotDuration": "Slot length",
     "padding": "Padding",
+    "paddingBefore": "Padding before",
+    "paddingAfter": "Padding after",
     "maxOverlaps": "Overlaps",
     "slotStep": "Step",
     "align": "Start",
+    "minimumNotice": "Notice",
+    "limit": "Limit",
 }

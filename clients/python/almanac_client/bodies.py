@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from datetime import time
 from typing import NotRequired, TypedDict
@@ -36,9 +37,24 @@ class Window(TypedDict):
     end: time | str
 
 
+class DateWindow(TypedDict):
+    """A window on one date, in local times like ``time(9)`` or ``"09:00"``."""
+
+    start: time | str
+    end: time | str
+
+
+class Override(TypedDict):
+    """A date with windows of its own instead of the weekly ones; without any it is closed."""
+
+    date: dt.date | str
+    windows: Sequence[DateWindow]
+
+
 class WantedUser(TypedDict):
-    """One of several users; its own calendars and schedules take precedence over the request's."""
+    """One of several users; what it has itself takes precedence over the request's."""
 
     id: str
     calendar_ids: NotRequired[Sequence[str]]
     schedules: NotRequired[Sequence[Window] | None]
+    overrides: NotRequired[Sequence[Override] | None]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.bodies import Window
+from almanac_client.bodies import Override, Window
 from almanac_client.messages import Request, path
 from almanac_client.operations import Operation, answer
 from almanac_client.parameters import SlotOptions, UserSlotOptions, When, headers, query
 from almanac_client.records import OrganizationExplained, UserExplained
 from almanac_client.resources import Resource, TransportT, operation
-from almanac_client.scheduling import request_of_one
+from almanac_client.scheduling import hours, request_of_one
 
 
 class Explaining(Resource[TransportT]):
@@ -27,6 +27,7 @@ class Explaining(Resource[TransportT]):
         start: When,
         end: When,
         schedules: Sequence[Window] | None = None,
+        overrides: Sequence[Override] | None = None,
         **options: Unpack[UserSlotOptions],
     ) -> Operation[Answer[UserExplained]]:
         """Why a user is, or is not, offered at a time; parameters as for ``scheduling.user``.
@@ -35,7 +36,7 @@ class Explaining(Resource[TransportT]):
         """
         params = query(options, start=start, end=end, at=at)
         where = path("/users/{}/scheduling/explain", user_id)
-        request = request_of_one(where, params, schedules, headers(options))
+        request = request_of_one(where, params, hours(schedules, overrides), headers(options))
         return Operation(request, answer(UserExplained, accounted_for=True))
 
     @operation

@@ -35,13 +35,20 @@ class AccountReading(Reading, total=False):
 
 
 class SlotOptions(Reading, total=False):
-    """The properties of a slot, in minutes, as in the OpenAPI document; missing ones have the default."""
+    """The properties of slots, in minutes, as in the OpenAPI document; missing ones have the default."""
 
     slot_duration: int
     padding: int
+    # Padding on one side; the default is ``padding``.
+    padding_before: int
+    padding_after: int
     max_overlaps: int
     slot_step: int
     align: SlotAlignment
+    # No slot starts earlier than this many minutes from now.
+    minimum_notice: int
+    # The most slots of each user, earliest first.
+    limit: int
     # A daily window. Slots lie inside it and inside weekly schedules.
     earliest_time_each_day: Clock
     latest_time_each_day: Clock

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.bodies import WantedUser, Window
+from almanac_client.bodies import Override, WantedUser, Window
 from almanac_client.messages import Reply, Request, path
 from almanac_client.operations import Operation, answer
 from almanac_client.parameters import SlotOptions, UserSlotOptions, When, body, headers, query
@@ -26,15 +26,20 @@ class Scheduling(Resource[TransportT]):
         start: When,
         end: When,
         schedules: Sequence[Window] | None = None,
+        overrides: Sequence[Override] | None = None,
         **options: Unpack[UserSlotOptions],
     ) -> Operation[Answer[UserSlots]]:
         """Slots of a user, inside a daily window and weekly ``schedules``, if given.
+
+        ``overrides`` replaces the windows of single dates, and needs ``schedules``.
 
         >>> almanac.scheduling.user("ada", start="2026-11-23", end="2026-11-28", slot_duration=30).data
         """
         params = query(options, start=start, end=end)
         where = path("/users/{}/scheduling", user_id)
-        return Operation(request_of_one(where, params, schedules, headers(options)), answer(UserSlots))
+        return Operation(
+            request_of_one(where, params, hours(schedules, overrides), headers(options)), answer(UserSlots)
+        )
 
     @operation
     def users(
@@ -44,6 +49,7 @@ class Scheduling(Resource[TransportT]):
         start: When,
         end: When,
         schedules: Sequence[Window] | None = None,
+        overrides: Sequence[Override] | None = None,
         **options: Unpack[SlotOptions],
     ) -> Operation[Answer[list[UserEntry]]]:
         """Slots of several users, an entry for each in order; ``failed_users`` repeats those without slots.
@@ -55,7 +61,7 @@ class Scheduling(Resource[TransportT]):
             "POST",
             "/users/scheduling",
             query(options, start=start, end=end),
-            body(users=wanted, schedules=schedules),
+            body(users=wanted, schedules=schedules, overrides=overrides),
             headers(options),
             repeatable=True,
         )
@@ -77,13 +83,18 @@ class Scheduling(Resource[TransportT]):
 def request_of_one(
     where: str,
     params: Mapping[str, Any],
-    schedules: Sequence[Window] | None,
+    hours: Mapping[str, Any],
     headers: Mapping[str, str],
 ) -> Request:
-    """The request for one user's slots; weekly schedules need POST, which changes nothing here."""
-    if schedules is None:
+    """The request for one user's slots; schedules and overrides need POST, which changes nothing here."""
+    if not hours:
         return Request.get(where, params, headers)
-    return Request("POST", where, params, body(schedules=schedules), headers, repeatable=True)
+    return Request("POST", where, params, hours, headers, repeatable=True)
+
+
+def hours(schedules: Sequence[Window] | None, overrides: Sequence[Override] | None) -> dict[str, Any]:
+    """The body of a request inside weekly schedules; empty if there are none."""
+    return body(schedules=schedules, overrides=overrides)
 
 
 def _with_failed_users(

@@ -110,10 +110,12 @@ FailureReason = Literal[
 Verdict = Literal[
     "outsideRange",
     "outsideWindow",
+    "tooSoon",
     "busy",
     "padding",
     "tooManyOverlaps",
     "offered",
+    "beyondLimit",
     "tooShort",
     "remainder",
     "betweenSlots",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,20 @@ class MemberSlot(Record, gc=False):
     user_id: str
 
 
+class DateWindowAnswer(Record):
+    """A window on one date, as requested."""
+
+    start: str
+    end: str
+
+
+class OverrideAnswer(Record):
+    """The windows of one date, as requested."""
+
+    date: dt.date
+    windows: list[DateWindowAnswer]
+
+
 class Options(Record, kw_only=True):
     """The options that the slots were computed with."""
 
@@ -77,6 +92,11 @@ class Options(Record, kw_only=True):
     latest_time_each_day: str | None = None
     slot_step: int | None = None
     align: SlotAlignment | None = None
+    padding_before: int | None = None
+    padding_after: int | None = None
+    minimum_notice: int | None = None
+    limit: int | None = None
+    overrides: list[OverrideAnswer] | None = None
 
 
 class UserSlots(Record):
