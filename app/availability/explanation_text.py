@@ -189,7 +189,8 @@ def _beyond_limit(found: Explanation, query: Query, _: Sequence[str], clock: _Cl
     text = f"a slot would cover it, but only {first} returned"
     if found.previous_slot is None:
         return text
-    return f"{text}, the last of which starts at {clock.time(found.previous_slot[0])}"
+    last = "which" if query.limit == 1 else "the last of which"
+    return f"{text}, {last} starts at {clock.time(found.previous_slot[0])}"
 
 
 def _too_short(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:

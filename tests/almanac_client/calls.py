@@ -164,13 +164,21 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
         ),
         "listUserSlots": call(almanac.scheduling.user, "ada", **SLOTS, **ONE_USER),
         "listUserSlotsInSchedules": call(
-            almanac.scheduling.user, "ada", schedules=SCHEDULES, **SLOTS, **ONE_USER
+            almanac.scheduling.user, "ada", schedules=SCHEDULES, overrides=OVERRIDES, **SLOTS, **ONE_USER
         ),
-        "listSlotsOfUsers": call(almanac.scheduling.users, ["ada"], schedules=SCHEDULES, **SLOTS),
+        "listSlotsOfUsers": call(
+            almanac.scheduling.users, ["ada"], schedules=SCHEDULES, overrides=OVERRIDES, **SLOTS
+        ),
         "listOrganizationSlots": call(almanac.scheduling.organization, "acme", **SLOTS),
         "explainUserMoment": call(almanac.explain.user, "ada", at="2026-12-03T09:00", **SLOTS, **ONE_USER),
         "explainUserMomentInSchedules": call(
-            almanac.explain.user, "ada", at="2026-12-03T09:00", schedules=SCHEDULES, **SLOTS, **ONE_USER
+            almanac.explain.user,
+            "ada",
+            at="2026-12-03T09:00",
+            schedules=SCHEDULES,
+            overrides=OVERRIDES,
+            **SLOTS,
+            **ONE_USER,
         ),
         "explainOrganizationMoment": call(
             almanac.explain.organization, "acme", at="2026-12-03T09:00", **SLOTS

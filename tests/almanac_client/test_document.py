@@ -45,7 +45,9 @@ UNWRAPPED = {"AccessToken", "Link", "Success", "Error", "Original"}
 # Answers with fields beside their data, so that a record has them all.
 WHOLE = {records.AddedMembersAnswer, records.RemovedMembersAnswer}
 # Records and bodies whose names do not show it.
-OTHER_RECORDS = {"WindowAnswer", "AttendeeBody", "ProviderLink"} | {record.__name__ for record in WHOLE}
+OTHER_RECORDS = {"WindowAnswer", "DateWindowAnswer", "OverrideAnswer", "AttendeeBody", "ProviderLink"} | {
+    record.__name__ for record in WHOLE
+}
 
 
 @pytest.fixture(scope="module")

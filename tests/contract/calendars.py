@@ -406,6 +406,9 @@ BUSY: tuple[Row, ...] = (
 )
 
 DAILY = {"earliestTimeEachDay": "9:00", "latestTimeEachDay": "17:00", "padding": "5", "maxOverlaps": "1"}
+SIDES = {"paddingBefore": "5", "paddingAfter": "20"}
+OVERRIDES = {"overrides": [{"date": "2026-12-03", "windows": [{"start": "9:00", "end": "11:00"}]}]}
+REPEATED = {"overrides": [{"date": "2026-12-25", "windows": []}] * 2}
 MEMBER_SLOT = {**PERIOD, "userId": str}
 NO_SLOTS = SLOTS | {"availableSlots": []}
 TOKYO = {"x-timezone": "Asia/Tokyo"}
@@ -428,7 +431,11 @@ SCHEDULING: tuple[Row, ...] = (
             providers=PROVIDERS,
         ),
         bad("slotDuration", query=RANGE | {"slotDuration": "0"}),
+        ok(data(SLOTS, failedCalendars=[]), query=RANGE | SIDES | {"limit": "3"}),
         bad("padding", query=RANGE | {"padding": "-0"}),
+        bad("paddingAfter must be between", query=RANGE | {"paddingAfter": "10081"}),
+        bad("minimumNotice must be between", query=RANGE | {"minimumNotice": "-1"}),
+        bad("limit must be between", query=RANGE | {"limit": "0"}),
         bad("earliestTimeEachDay", query=RANGE | {"earliestTimeEachDay": "24:00"}),
         no_user(query=RANGE),
         missing(NO_CALENDARS, names=LONELY, query=RANGE),
@@ -445,7 +452,9 @@ SCHEDULING: tuple[Row, ...] = (
             headers={"x-timezone": "Asia/Tokyo"},
             providers=PROVIDERS,
         ),
+        ok(data(SLOTS, failedCalendars=[]), query=RANGE, body=SCHEDULES | OVERRIDES),
         bad("schedules is required", query=RANGE, body={}),
+        bad("overrides[1].date must not be repeated", query=RANGE, body=SCHEDULES | REPEATED),
         no_user(query=RANGE, body=SCHEDULES),
         missing(NO_CALENDARS, names=LONELY, query=RANGE, body=SCHEDULES),
         *of_provider(query=RANGE | OWN, body=SCHEDULES, providers=PROVIDERS),
@@ -469,6 +478,8 @@ SCHEDULING: tuple[Row, ...] = (
             providers=PROVIDERS,
         ),
         ok(data([ENTRY]), query=RANGE, body={"users": [HERE]}, given=microsoft_down),
+        ok(data([ENTRY]), query=RANGE | {"limit": "1"}, body={"users": [HERE | OVERRIDES]}),
+        bad("users[0].overrides[1].date", query=RANGE, body={"users": [HERE | REPEATED]}),
         bad("users is required", query=RANGE, body={}),
         bad("end is required", query={"start": "2026-12-03"}, body={"users": []}),
     ),
@@ -478,6 +489,10 @@ SCHEDULING: tuple[Row, ...] = (
         ok(data(SLOTS | {"availableSlots": [MEMBER_SLOT]}, failedUsers=[]), query=RANGE | DAILY),
         ok(
             data(SLOTS | {"availableSlots": []}, failedUsers=[FAILED_USER]), query=RANGE, given=microsoft_down
+        ),
+        ok(
+            data(SLOTS | {"availableSlots": [MEMBER_SLOT]}, failedUsers=[]),
+            query=RANGE | SIDES | {"limit": "2"},
         ),
         bad("maxOverlaps", query=RANGE | {"maxOverlaps": "01"}),
         bad("X-Timezone", query=RANGE, headers={"x-timezone": "Mars/Olympus"}),

@@ -6,10 +6,12 @@ from tests.contract.calendars import (
     DAILY,
     LONELY,
     NO_CALENDARS,
+    OVERRIDES,
     OWN,
     PARTLY,
     RANGE,
     SCHEDULES,
+    SIDES,
     TOKYO,
     microsoft_down,
     no_members,
@@ -44,6 +46,7 @@ ROWS: tuple[Row, ...] = (
     *of(
         "POST /users/{userId}/scheduling/explain",
         ok(data(USER_EXPLAINED, failedCalendars=[]), query=ASKED, body=SCHEDULES, headers=TOKYO),
+        ok(data(USER_EXPLAINED, failedCalendars=[]), query=ASKED | SIDES, body=SCHEDULES | OVERRIDES),
         ok(data(UNREAD, **PARTLY), query=ASKED, body=SCHEDULES, given=World.revoke),
         bad("schedules is required", query=ASKED, body={}),
         bad("at is required", query=RANGE, body=SCHEDULES),
@@ -53,6 +56,7 @@ ROWS: tuple[Row, ...] = (
     *of(
         "GET /organizations/{orgSlug}/scheduling/explain",
         ok(data(MEMBERS_EXPLAINED, failedUsers=[]), query=ASKED | DAILY),
+        ok(data(MEMBERS_EXPLAINED, failedUsers=[]), query=ASKED | SIDES | {"limit": "1"}),
         ok(data(MEMBERS_EXPLAINED, failedUsers=[FAILED_USER]), query=ASKED, given=microsoft_down),
         bad("at is required", query=RANGE),
         bad("maxOverlaps", query=ASKED | {"maxOverlaps": "01"}),

@@ -155,6 +155,11 @@ OPTIONS = {
     "timeZone": str,
     "earliestTimeEachDay?": CLOCK,
     "latestTimeEachDay?": CLOCK,
+    "paddingBefore?": int,
+    "paddingAfter?": int,
+    "minimumNotice?": int,
+    "limit?": int,
+    "overrides?": [{"date": str, "windows": [{"start": CLOCK, "end": CLOCK}]}],
 }
 SLOTS = {"availableSlots": [PERIOD], "options": OPTIONS}
 BLOCKING = {
@@ -170,7 +175,7 @@ EXPLAINED = {
     "reason": frozenset(
         {
             *("offered", "outsideRange", "outsideWindow", "busy", "padding", "tooManyOverlaps", "tooShort"),
-            *("remainder", "betweenSlots", "calendarUnread", "noCalendars"),
+            *("remainder", "betweenSlots", "calendarUnread", "noCalendars", "tooSoon", "beyondLimit"),
         }
     ),
     "sentence": str,

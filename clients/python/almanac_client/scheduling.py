@@ -37,9 +37,8 @@ class Scheduling(Resource[TransportT]):
         """
         params = query(options, start=start, end=end)
         where = path("/users/{}/scheduling", user_id)
-        return Operation(
-            request_of_one(where, params, hours(schedules, overrides), headers(options)), answer(UserSlots)
-        )
+        request = request_of_one(where, params, hours(schedules, overrides), headers(options))
+        return Operation(request, answer(UserSlots))
 
     @operation
     def users(

@@ -181,6 +181,60 @@ SENTENCES = [
         "blocked until 10:31.",
     ),
     (
+        replace(DAYS, padding_before=5 * MINUTE, padding_after=20 * MINUTE),
+        "10:40",
+        ([TEN],),
+        "padding",
+        "not offered: ada@example.com is busy from 10:00 to 10:30, and 20 minutes of padding keep it "
+        "blocked until 10:50.",
+    ),
+    (
+        replace(DAYS, padding_before=5 * MINUTE, padding_after=20 * MINUTE),
+        "09:57",
+        ([TEN],),
+        "padding",
+        "not offered: ada@example.com is busy from 10:00 to 10:30, and 5 minutes of padding keep it "
+        "blocked from 09:55 on.",
+    ),
+    (
+        replace(ROOMY, padding_before=5 * MINUTE, padding_after=20 * MINUTE),
+        "10:45",
+        ([TEN], [("10:40", "11:00")]),
+        "tooManyOverlaps",
+        "not offered: 2 busy periods, with padding of 5 minutes before and 20 minutes after each, overlap "
+        "there, and 1 may: ada@example.com from 10:00 to 10:30 and calendar AAMk of ada@contoso.example "
+        "from 10:40 to 11:00.",
+    ),
+    (
+        replace(DAYS, not_before=local("11:00")),
+        "10:35",
+        ([TEN],),
+        "tooSoon",
+        "not offered: with the minimum notice, no slot starts before 11:00.",
+    ),
+    (
+        replace(DAYS, limit=2),
+        "10:35",
+        (),
+        "beyondLimit",
+        "not offered: a slot would cover it, but only the first 2 slots are returned, the last of which "
+        "starts at 09:30.",
+    ),
+    (
+        replace(DAYS, limit=1),
+        "10:05",
+        (),
+        "beyondLimit",
+        "not offered: a slot would cover it, but only the first slot is returned, which starts at 09:00.",
+    ),
+    (
+        replace(DAYS, limit=1),
+        "11:20",
+        ([TEN, ("11:25", "13:00")],),
+        "remainder",
+        "not offered: no slot of the free time from 10:30 to 11:25 covers it.",
+    ),
+    (
         ROOMY,
         "10:35",
         ([TEN], [("10:40", "11:00")]),
