@@ -52,7 +52,7 @@ class Override(TypedDict):
 
 
 class WantedUser(TypedDict):
-    """One of several users; what it has itself takes precedence over the request's."""
+    """One of several users; its calendars, schedules and overrides take precedence over the request's."""
 
     id: str
     calendar_ids: NotRequired[Sequence[str]]

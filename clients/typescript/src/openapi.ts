@@ -878,7 +878,7 @@ export interface paths {
         /**
          * Slots of a user inside weekly schedules
          * @description As by GET. A slot lies inside the union of the windows in `schedules`; `earliestTimeEachDay` and
-         *     `latestTimeEachDay` narrow it further.
+         *     `latestTimeEachDay` narrow it further. `overrides` replaces the windows of single dates.
          */
         post: operations["listUserSlotsInSchedules"];
         delete?: never;
@@ -956,7 +956,7 @@ export interface paths {
         put?: never;
         /**
          * Why a moment is, or is not, inside weekly schedules
-         * @description As by GET, with the `schedules` of the request for slots.
+         * @description As by GET, with the `schedules` and the `overrides` of the request for slots.
          */
         post: operations["explainUserMomentInSchedules"];
         delete?: never;
@@ -2313,6 +2313,30 @@ export interface components {
              */
             end: string;
         };
+        /** @description A window on one date, as in the request. */
+        DateWindowAnswer: {
+            /**
+             * @description The local time at which the window opens.
+             * @example 09:00
+             */
+            start: string;
+            /**
+             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
+             * @example 17:00
+             */
+            end: string;
+        };
+        /** @description The windows of one date, as in the request. */
+        OverrideAnswer: {
+            /**
+             * Format: date
+             * @description The local date whose windows are replaced.
+             * @example 2026-12-24
+             */
+            date: string;
+            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
+            windows: components["schemas"]["DateWindowAnswer"][];
+        };
         /** @description The parameters that the slots were computed with. */
         Options: {
             /**
@@ -2355,6 +2379,19 @@ export interface components {
             slotStep?: number;
             /** @description Only when it was given as `clock`. */
             align?: components["schemas"]["SlotAlignment"];
+            /** @description Minutes kept free before busy periods; only when it was given. */
+            paddingBefore?: number;
+            /** @description Minutes kept free after busy periods; only when it was given. */
+            paddingAfter?: number;
+            /** @description Minutes from now before which no slot starts; only when it was given. */
+            minimumNotice?: number;
+            /**
+             * @description The most slots of each user; only when it was given.
+             * @example 5
+             */
+            limit?: number;
+            /** @description The overrides of dates that applied; only when they were given. */
+            overrides?: components["schemas"]["OverrideAnswer"][];
         };
         /** @description Slots of one user. */
         UserSlots: {
@@ -2390,18 +2427,52 @@ export interface components {
              */
             end: string;
         };
+        /** @description A window on one date, in the zone of the request. */
+        DateWindow: {
+            /**
+             * @description The local time at which the window opens.
+             * @example 09:00
+             */
+            start: string;
+            /**
+             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
+             * @example 17:00
+             */
+            end: string;
+        };
+        /** @description The windows of one date, in the zone of the request. */
+        Override: {
+            /**
+             * Format: date
+             * @description The local date whose windows are replaced.
+             * @example 2026-12-24
+             */
+            date: string;
+            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
+            windows: components["schemas"]["DateWindow"][];
+        };
         /** @description Weekly schedules of one user. */
         RequiredSchedulesBody: {
             /** @description Weekly windows. A slot lies inside their union. An empty array means no availability. */
             schedules: components["schemas"]["Window"][];
+            /**
+             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
+             * @default null
+             */
+            overrides?: components["schemas"]["Override"][] | null;
         };
-        /** @description One of several users; its own calendars and schedules override those of the request. */
+        /** @description One of several users; its own calendars, schedules and overrides replace those of the request. */
         WantedUser: {
             /**
              * @description Weekly windows. A slot lies inside their union. An empty array means no availability.
              * @default null
              */
             schedules?: components["schemas"]["Window"][] | null;
+            /**
+             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
+             * @default null
+             */
+            overrides?: components["schemas"]["Override"][] | null;
             /**
              * @description The id of the user.
              * @example ada
@@ -2417,6 +2488,11 @@ export interface components {
              * @default null
              */
             schedules?: components["schemas"]["Window"][] | null;
+            /**
+             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
+             * @default null
+             */
+            overrides?: components["schemas"]["Override"][] | null;
             /** @description The users. The answer has an entry for each, in this order. */
             users: components["schemas"]["WantedUser"][];
         };
@@ -3027,7 +3103,7 @@ export interface components {
          * @description Why a moment is, or is not, offered; the set is closed.
          * @enum {string}
          */
-        Verdict: "outsideRange" | "outsideWindow" | "busy" | "padding" | "tooManyOverlaps" | "offered" | "tooShort" | "remainder" | "betweenSlots" | "calendarUnread" | "noCalendars";
+        Verdict: "outsideRange" | "outsideWindow" | "tooSoon" | "busy" | "padding" | "tooManyOverlaps" | "offered" | "beyondLimit" | "tooShort" | "remainder" | "betweenSlots" | "calendarUnread" | "noCalendars";
         /**
          * @description What has happened.
          * @enum {string}
@@ -10485,12 +10561,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -10674,12 +10758,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -10895,12 +10987,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11063,12 +11163,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11216,12 +11324,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11378,12 +11494,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11575,6 +11699,10 @@ export interface operations {
                  * @example 5
                  */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /**
                  * @description How many busy periods may overlap a free moment.
                  * @example 1
@@ -11584,6 +11712,10 @@ export interface operations {
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /**
                  * @description Local time at which the daily window opens. After its end: overnight.
                  * @example 9:00
