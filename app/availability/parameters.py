@@ -122,13 +122,23 @@ def slot_queries(query: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[Hours
         not_before=_earliest_start(query),
         limit=query.get("limit"),
     )
-    return [_within_hours(question, each) for each in hours]
+    within = {key: _within_hours(question, each) for key, each in _distinct(hours).items()}
+    return [within[_identity(each)] for each in hours]
 
 
 def _earliest_start(query: Mapping[str, Any]) -> int | None:
     """The first moment that the notice allows, as a whole minute: slots should not start at odd seconds."""
     notice = query.get("minimumNotice")
     return None if notice is None else (-(-now() // MINUTE) + notice) * MINUTE
+
+
+def _distinct(hours: Sequence[Hours]) -> dict[tuple[int, int], Hours]:
+    """The different hours by identity: users without hours of their own share the lists of the request."""
+    return {_identity(each): each for each in hours}
+
+
+def _identity(hours: Hours) -> tuple[int, int]:
+    return id(hours.schedules), id(hours.overrides)
 
 
 def _within_hours(question: Query, hours: Hours) -> Query:
@@ -143,8 +153,7 @@ def _check_windows(hours: Sequence[Hours], start: int, end: int) -> None:
 
     :raise RangeTooLarge: above the limit
     """
-    # Users without hours of their own share the list objects of the request, which count once.
-    distinct = {(id(each.schedules), id(each.overrides)): each for each in hours}.values()
+    distinct = _distinct(hours).values()
     # An override without schedules opens every other day.
     windows = sum(
         len(each.schedules) if each.schedules is not None else bool(each.overrides) for each in distinct
