@@ -12,6 +12,7 @@ from app.api import (
     calendars,
     events,
     explain,
+    group_scheduling,
     oauth,
     organization_grants,
     organizations,
@@ -73,7 +74,7 @@ def create_app(settings: Settings) -> flask.Flask:
     path_params.install(app)
     idempotency.install(app)
     api = document.Api(app)
-    calendar = (calendars, events, unified, busy, scheduling, explain)
+    calendar = (calendars, events, unified, busy, scheduling, group_scheduling, explain)
     for part in (users, organizations, organization_grants, oauth, authorization, *calendar, webhooks):
         api.register_blueprint(part.blp, url_prefix="/v1")
     app.register_blueprint(page.blp, url_prefix="/v1")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,26 @@ def slots_json(slots: Slots, member_ids: Sequence[str] | None = None) -> Iterato
         items = _items(slots.starts[rows], slots.members[rows], slots.duration, owners)
         # Every item ends in a comma, which is cut off after the last one.
         yield items.tobytes() if first < last else items.view(np.uint8)[:-1].tobytes()
+    yield b"]"
+
+
+def shared_slots_json(slots: Slots, member_ids: Sequence[str]) -> Iterator[bytes]:
+    """A JSON array of ``{"start", "end", "users"}``, one item for each start, with the ids of its members.
+
+    It is yielded in chunks. For the ids, see ``slots_json``.
+    """
+    firsts = slots.firsts()
+    starts = slots.starts.take(firsts)
+    yield b"["
+    if firsts.size:
+        ids = _texts(_padded([f'"{member_id}"' for member_id in member_ids], ","))
+        spans = _spans(starts, starts + slots.duration, b'","users":[').tolist()
+        borders = [*(firsts * ids.itemsize).tolist(), len(slots) * ids.itemsize]
+        users = memoryview(ids.take(slots.members).tobytes())
+        last = firsts.size - 1
+        for number, (span, edges) in enumerate(zip(spans, pairwise(borders), strict=True)):
+            # Every id ends in a comma, which is cut off after the last one.
+            yield b"".join((span, users[edges[0] : edges[1] - 1], b"]}" if number == last else b"]},"))
     yield b"]"
 
 

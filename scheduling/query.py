@@ -125,6 +125,12 @@ class Slots:
     def __len__(self) -> int:
         return int(self.starts.size)
 
+    def firsts(self) -> Indexes:
+        """The index of the first slot at each distinct start."""
+        new = np.ones(self.starts.size, dtype=bool)
+        new[1:] = self.starts[1:] != self.starts[:-1]
+        return new.nonzero()[0]
+
 
 def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Slots:
     """The slots of ``members`` members, where calendar ``i`` belongs to member ``member_of[i]``.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -55,6 +56,22 @@ def cached_of_user(
     """As ``of_user``, from the cache of this process only; empty if they are not cached."""
     refs = authentication.cached.get(_cache_key(authentication, custom_id))
     return parameters.of_provider(refs or (), query)
+
+
+def of_users(authentication: Authentication, custom_ids: Iterable[str]) -> dict[str, Sequence[ConnectionRef]]:
+    """The connections of each user; users that the key does not reach are left out."""
+    cached = authentication.cached
+    keys = {custom_id: _cache_key(authentication, custom_id) for custom_id in custom_ids}
+    known = {custom_id: cached.get(key) for custom_id, key in keys.items()}
+    missing = {custom_id for custom_id, refs in known.items() if refs is None}
+    if missing:
+        with services().stores.database.reading() as session:
+            loaded = connections.of_users(session, missing, within=authentication.within)
+        known |= {
+            custom_id: cached.get_or_load(keys[custom_id], partial(list, refs))
+            for custom_id, refs in loaded.items()
+        }
+    return {custom_id: refs for custom_id, refs in known.items() if refs is not None}
 
 
 def _cache_key(authentication: Authentication, custom_id: str) -> tuple[str, str, int | None]:

@@ -95,7 +95,7 @@ class OrganizationExplanation(MethodView):
         data = {
             "at": timestamp(at),
             "offeredBy": [user for user, explained in found.items() if explained.offered],
-            "members": [{"userId": user, **_entry(explained)} for user, explained in found.items()],
+            "members": [{"userId": user, **explained_fields(explained)} for user, explained in found.items()],
             "options": parameters.options(query, question),
         }
         failed = [Failures.of(result, n).user(users[n]) for n in sorted(result.failing())]
@@ -108,12 +108,12 @@ def _one_user(query: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) ->
     result = lookup.of_user(authentication(), query, question, user, cache_control.freshness())
     explained = explanation.of_request(result, question, at, partial=query["onFailure"] == "partial")
     options = parameters.options(query, question, hours)
-    data = {"at": timestamp(at), **_entry(explained), "options": options}
+    data = {"at": timestamp(at), **explained_fields(explained), "options": options}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
     return json_response(body, headers=parameters.age(result))
 
 
-def _entry(explained: Explained) -> dict[str, Any]:
+def explained_fields(explained: Explained) -> dict[str, Any]:
     """The part of the response about one user."""
     return {
         "offered": explained.offered,
@@ -136,16 +136,16 @@ _UNKNOWN = {
 
 def _facts(facts: Explanation) -> dict[str, Any]:
     return {
-        "slot": _span(facts.slot),
+        "slot": span_fields(facts.slot),
         "startsSlot": facts.starts_slot,
-        "free": _span(facts.free),
-        "window": _span(facts.window),
-        "nextSlot": _span(facts.next_slot),
-        "previousSlot": _span(facts.previous_slot),
+        "free": span_fields(facts.free),
+        "window": span_fields(facts.window),
+        "nextSlot": span_fields(facts.next_slot),
+        "previousSlot": span_fields(facts.previous_slot),
     }
 
 
-def _span(pair: Pair | None) -> dict[str, str] | None:
+def span_fields(pair: Pair | None) -> dict[str, str] | None:
     return None if pair is None else {"start": timestamp(pair[0]), "end": timestamp(pair[1])}
 
 

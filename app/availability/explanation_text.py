@@ -62,6 +62,31 @@ def of_no_user(at: int, zone: str) -> str:
     return f"{_Clock(at, zone).moment()} is not offered: there is no such user."
 
 
+def of_shared(at: int, zone: str, slot: Pair) -> str:
+    """The moment is offered to groups: it is in a slot that they share."""
+    clock = _Clock(at, zone)
+    return f"{clock.moment()} is offered: it lies in the slot {clock.span(slot)}."
+
+
+def of_not_enough_free(at: int, zone: str, slot: Pair, counts: Sequence[tuple[int, int]]) -> str:
+    """Why the moment is not offered to groups; ``counts`` has the free and the required users of each."""
+    clock = _Clock(at, zone)
+    lacking = [
+        f"{free} of group {number} {'is' if free == 1 else 'are'} free, and {required} required"
+        for number, (free, required) in enumerate(counts, start=1)
+        if free < required
+    ]
+    return f"{clock.moment()} is not offered: in the slot {clock.span(slot)}, {'; '.join(lacking)}."
+
+
+def of_beyond_limit(at: int, query: Query, slot: Pair) -> str:
+    """Why the moment is not offered to groups: they share enough earlier slots."""
+    assert query.limit is not None, "a slot is left out for a limit"
+    clock = _Clock(at, query.zone)
+    returned = f"only {_first_slots(query.limit)} returned"
+    return f"{clock.moment()} is not offered: it lies in the slot {clock.span(slot)}, but {returned}."
+
+
 def span(pair: Pair, at: int, zone: str) -> str:
     """A span as in the sentences about the moment ``at``: ``from 10:00 to 10:30``."""
     return _Clock(at, zone).span(pair)
@@ -185,12 +210,15 @@ def _too_soon(_: Explanation, query: Query, __: Sequence[str], clock: _Clock) ->
 
 def _beyond_limit(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
     assert query.limit is not None, "a slot is left out for a limit"
-    first = "the first slot is" if query.limit == 1 else f"the first {query.limit} slots are"
-    text = f"a slot would cover it, but only {first} returned"
+    text = f"a slot would cover it, but only {_first_slots(query.limit)} returned"
     if found.previous_slot is None:
         return text
     last = "which" if query.limit == 1 else "the last of which"
     return f"{text}, {last} starts at {clock.time(found.previous_slot[0])}"
+
+
+def _first_slots(limit: int) -> str:
+    return "the first slot is" if limit == 1 else f"the first {limit} slots are"
 
 
 def _too_short(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:

@@ -23,6 +23,7 @@ GROUPS = {
         "scheduling",
         "time",
         "explain",
+        "groups",
         "webhooks",
         "organization-grants",
     ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.availability.explanation import REASONS
+from app.availability.group_explanation import GROUP_REASONS
 from app.http.error_codes import Code
 from app.schemas.authorization import ACCESS_TYPES
 from app.schemas.availability import ALIGNMENTS, ON_FAILURE
@@ -33,6 +34,7 @@ MEANINGS = {
     "EventStatus": "Whether an event takes place.",
     "FailureReason": "Why a provider failed; the set is closed.",
     "GrantType": "What the administrator of an organization has authorized.",
+    "GroupVerdict": "Why a moment is, or is not, in a slot that groups share; the set is closed.",
     "OnFailure": "What to answer when some calendars could not be read: an error, or what was read.",
     "Provider": "A calendar provider.",
     "Relation": "A relation of a user.",
@@ -55,6 +57,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "EventStatus": tuple(EventStatus),
     "FailureReason": tuple(Reason),
     "GrantType": GRANT_TYPES,
+    "GroupVerdict": GROUP_REASONS,
     "OnFailure": ON_FAILURE,
     "Provider": tuple(ProviderName),
     "Relation": tuple(RELATIONS),

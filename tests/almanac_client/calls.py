@@ -33,6 +33,7 @@ SLOTS: dict[str, Any] = DAY | {
 }
 ONE_USER = {"calendar_ids": ["primary"], "on_failure": "partial"}
 SCHEDULES = [{"days": ["monday"], "start": "09:00", "end": "17:00"}]
+GROUPS = [{"users": ["ada"], "required": 1}, {"organization": "acme", "required": "all"}]
 OVERRIDES = [{"date": "2026-12-03", "windows": [{"start": "10:00", "end": "12:00"}]}]
 CONSENT: dict[str, Any] = {
     "scope": "read",
@@ -170,6 +171,17 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
             almanac.scheduling.users, ["ada"], schedules=SCHEDULES, overrides=OVERRIDES, **SLOTS
         ),
         "listOrganizationSlots": call(almanac.scheduling.organization, "acme", **SLOTS),
+        "listSharedSlots": call(
+            almanac.scheduling.groups, GROUPS, schedules=SCHEDULES, on_failure="partial", **SLOTS
+        ),
+        "explainSharedMoment": call(
+            almanac.explain.groups,
+            GROUPS,
+            at="2026-12-03T09:00",
+            schedules=SCHEDULES,
+            on_failure="partial",
+            **SLOTS,
+        ),
         "explainUserMoment": call(almanac.explain.user, "ada", at="2026-12-03T09:00", **SLOTS, **ONE_USER),
         "explainUserMomentInSchedules": call(
             almanac.explain.user,

@@ -15,6 +15,7 @@ from tests.benchmarks import (
     engine,
     explorer,
     flight,
+    groups,
     machine,
     memory,
     steady,
@@ -36,6 +37,7 @@ PARTS: dict[str, tuple[str, Run]] = {
     "steady": ("Steady load", steady.run),
     "memory": ("Memory", memory.run),
     "explorer": ("Explorer", explorer.run),
+    "groups": ("Groups", groups.run),
     "lists": ("Lists of users", user_lists.run),
 }
 

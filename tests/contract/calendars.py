@@ -479,8 +479,8 @@ SCHEDULING: tuple[Row, ...] = (
         ),
         ok(data([ENTRY]), query=RANGE, body={"users": [HERE]}, given=microsoft_down),
         ok(data([ENTRY]), query=RANGE | {"limit": "1"}, body={"users": [HERE | OVERRIDES]}),
-        bad("users[0].overrides[1].date", query=RANGE, body={"users": [HERE | REPEATED]}),
         bad("users is required", query=RANGE, body={}),
+        bad("users[0].overrides[1].date", query=RANGE, body={"users": [HERE | REPEATED]}),
         bad("end is required", query={"start": "2026-12-03"}, body={"users": []}),
     ),
     *of(

@@ -194,6 +194,22 @@ MEMBERS_EXPLAINED = {
     "members": [{"userId": str, **EXPLAINED}],
     "options": OPTIONS,
 }
+SHARED_SLOTS = {"availableSlots": [{**PERIOD, "users": [str]}], "options": OPTIONS}
+MISSING_USER = {"userId": str, **EXPLAINED, "at": TIME}
+GROUP_EXPLAINED = {
+    "at": TIME,
+    "offered": bool,
+    "reason": frozenset(
+        {
+            *("offered", "outsideRange", "outsideWindow", "tooSoon", "tooShort", "remainder", "betweenSlots"),
+            *("beyondLimit", "notEnoughFree"),
+        }
+    ),
+    "sentence": str,
+    "slot": nullable(PERIOD),
+    "groups": [{"required": int, "free": [str], "missing": [MISSING_USER]}],
+    "options": OPTIONS,
+}
 WINDOW = {"days": [str], "start": CLOCK, "end": CLOCK}
 ENTRY = Either(
     (

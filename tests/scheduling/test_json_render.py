@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.intervals import Intervals
-from scheduling.json_render import busy_json, slots_json, timestamp
+from scheduling.json_render import busy_json, shared_slots_json, slots_json, timestamp
 from scheduling.query import Slots
 from scheduling.windows import MINUTE
 from tests.scheduling.strategies import at
@@ -50,6 +50,29 @@ def test_busy_periods_are_written_as_json_would(starts, length):
     pairs = [(start, min(start + length, LAST)) for start in starts]
     expected = [{"start": plain(start), "end": plain(end)} for start, end in pairs]
     assert busy_json(Intervals.of(pairs)) == compact(expected)
+
+
+@given(near, st.integers(1, 10_080).map(lambda minutes: minutes * MINUTE), ids, st.data())
+def test_shared_slots_are_written_as_json_would(starts, duration, member_ids, data):
+    starts = sorted({min(start, LAST - duration) for start in starts})
+    some = st.lists(st.integers(0, len(member_ids) - 1), min_size=1, unique=True).map(sorted)
+    free = [data.draw(some) for _ in starts]
+    of_each = np.array([start for start, members in zip(starts, free, strict=True) for _ in members])
+    slots = Slots(of_each, np.array([member for members in free for member in members]), duration)
+    expected = [
+        {
+            "start": plain(start),
+            "end": plain(start + duration),
+            "users": [member_ids[member] for member in members],
+        }
+        for start, members in zip(starts, free, strict=True)
+    ]
+    assert json.loads(b"".join(shared_slots_json(slots, member_ids))) == expected
+
+
+def test_no_shared_slots_are_an_empty_array():
+    nothing = Slots(np.array([], np.int64), np.array([], np.int64), MINUTE)
+    assert b"".join(shared_slots_json(nothing, ["ada"])) == b"[]"
 
 
 @given(near, st.integers(1, 10_080).map(lambda minutes: minutes * MINUTE), ids, st.data())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from datetime import time
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from almanac_client.words import Weekday
 
@@ -58,3 +58,11 @@ class WantedUser(TypedDict):
     calendar_ids: NotRequired[Sequence[str]]
     schedules: NotRequired[Sequence[Window] | None]
     overrides: NotRequired[Sequence[Override] | None]
+
+
+class Group(TypedDict):
+    """A group: ``users``, or all members of an ``organization``; ``required`` of them have to be free."""
+
+    users: NotRequired[Sequence[str]]
+    organization: NotRequired[str]
+    required: NotRequired[Literal["all"] | int]

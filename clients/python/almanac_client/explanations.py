@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.bodies import Override, Window
+from almanac_client.bodies import Group, Override, Window
 from almanac_client.messages import Request, path
 from almanac_client.operations import Operation, answer
-from almanac_client.parameters import SlotOptions, UserSlotOptions, When, headers, query
-from almanac_client.records import OrganizationExplained, UserExplained
+from almanac_client.parameters import GroupOptions, SlotOptions, UserSlotOptions, When, headers, query
+from almanac_client.records import GroupExplained, OrganizationExplained, UserExplained
 from almanac_client.resources import Resource, TransportT, operation
-from almanac_client.scheduling import hours, request_of_one
+from almanac_client.scheduling import hours, request_of_groups, request_of_one
 
 
 class Explaining(Resource[TransportT]):
@@ -51,3 +51,26 @@ class Explaining(Resource[TransportT]):
         where = path("/organizations/{}/scheduling/explain", org_slug)
         request = Request.get(where, params, headers(options))
         return Operation(request, answer(OrganizationExplained, accounted_for=True))
+
+    @operation
+    def groups(
+        self,
+        participants: Sequence[Group],
+        *,
+        at: When,
+        start: When,
+        end: When,
+        schedules: Sequence[Window] | None = None,
+        overrides: Sequence[Override] | None = None,
+        **options: Unpack[GroupOptions],
+    ) -> Operation[Answer[GroupExplained]]:
+        """Who of each group is missing at a time, and why; parameters as for ``scheduling.groups``.
+
+        >>> almanac.explain.groups([{"users": ["ada", "grace"]}], at=at_nine, start=monday, end=friday).data
+        """
+        params = query(options, start=start, end=end, at=at)
+        where = "/scheduling/explain"
+        request = request_of_groups(
+            where, params, participants, hours(schedules, overrides), headers(options)
+        )
+        return Operation(request, answer(GroupExplained, accounted_for=True))

@@ -61,6 +61,12 @@ class UserSlotOptions(SlotOptions, total=False):
     on_failure: OnFailure
 
 
+class GroupOptions(SlotOptions, total=False):
+    """The same for groups. ``on_failure="partial"``: "all" means all users whose calendars could be read."""
+
+    on_failure: OnFailure
+
+
 # Parameters that are sent as headers.
 IN_HEADERS = ("zone", "max_age")
 

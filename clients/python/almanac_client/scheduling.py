@@ -7,16 +7,24 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.bodies import Override, WantedUser, Window
+from almanac_client.bodies import Group, Override, WantedUser, Window
 from almanac_client.messages import Reply, Request, path
 from almanac_client.operations import Operation, answer
-from almanac_client.parameters import SlotOptions, UserSlotOptions, When, body, headers, query
-from almanac_client.records import FailedUser, OrganizationSlots, UserEntry, UserSlots
+from almanac_client.parameters import (
+    GroupOptions,
+    SlotOptions,
+    UserSlotOptions,
+    When,
+    body,
+    headers,
+    query,
+)
+from almanac_client.records import FailedUser, GroupSlots, OrganizationSlots, UserEntry, UserSlots
 from almanac_client.resources import Resource, TransportT, operation
 
 
 class Scheduling(Resource[TransportT]):
-    """Free slots of users and organizations."""
+    """Free slots of users, organizations and groups."""
 
     @operation
     def user(
@@ -77,6 +85,39 @@ class Scheduling(Resource[TransportT]):
         params = query(options, start=start, end=end)
         request = Request.get(path("/organizations/{}/scheduling", org_slug), params, headers(options))
         return Operation(request, answer(OrganizationSlots))
+
+    @operation
+    def groups(
+        self,
+        participants: Sequence[Group],
+        *,
+        start: When,
+        end: When,
+        schedules: Sequence[Window] | None = None,
+        overrides: Sequence[Override] | None = None,
+        **options: Unpack[GroupOptions],
+    ) -> Operation[Answer[GroupSlots]]:
+        """Slots at which enough users of every group are free; each names all users who are.
+
+        >>> almanac.scheduling.groups([{"users": ["ada", "grace"]}], start=monday, end=friday).data
+        """
+        params = query(options, start=start, end=end)
+        request = request_of_groups(
+            "/scheduling", params, participants, hours(schedules, overrides), headers(options)
+        )
+        return Operation(request, answer(GroupSlots))
+
+
+def request_of_groups(
+    where: str,
+    params: Mapping[str, Any],
+    participants: Sequence[Group],
+    hours: Mapping[str, Any],
+    headers: Mapping[str, str],
+) -> Request:
+    """The request for the slots of groups, or for their explanation; it changes nothing."""
+    sent = body(hours, participants=participants)
+    return Request("POST", where, params, sent, headers, repeatable=True)
 
 
 def request_of_one(

@@ -107,6 +107,17 @@ FailureReason = Literal[
     "rateLimited",
     "tooManyCalendars",
 ]
+GroupVerdict = Literal[
+    "outsideRange",
+    "outsideWindow",
+    "tooSoon",
+    "offered",
+    "beyondLimit",
+    "tooShort",
+    "remainder",
+    "betweenSlots",
+    "notEnoughFree",
+]
 Verdict = Literal[
     "outsideRange",
     "outsideWindow",

@@ -155,23 +155,23 @@ def test_410_ends_it(runtime, receiver, register, happen, log):
 
 
 def test_what_never_arrives_is_given_up_after_its_last_attempt_and_can_be_replayed(
-    runtime, receiver, register, happen, log
+    patient, receiver, register, happen, log
 ):
     endpoint, secret = register(receiver.url)
     happen()
     (row,) = log(endpoint)
-    attempts = len(runtime.settings.webhooks_retry_seconds) + 1
+    attempts = len(patient.settings.webhooks_retry_seconds) + 1
     receiver.statuses = [500] * attempts
     for number in range(attempts):
         assert statuses(log(endpoint)) == ["pending"], number
-        _make_due(runtime)
-        sending.deliver(runtime, endpoint)
+        _make_due(patient)
+        sending.deliver(patient, endpoint)
     (given_up,) = log(endpoint)
     assert (deliveries.status(given_up), given_up.last_error) == ("failed", "answered 500")
     assert given_up.attempts == len(receiver.received) == attempts
-    with runtime.stores.database.writing() as session:
+    with patient.stores.database.writing() as session:
         deliveries.replay(session, endpoint, row.id)
-    sending.deliver(runtime, endpoint)
+    sending.deliver(patient, endpoint)
     assert {each.id for each in receiver.received} == {row.id}
     assert receiver.received[-1].verified(secret) == row.payload
     assert statuses(log(endpoint)) == ["delivered"]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         EntryStatus,
         ErrorCode,
         FailureReason,
+        GroupVerdict,
         Provider,
         SlotAlignment,
         Verdict,
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     )
 else:
     # A newer server may use further words, so any text is decoded.
-    EntryStatus = ErrorCode = FailureReason = Provider = SlotAlignment = Verdict = Weekday = str
+    EntryStatus = ErrorCode = FailureReason = GroupVerdict = Provider = SlotAlignment = Verdict = Weekday = (
+        str
+    )
 
 
 class FailedCalendar(Record):
@@ -113,6 +116,21 @@ class OrganizationSlots(Record):
     options: Options
 
 
+class SharedSlot(Record):
+    """A slot in which enough users of every group are free, and all users who are."""
+
+    start: datetime
+    end: datetime
+    users: list[str]
+
+
+class GroupSlots(Record):
+    """The slots that all groups share."""
+
+    available_slots: list[SharedSlot]
+    options: Options
+
+
 class WindowAnswer(Record):
     """A weekly schedule window, as requested."""
 
@@ -183,4 +201,31 @@ class OrganizationExplained(Record):
     at: datetime
     offered_by: list[str]
     members: list[MemberExplained]
+    options: Options
+
+
+class MissingUser(_Explained):
+    """A user who is not free for the whole slot; the explanation is about ``at``, the first such moment."""
+
+    user_id: str
+    at: datetime
+
+
+class ExplainedGroup(Record):
+    """The users of a group who are free for the whole slot, and the missing ones."""
+
+    required: int
+    free: list[str]
+    missing: list[MissingUser]
+
+
+class GroupExplained(Record):
+    """Why a time is, or is not, in a slot that all groups share."""
+
+    at: datetime
+    offered: bool
+    reason: GroupVerdict
+    sentence: str
+    slot: Slot | None
+    groups: list[ExplainedGroup]
     options: Options

@@ -1,0 +1,120 @@
+"""Routes for the slots that groups of users share."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import Response
+from flask.views import MethodView
+
+from app.api import cache_control
+from app.api.explain import explained_fields, span_fields
+from app.availability import group_explanation, parameters
+from app.availability.group_explanation import ExplainedGroup
+from app.availability.groups import look_up_groups
+from app.availability.parameters import Hours
+from app.http.auth import authentication
+from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
+from app.http.responses import json_object, json_response
+from app.http.route_facts import route_facts
+from app.schemas.availability import ZoneHeader
+from app.schemas.groups import (
+    GroupExplainedAnswer,
+    GroupMomentQuery,
+    GroupsBody,
+    GroupSlotsAnswer,
+    GroupSlotsQuery,
+)
+from scheduling.json_render import shared_slots_json, timestamp
+
+blp = Blueprint(
+    "groups",
+    __name__,
+    metric_group="scheduling",
+    description="When enough members of each group are free together.",
+)
+
+
+@blp.route("/scheduling")
+class GroupScheduling(MethodView):
+    @route_facts(
+        "listSharedSlots",
+        writes=False,
+        verifies_version=True,
+        tells_age=True,
+        codes=(Code.ORGANIZATION_NOT_FOUND, Code.ORGANIZATION_HAS_NO_MEMBERS),
+    )
+    @blp.arguments(GroupSlotsQuery, location="query")
+    @blp.arguments(GroupsBody)
+    @blp.arguments(ZoneHeader, location="headers")
+    @blp.response(200, GroupSlotsAnswer)
+    def post(self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
+        """Slots that groups share
+
+        A slot is offered when in each group at least `required` users are free for the whole of it. A user
+        who cannot be read is not free, and is in `failedUsers`: a group that requires all then has no slots,
+        unless `onFailure=partial`.
+        """
+        hours = Hours.of(body)
+        question = parameters.slot_query(query, header["zone"], hours)
+        found = look_up_groups(
+            authentication(), query, question, body["participants"], cache_control.freshness()
+        )
+        data = {
+            "availableSlots": shared_slots_json(*found.shared_slots(question)),
+            "options": parameters.options(query, question, hours),
+        }
+        answer = {"data": json_object(data), "failedUsers": found.failed_users()}
+        return json_response(json_object(answer), headers=parameters.age(found.result))
+
+
+@blp.route("/scheduling/explain")
+class GroupExplanation(MethodView):
+    @route_facts(
+        "explainSharedMoment",
+        writes=False,
+        verifies_version=True,
+        tells_age=True,
+        codes=(Code.ORGANIZATION_NOT_FOUND, Code.ORGANIZATION_HAS_NO_MEMBERS),
+    )
+    @blp.arguments(GroupMomentQuery, location="query")
+    @blp.arguments(GroupsBody)
+    @blp.arguments(ZoneHeader, location="headers")
+    @blp.response(200, GroupExplainedAnswer)
+    def post(self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
+        """Why a moment is, or is not, in a slot that groups share
+
+        Takes the body and the parameters of the shared slots, and `at`. For the slot around the moment, each
+        group has its free users, and its missing users with the reason.
+        """
+        hours = Hours.of(body)
+        question = parameters.slot_query(query, header["zone"], hours)
+        at = query["at"].milliseconds(header["zone"])
+        found = look_up_groups(
+            authentication(), query, question, body["participants"], cache_control.freshness()
+        )
+        explained = group_explanation.explain_groups(found, question, at)
+        data = {
+            "at": timestamp(at),
+            "offered": explained.offered,
+            "reason": explained.reason,
+            "sentence": explained.sentence,
+            "slot": span_fields(explained.slot),
+            "groups": [_group(group) for group in explained.groups],
+            "options": parameters.options(query, question, hours),
+        }
+        answer = {"data": data, "failedUsers": found.failed_users()}
+        return json_response(answer, headers=parameters.age(found.result))
+
+
+def _group(group: ExplainedGroup) -> dict[str, Any]:
+    return {
+        "required": group.required,
+        "free": list(group.free),
+        "missing": [
+            {"userId": user, "at": timestamp(at), **explained_fields(explained)}
+            for user, at, explained in group.missing
+        ],
+    }

@@ -1,0 +1,158 @@
+"""Group availability: the members of each group, their busy periods, and the slots that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from app.accounts import connections as accounts
+from app.availability import parameters
+from app.availability.failures import Failures
+from app.availability.freshness import Freshness
+from app.availability.lookup import look_up
+from app.availability.result import BusyResult
+from app.availability.selection import CalendarRequest
+from app.http.authentication import Authentication
+from app.http.error_codes import Code
+from app.http.errors import Invalid, NotFound
+from app.http.provider_failures import reason_and_message
+from app.schemas.availability import MOST_USERS
+from providers.base import Failed
+from providers.errors import Reason
+from scheduling.intervals import Indexes
+from scheduling.query import Query, Slots, slots
+from scheduling.shared_slots import Requirement, shared
+from store.sql.queries.connections import ConnectionRef
+
+_NO_USER = Failed(Reason.NOT_FOUND, "User not found")
+_NO_CALENDARS = Failed(Reason.NOT_FOUND, accounts.NO_CALENDARS)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The users of a group, and how many of them have to be free; None: all."""
+
+    users: Sequence[str]
+    required: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupAvailability:
+    """Groups, and the busy periods of their users.
+
+    - ``users``: every user of a group once, in the order of the request.
+    - ``known``: the users that exist; request ``i`` of ``result`` is that of ``connected[i]``, one of them.
+    - ``partial``: users who cannot be read do not count among all.
+    """
+
+    groups: Sequence[Group]
+    users: Sequence[str]
+    known: frozenset[str]
+    connected: Sequence[str]
+    result: BusyResult
+    partial: bool
+
+    def readable(self) -> Indexes:
+        """The requests whose calendars were all read. In the engine, member ``n`` is the n-th of them."""
+        return np.delete(np.arange(len(self.connected)), sorted(self.result.failing()))
+
+    def requirements(self) -> list[Requirement]:
+        """Of each group, the members of the engine, and how many of them have to be free."""
+        member_of = {self.connected[request]: n for n, request in enumerate(self.readable().tolist())}
+        found = []
+        for group in self.groups:
+            members = [member_of[user] for user in group.users if user in member_of]
+            required = group.required
+            if required is None:
+                # A group without readable users has no slots, also if unreadable users do not count.
+                required = max(1, len(members)) if self.partial else len(group.users)
+            found.append(Requirement(np.array(members, np.int64), required))
+        return found
+
+    def slots_of_each(self, question: Query) -> Slots:
+        """The slots of every readable member, on one grid, without a limit."""
+        return slots(replace(question, limit=None), *self.result.of_requests(self.readable()))
+
+    def shared_slots(self, question: Query) -> tuple[Slots, list[str]]:
+        """The slots that the groups share, and the user ids of the engine's members."""
+        readable = self.readable()
+        found = shared(self.slots_of_each(question), self.requirements(), int(readable.size), question.limit)
+        return found, [self.connected[request] for request in readable.tolist()]
+
+    def failed_users(self) -> list[dict[str, Any]]:
+        """Entries for ``failedUsers``, in the order of the request."""
+        request_of = {user: request for request, user in enumerate(self.connected)}
+        failing = self.result.failing()
+        return [
+            self._failed_user(user, request_of.get(user))
+            for user in self.users
+            if request_of.get(user) is None or request_of[user] in failing
+        ]
+
+    def _failed_user(self, user: str, request: int | None) -> dict[str, Any]:
+        if request is not None:
+            return Failures.of(self.result, request).user(user)
+        failed = _NO_CALENDARS if user in self.known else _NO_USER
+        return {"customId": user, "userId": user, **reason_and_message(failed), "failedCalendars": []}
+
+
+def look_up_groups(
+    authentication: Authentication,
+    query: Mapping[str, Any],
+    question: Query,
+    participants: Sequence[Mapping[str, Any]],
+    freshness: Freshness,
+) -> GroupAvailability:
+    """The busy periods that decide the slots of groups.
+
+    :raise ApiError: for too many users, for a requirement above the size of its group, or for a range that
+        could hold too many slots
+    :raise NotFound: for an organization that the key does not reach, or without members
+    """
+    known: dict[str, Sequence[ConnectionRef]] = {}
+    groups = [_group(authentication, each, n, known) for n, each in enumerate(participants)]
+    users = list(dict.fromkeys(user for group in groups for user in group.users))
+    if len(users) > MOST_USERS:
+        raise Invalid(
+            f"participants must have at most {MOST_USERS} users together, and have {len(users)}",
+            param="participants",
+        )
+    known |= accounts.of_users(authentication, _without(users, known))
+    selector = parameters.selector(query, primary_only=True)
+    requests = {
+        user: CalendarRequest(refs, selector)
+        for user in users
+        if (refs := parameters.of_provider(known.get(user, ()), query))
+    }
+    # The limit applies to shared slots. Those of each member are computed without it.
+    parameters.check_size({replace(question, limit=None): len(requests)})
+    result = look_up(authentication, list(requests.values()), *question.busy_range(), freshness)
+    partial = query["onFailure"] == "partial"
+    return GroupAvailability(groups, users, frozenset(known), list(requests), result, partial)
+
+
+def _group(
+    authentication: Authentication,
+    given: Mapping[str, Any],
+    number: int,
+    known: dict[str, Sequence[ConnectionRef]],
+) -> Group:
+    """A group of the request. The connections of an organization's members are added to ``known``."""
+    required = given["required"]
+    if (users := given.get("users")) is not None:
+        return Group(users, required)
+    members = accounts.of_members(authentication, given["organization"])
+    if not members:
+        raise NotFound("Organization has no members", Code.ORGANIZATION_HAS_NO_MEMBERS)
+    if required is not None and required > len(members):
+        sentence = f"participants[{number}].required must be at most {len(members)}, the size of the group"
+        raise Invalid(sentence, param=f"participants.{number}.required")
+    known.update(members)
+    return Group(list(members), required)
+
+
+def _without(users: Iterable[str], known: Mapping[str, object]) -> list[str]:
+    return [user for user in users if user not in known]

@@ -1,0 +1,209 @@
+"""Schemas of group availability: when enough members of each group are free together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from app.availability.group_explanation import GROUP_REASONS
+from app.http.responses import WholeBody
+from app.schemas.availability import ALIGNMENTS, MOST_USERS, ON_FAILURE, SlotsQuery
+from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema
+from app.schemas.errors import FailedUserSchema
+from app.schemas.explain import AT, MemberExplainedSchema, MomentQuery
+from app.schemas.fields import SLUG, USER_ID, Body, Identifier, Timestamp, Word
+from app.schemas.schedules import SchedulesBody
+
+MOST_GROUPS = 10
+ALL = "all"
+
+
+class GroupSlotsQuery(SlotsQuery):
+    """Slots that groups share."""
+
+    align = Word(
+        ALIGNMENTS,
+        load_default="clock",
+        metadata={
+            "description": "`clock`: shared slots start at multiples of `slotStep` on the local clock."
+        },
+    )
+    onFailure = Word(
+        ON_FAILURE,
+        load_default="fail",
+        metadata={
+            "description": "`partial`: `required: all` means all members whose calendars could be read."
+        },
+    )
+
+    def check(self, data: dict[str, Any]) -> None:
+        """Slots of different users can be shared only if they start at the same times."""
+        super().check(data)
+        if data["align"] != "clock":
+            raise ValidationError("must be clock: users share slots only on one grid", "align")
+
+
+class GroupMomentQuery(MomentQuery, GroupSlotsQuery):
+    """A moment of groups."""
+
+
+class Required(fields.Field[Any]):
+    """``all``, or the number of members of a group that have to be free."""
+
+    def __init__(self, **options: Any) -> None:
+        shape = {
+            "oneOf": [
+                {"type": "string", "enum": [ALL]},
+                {"type": "integer", "minimum": 1, "maximum": MOST_USERS},
+            ],
+            "description": "How many of the group have to be free for the whole slot.",
+        }
+        super().__init__(metadata=shape, **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        if value == ALL:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_USERS:
+            raise ValidationError(f"must be all, or an integer from 1 to {MOST_USERS}")
+        return value
+
+
+class GroupSchema(Body):
+    """A group: users, or all members of an organization."""
+
+    users = fields.List(
+        Identifier(USER_ID),
+        validate=validate.Length(min=1, max=MOST_USERS, error="must have 1 to {max} elements"),
+        metadata={"description": "The ids of the users.", "examples": [["ada", "bruno"]]},
+    )
+    organization = Identifier(SLUG, metadata={"description": "All members of this organization, instead."})
+    required = Required(load_default=None)
+
+    @validates_schema
+    def has_members(self, data: dict[str, Any], **_: Any) -> None:
+        """A group names its members in exactly one way, and each user once."""
+        users, organization = data.get("users"), data.get("organization")
+        if (users is None) == (organization is None):
+            raise ValidationError("must name either users or an organization", "users")
+        if users is not None and len(set(users)) < len(users):
+            raise ValidationError("must not name a user twice", "users")
+        required = data["required"]
+        if users is not None and required is not None and required > len(users):
+            raise ValidationError(f"must be at most {len(users)}, the size of the group", "required")
+
+
+class GroupsBody(SchedulesBody):
+    """Groups, and the windows in which they may meet."""
+
+    participants = fields.List(
+        fields.Nested(GroupSchema),
+        required=True,
+        validate=validate.Length(min=1, max=MOST_GROUPS, error="must have 1 to {max} elements"),
+        metadata={
+            "description": f"The groups, with at most {MOST_USERS} users together. A user may be in several."
+        },
+    )
+
+
+class SharedSlotSchema(SlotSchema):
+    """A slot in which enough members of every group are free."""
+
+    users = fields.List(
+        fields.String(),
+        required=True,
+        metadata={
+            "description": "The ids of all users who are free for the whole slot, in the order of the "
+            "request.",
+            "examples": [["ada", "bruno"]],
+        },
+    )
+
+
+class GroupSlotsSchema(Schema):
+    """The slots that all groups share."""
+
+    availableSlots = fields.List(
+        fields.Nested(SharedSlotSchema), required=True, metadata={"description": "By `start`."}
+    )
+    options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
+
+
+class GroupSlotsAnswer(WholeBody):
+    """The slots that all groups share, and the users who could not be read."""
+
+    data = fields.Nested(GroupSlotsSchema, required=True)
+    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)
+
+
+class MissingUserSchema(MemberExplainedSchema):
+    """A user who is not free for the whole slot, and why."""
+
+    at = Timestamp(
+        required=True,
+        metadata={
+            "description": "The first moment of the slot at which the user is not free; the explanation is "
+            "about it.",
+            "examples": ["2026-11-20T09:10:00.000Z"],
+        },
+    )
+
+
+class ExplainedGroupSchema(Schema):
+    """The users of a group who are free for the whole slot, and the missing ones."""
+
+    required = fields.Integer(
+        required=True, metadata={"description": "How many of the group have to be free.", "examples": [2]}
+    )
+    free = fields.List(
+        fields.String(metadata=USER),
+        required=True,
+        metadata={"description": "The ids of the users who are free for the whole slot."},
+    )
+    missing = fields.List(
+        fields.Nested(MissingUserSchema),
+        required=True,
+        metadata={"description": "The other users of the group, each with the reason."},
+    )
+
+
+class GroupExplainedSchema(Schema):
+    """Why a moment is, or is not, in a slot that all groups share."""
+
+    at = Timestamp(required=True, metadata=AT)
+    offered = fields.Boolean(
+        required=True,
+        metadata={"description": "Whether some shared slot holds the moment, its end not included."},
+    )
+    reason = Word(GROUP_REASONS, required=True, metadata={"description": "The verdict; the set is closed."})
+    sentence = fields.String(
+        required=True,
+        metadata={
+            "description": "The same for people, in the zone of the request.",
+            "examples": ["10:10 on Thursday 3 December (UTC) is not offered: of group 1, 1 of 2 are free."],
+        },
+    )
+    slot = fields.Nested(
+        SlotSchema,
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "The slot around the moment that `groups` is about: of several, the one that "
+            "most groups share, then the earliest. Null if no slot may hold the moment."
+        },
+    )
+    groups = fields.List(
+        fields.Nested(ExplainedGroupSchema),
+        required=True,
+        metadata={
+            "description": "One entry for each group, in the order of the request; none without a slot."
+        },
+    )
+    options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
+
+
+class GroupExplainedAnswer(WholeBody):
+    """The explanation for groups, and the users who could not be read."""
+
+    data = fields.Nested(GroupExplainedSchema, required=True)
+    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)
