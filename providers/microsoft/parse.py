@@ -7,7 +7,7 @@ from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from providers.base import Calendar, MainCalendar
+from providers.base import Calendar, MainCalendar, Period
 from providers.errors import AccessDenied, ProviderError
 from providers.http.json_validation import SHAPE_ERRORS, array, flag, identifier, original, text
 from providers.http.send import Json, unreadable
@@ -18,8 +18,6 @@ from providers.microsoft.payloads import DateTimeTimeZone, GraphCalendar, GraphE
 from providers.microsoft.zones import iana_zone
 from providers.names import ProviderName
 from providers.timestamps import ordered, wall_instant
-
-Period = tuple[int, int]
 
 # All other values mean busy, including "unknown" and future ones:
 # https://learn.microsoft.com/en-us/graph/api/resources/event#properties (showAs)
@@ -80,14 +78,15 @@ def is_cancelled(event: GraphEvent) -> bool:
 def blocks(event: GraphEvent) -> bool:
     """Whether the event makes its owner busy: not when cancelled, declined, free or working elsewhere."""
     response = (event.get("responseStatus") or {}).get("response")
-    return not is_cancelled(event) and response != "declined" and event.get("showAs") not in NOT_BUSY
+    if flag(event.get("isCancelled")) or response == "declined":
+        return False
+    return event.get("showAs") not in NOT_BUSY
 
 
 def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
     """When an event takes place; ``zone`` and errors as for :func:`busy`, without parse errors."""
     start, end = event["start"], event["end"]
-    # From midnight to midnight may also be whole days of another zone, so ``isAllDay`` decides.
-    if _is_midnight(start) and _is_midnight(end) and _is_all_day(event):
+    if _is_all_day(event):
         # All-day dates are labelled with the requested zone, but not converted to it.
         if isinstance(zone, ProviderError):
             raise zone
@@ -100,9 +99,13 @@ def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
 
 
 def _is_all_day(event: GraphEvent) -> bool:
-    if not isinstance(event["isAllDay"], bool):
+    """Whether it covers whole days: from midnight to midnight may also be whole days of another zone."""
+    all_day = event.get("isAllDay")
+    if all_day is False or not (_is_midnight(event["start"]) and _is_midnight(event["end"])):
+        return False
+    if all_day is not True:
         raise TypeError("no boolean")
-    return event["isAllDay"]
+    return True
 
 
 def _is_midnight(moment: DateTimeTimeZone) -> bool:
