@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from providers.base import PRIMARY, Account, Failed, Member, MemberOutcome, Outcome, Period, Read, ReadAlone
 from providers.errors import ProviderError
 from providers.http.send import Bearer
-from providers.microsoft import parse
+from providers.microsoft import calendar_view, parse
 from providers.microsoft.batch import Part
 from providers.microsoft.mailbox import SETTINGS, Mailbox, settings_path, user_path, view_path
 from providers.microsoft.member_batches import MemberBatches
@@ -37,7 +37,7 @@ def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end:
     """
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
     views = [Part(number, _view(mailbox.path, each, start, end)) for number, each in names.items()]
-    answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
+    answers = mailbox.fetch([*mailbox.settings(), *views] if views else [], calendar_view.decode)
     zone = parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation)
     found: dict[str, list[Period]] = {}
     failed: dict[str, Failed] = {}
