@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import cast
 from urllib.parse import urlencode
 
@@ -181,9 +182,8 @@ class Google:
         failed: dict[str, Failed] = {}
         for each in chunk:
             try:
-                found[each] = [
-                    period for answer in answers for period in parse.busy(answer, each, Operation.FREE_BUSY)
-                ]
+                parts = (parse.busy(answer, each, Operation.FREE_BUSY) for answer in answers)
+                found[each] = list(chain.from_iterable(parts))
             except ProviderError as error:
                 failed[each] = Failed.because(error)
         return {**Read.of_each(found, start, end), **failed}
