@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+import numpy as np
+
 from providers.errors import Problem, ProviderError, Reason, Unavailable
 from providers.events import Changes, Created, Draft, Event
 from providers.names import ProviderName
-from scheduling.intervals import Intervals, clip, merge
+from scheduling.intervals import Groups, Intervals, merge_each
 
 # Alias of an account's main calendar, whatever its real id; both providers accept it.
 PRIMARY = "primary"
+
+# Start and end in UTC milliseconds.
+Period = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +139,16 @@ class Read:
     busy: Intervals
 
     @classmethod
-    def of(cls, periods: Iterable[tuple[int, int]], start: int, end: int) -> Read:
-        """Merge ``periods`` and clip them to ``[start, end)``; empty periods block nothing."""
-        busy = Intervals.of(period for period in periods if period[0] < period[1])
-        return cls(clip(merge(busy.starts, busy.ends), start, end))
+    def of_each(cls, calendars: Mapping[str, Sequence[Period]], start: int, end: int) -> dict[str, Read]:
+        """Clip the periods of each calendar to ``[start, end)`` and merge them, all calendars in one pass.
+
+        Empty periods block nothing.
+        """
+        rows = np.array([period for each in calendars.values() for period in each], np.int64).reshape(-1, 2)
+        starts, ends = np.maximum(rows[:, 0], start), np.minimum(rows[:, 1], end)
+        sizes = [len(each) for each in calendars.values()]
+        merged = merge_each(Groups.sized(starts, ends, sizes), (start, end))
+        return {calendar: cls(merged.group(owner)) for owner, calendar in enumerate(calendars)}
 
 
 @dataclass(frozen=True, slots=True)

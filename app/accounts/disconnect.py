@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
@@ -64,6 +64,15 @@ def stop_channels_of_grant(grant_id: str) -> None:
 def forget_cached(connection_ids: Sequence[str]) -> None:
     """Drop everything that is cached for removed connections, whose grants stay as they are."""
     disconnect.forget_cached(services().stores, connection_ids)
+
+
+def forget_grant_tokens(grant_ids: Iterable[str]) -> None:
+    """Drop the cached tokens of removed organization grants."""
+    try:
+        for each in grant_ids:
+            services().stores.grant_tokens.forget(each)
+    except RedisError as error:
+        log.warning("tokens of removed grants stay until they expire: %s", type(error).__name__)
 
 
 def remove_connections(

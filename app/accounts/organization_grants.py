@@ -138,7 +138,7 @@ def remove(caller: Caller, slug: str, provider: str) -> None:
         if removed is None:
             raise _no_grant(slug, provider)
         audit.record(session, actor=caller.visible, action="deleteGrant", subject=f"{slug}/{provider}")
-    services().stores.grant_tokens.forget(grant.id)
+    disconnect.forget_grant_tokens([grant.id])
     disconnect.forget_cached(removed)
 
 

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.accounts import disconnect
 from app.accounts.ownership import require_whole_service
 from app.accounts.unique_violations import conflict_on
 from app.http.error_codes import Code
 from app.http.errors import NotFound
+from app.services import services
 from store.sql.models import Organization
 from store.sql.queries import audit, organization_grants, organizations, users
 from store.sql.queries.api_keys import Caller
@@ -70,12 +72,29 @@ def change(session: Session, caller: Caller, slug: str, changes: Mapping[str, st
     return row
 
 
-def delete(session: Session, caller: Caller, slug: str) -> Organization:
-    """Delete an organization, with its memberships and the keys bound to it; returns it as it was."""
-    row = find(session, caller, slug, to_change=True)
-    require_whole_service(caller, "Deleting an organization")
-    organizations.remove(session, row.id)
-    audit.record(session, actor=caller.visible, action="deleteOrganization", subject=slug)
+def delete(caller: Caller, slug: str) -> Organization:
+    """Delete an organization, with its memberships, grants and the keys bound to it; returns it as it was.
+
+    Do not call this within a transaction, because it waits for workers that close push channels.
+
+    :raise NotFound: for one that the caller does not reach
+    """
+    database = services().stores.database
+    with database.reading() as session:
+        organization_id = number(session, caller, slug)
+        require_whole_service(caller, "Deleting an organization")
+        grants = organization_grants.of_organization(session, organization_id)
+    for grant in grants:
+        disconnect.stop_channels_of_grant(grant.id)
+    connections: list[str] = []
+    with database.writing() as session:
+        row = find(session, caller, slug, to_change=True)
+        for grant in grants:
+            connections += organization_grants.remove(session, row.id, grant.provider) or []
+        organizations.remove(session, row.id)
+        audit.record(session, actor=caller.visible, action="deleteOrganization", subject=slug)
+    disconnect.forget_grant_tokens(grant.id for grant in grants)
+    disconnect.forget_cached(connections)
     return row
 
 

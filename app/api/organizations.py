@@ -105,8 +105,7 @@ class OrganizationBySlug(MethodView):
 
         Answers with the deleted organization. Its users stay; API keys that are bound to it end.
         """
-        with services().stores.database.writing() as session:
-            return organization_view(organizations.delete(session, caller(), orgSlug))
+        return organization_view(organizations.delete(caller(), orgSlug))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/members")

@@ -95,8 +95,7 @@ def rename_organization(slug: str) -> ResponseReturnValue:
 @blp.post("/organizations/<slug>/delete")
 def delete_organization(slug: str) -> ResponseReturnValue:
     """Delete an organization with its keys and webhooks."""
-    with services().stores.database.writing() as session:
-        accounts.delete(session, caller(), slug)
+    accounts.delete(caller(), slug)
     return done(f"The organization {slug} is deleted. Its users are still there.", "organizations")
 
 

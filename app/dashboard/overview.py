@@ -19,11 +19,11 @@ from app.observability import health
 from app.observability.metrics import CIRCUIT_KEYS
 from app.services import services
 from store.coordination.circuit_breaker import CircuitState, Family
-from store.sql.queries import api_keys, connections, deliveries, organizations, users
+from store.sql.queries import api_keys, connections, deliveries, organization_grants, organizations, users
 from store.sql.queries.connections import Standing
 from workers.execution.call_policy import TITLES
 
-# The page lists at most this many ended connections, the latest first; the page of users has all.
+# The page lists at most this many ended connections and grants, the latest first.
 MOST_ENDED = 5
 
 PARTS = {
@@ -91,11 +91,13 @@ def overview() -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         figures = _figures(session)
         ended = connections.dead(session, limit=MOST_ENDED)
+        ended_grants = organization_grants.dead(session, limit=MOST_ENDED)
     registrations = oauth_clients.overview(base_url())
     return page(
         "overview.html",
         figures=figures,
         ended=ended,
+        ended_grants=ended_grants,
         providers=registrations,
         titles={each.provider.value: each.title for each in registrations},
         badge_of=badge_of,

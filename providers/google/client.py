@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import cast
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from providers.base import (
     Member,
     MemberOutcome,
     Outcome,
+    Period,
     Read,
     ReadAlone,
 )
@@ -176,7 +178,15 @@ class Google:
             self._free_busy(bearer, chunk, since, min(since + RANGE_PER_QUERY, end), deadline)
             for since in range(start, end, RANGE_PER_QUERY)
         ]
-        return {each: _outcome(answers, each, start, end) for each in chunk}
+        found: dict[str, list[Period]] = {}
+        failed: dict[str, Failed] = {}
+        for each in chunk:
+            try:
+                parts = (parse.busy(answer, each, Operation.FREE_BUSY) for answer in answers)
+                found[each] = list(chain.from_iterable(parts))
+            except ProviderError as error:
+                failed[each] = Failed.because(error)
+        return {**Read.of_each(found, start, end), **failed}
 
     def _free_busy(
         self, bearer: Bearer, chunk: Sequence[str], since: int, until: int, deadline: float
@@ -208,13 +218,3 @@ def _of_member(outcome: Outcome) -> MemberOutcome:
     if isinstance(outcome, Failed) and outcome.reason is Reason.NOT_FOUND:
         return ReadAlone(outcome)
     return outcome
-
-
-def _outcome(answers: Sequence[Json], calendar_id: str, start: int, end: int) -> Outcome:
-    try:
-        found = [
-            period for answer in answers for period in parse.busy(answer, calendar_id, Operation.FREE_BUSY)
-        ]
-    except ProviderError as error:
-        return Failed.because(error)
-    return Read.of(found, start, end)

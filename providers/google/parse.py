@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from providers.base import Calendar, MainCalendar
+from providers.base import Calendar, MainCalendar, Period
 from providers.google.errors import PROVIDER, error_for_reason
-from providers.google.payloads import BusyPeriod, CalendarListEntry, CalendarListPage, FreeBusyCalendar
+from providers.google.payloads import CalendarListEntry, CalendarListPage, FreeBusyCalendar
 from providers.http.json_validation import SHAPE_ERRORS, array, flag, identifier, original, text
 from providers.http.send import unreadable
 from providers.names import ProviderName
 from providers.timestamps import instant, ordered
-
-Period = tuple[int, int]
 
 # "writerWithoutPrivateAccess" is newer than the API's role words: may write, but not see private events.
 # Unknown roles get the lowest one.
@@ -79,11 +77,9 @@ def _periods(entry: FreeBusyCalendar, operation: str) -> list[Period]:
     try:
         if errors := entry.get("errors"):
             raise error_for_reason(errors[0].get("reason", ""), operation)
-        return [_period(each) for each in array(entry["busy"])]
+        return [
+            ordered(instant(each["start"]), instant(each["end"], up=True)) for each in array(entry["busy"])
+        ]
     except SHAPE_ERRORS:
         # A missing "busy" is not an empty one.
         raise unreadable(PROVIDER, operation) from None
-
-
-def _period(period: BusyPeriod) -> Period:
-    return ordered(instant(period["start"]), instant(period["end"], up=True))

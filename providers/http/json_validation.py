@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+import msgspec
 import orjson
 
 # Exceptions that parsing an unexpected payload can raise.
 # OSError: ``zoneinfo`` raises it for the name of a folder of zones.
-SHAPE_ERRORS = (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError, OSError)
+SHAPE_ERRORS = (
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    OverflowError,
+    OSError,
+    msgspec.ValidationError,
+)
 
 # Levels of lists and objects that our own messages and answers nest around a record.
 AROUND = 16

@@ -33,6 +33,18 @@ SENDABLE = re.compile(r"[!-~]+")
 
 Json = dict[str, Any]
 
+# Reads the content of an answer; None if that is no JSON object.
+Decode = Callable[[bytes], Json | None]
+
+
+def json_object(content: bytes) -> Json | None:
+    """The JSON object in an answer; None for anything else."""
+    try:
+        body = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return None
+    return body if isinstance(body, dict) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -41,6 +53,7 @@ class Call:
     ``url`` is already quoted; ``headers`` extend the default ones. ``repeatable`` is False for a call that
     must not be executed twice: it is then retried only after a 401. ``answers`` is False when success has no
     body. ``envelope``: the answer contains several replies, whose reader reports success to ``Traffic``.
+    ``decode`` reads the answer, like :func:`json_object`.
     """
 
     provider: str
@@ -53,6 +66,7 @@ class Call:
     answers: bool = True
     envelope: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    decode: Decode = json_object
 
     def __repr__(self) -> str:
         # Bodies contain secrets, URLs contain e-mail addresses.
@@ -223,15 +237,7 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
     except transport.TooLong:
         raise unreadable(call.provider, call.operation) from None
     wait = retry_after(response.headers.get("Retry-After"))
-    return Reply(call.provider, call.operation, response.status_code, _object(content), wait)
-
-
-def _object(content: bytes) -> Json | None:
-    try:
-        body = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return None
-    return body if isinstance(body, dict) else None
+    return Reply(call.provider, call.operation, response.status_code, call.decode(content), wait)
 
 
 def _answer(call: Call, reply: Reply, error_for: ErrorReader) -> Json:

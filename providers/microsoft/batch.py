@@ -14,7 +14,7 @@ import orjson
 
 from providers.errors import AuthorizationInvalid, ProviderError, RateLimited
 from providers.http.retries import retry_after, wait_before_retry
-from providers.http.send import Bearer, Call, Json, Reply, send, unreadable
+from providers.http.send import Bearer, Call, Decode, Json, Reply, json_object, send, unreadable
 from providers.microsoft.correlation import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
@@ -42,13 +42,19 @@ class Part:
 
 
 class Batches:
-    """The batches of one operation, one at a time: a mailbox allows four concurrent calls."""
+    """The batches of one operation, one at a time: a mailbox allows four concurrent calls.
 
-    def __init__(self, base: str, bearer: Bearer, operation: str, *, deadline: float) -> None:
+    ``decode`` reads the answer to a batch.
+    """
+
+    def __init__(
+        self, base: str, bearer: Bearer, operation: str, *, deadline: float, decode: Decode = json_object
+    ) -> None:
         self.base = base
         self.operation = operation
         self._bearer = bearer
         self._deadline = deadline
+        self._decode = decode
         self._answered = False
         self._part_answered = False
 
@@ -160,6 +166,7 @@ class Batches:
             orjson.dumps(body),
             envelope=True,
             headers=correlation_header(self._bearer),
+            decode=self._decode,
         )
         answer = send(call, error_for, deadline=self._deadline, bearer=self._bearer)
         responses = answer.get("responses")

@@ -5,12 +5,12 @@ https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from providers.base import PRIMARY, Account, Failed, Member, MemberOutcome, Outcome, Read, ReadAlone
+from providers.base import PRIMARY, Account, Failed, Member, MemberOutcome, Outcome, Period, Read, ReadAlone
 from providers.errors import ProviderError
 from providers.http.send import Bearer
-from providers.microsoft import parse
+from providers.microsoft import calendar_view, parse
 from providers.microsoft.batch import Part
 from providers.microsoft.mailbox import SETTINGS, Mailbox, settings_path, user_path, view_path
 from providers.microsoft.member_batches import MemberBatches
@@ -37,9 +37,16 @@ def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end:
     """
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
     views = [Part(number, _view(mailbox.path, each, start, end)) for number, each in names.items()]
-    answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
+    answers = mailbox.fetch([*mailbox.settings(), *views] if views else [], calendar_view.decode)
     zone = parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation)
-    return {each: _outcome(answers[number], zone, start, end) for number, each in names.items()}
+    found: dict[str, list[Period]] = {}
+    failed: dict[str, Failed] = {}
+    for number, each in names.items():
+        try:
+            found[each] = _periods(answers[number], zone)
+        except ProviderError as error:
+            failed[each] = Failed.because(error)
+    return {**Read.of_each(found, start, end), **failed}
 
 
 def of_members(
@@ -64,15 +71,27 @@ def of_members(
         batches,
         [Part(number, _view(user_path(each.address), PRIMARY, start, end)) for number, each in by_id.items()],
     )
-    zones: Mapping[str, Pages] = {}
-    if has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read"):
-        needed = [number for number, pages in views.items() if _needs_zone(pages)]
-        parts = [Part(number, settings_path(user_path(by_id[number].address))) for number in needed]
-        zones = every_page(batches, parts)
-    return {
-        each.address: _member_outcome(views[number], zones.get(number), start, end)
-        for number, each in by_id.items()
-    }
+    may_read_zones = has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read")
+    no_zone = _ZoneNeeded("The zone of the mailbox was not read") if may_read_zones else None
+    found: dict[str, list[Period]] = {}
+    failed: dict[str, MemberOutcome] = {}
+    needed: list[str] = []
+    for number, pages in views.items():
+        address = by_id[number].address
+        try:
+            found[address] = _periods(pages, no_zone)
+        except _ZoneNeeded:
+            needed.append(number)
+        except ProviderError as error:
+            failed[address] = _failed(error)
+    parts = [Part(number, settings_path(user_path(by_id[number].address))) for number in needed]
+    for number, settings in every_page(batches, parts).items():
+        address = by_id[number].address
+        try:
+            found[address] = _periods(views[number], parse.mailbox_zone(settings, operation))
+        except ProviderError as error:
+            failed[address] = _failed(error)
+    return {**Read.of_each(found, start, end), **failed}
 
 
 def _view(mailbox_path: str, calendar_id: str, start: int, end: int) -> str:
@@ -82,37 +101,13 @@ def _view(mailbox_path: str, calendar_id: str, start: int, end: int) -> str:
     return f"{window}&$select={_FIELDS}&$top={EVENTS_PER_PAGE}"
 
 
-def _outcome(pages: Pages, zone: parse.Zone, start: int, end: int) -> Outcome:
-    try:
-        return _read(pages, zone, start, end)
-    except ProviderError as error:
-        return Failed.because(error)
-
-
-def _member_outcome(pages: Pages, settings: Pages | None, start: int, end: int) -> MemberOutcome:
-    """As for one mailbox; a failure that a retry may overcome is left to a call for this member alone."""
-    try:
-        return _read(pages, parse.mailbox_zone(settings, Operation.FREE_BUSY), start, end)
-    except ProviderError as error:
-        failed = Failed.because(error)
-        return ReadAlone(failed) if error.retryable else failed
-
-
-def _read(pages: Pages, zone: parse.Zone, start: int, end: int) -> Read:
+def _periods(pages: Pages, zone: parse.Zone) -> list[Period]:
     if isinstance(pages, ProviderError):
         raise pages
-    return Read.of(parse.busy(pages, zone, Operation.FREE_BUSY), start, end)
+    return parse.busy(pages, zone, Operation.FREE_BUSY)
 
 
-def _needs_zone(pages: Pages) -> bool:
-    """Whether the mailbox has a busy all-day event."""
-    if isinstance(pages, ProviderError):
-        return False
-    try:
-        parse.busy(pages, _ZoneNeeded("The zone of the mailbox was not read"), Operation.FREE_BUSY)
-    except _ZoneNeeded:
-        return True
-    except ProviderError:
-        # The outcome of the member is this failure.
-        return False
-    return False
+def _failed(error: ProviderError) -> Failed | ReadAlone:
+    """A member's outcome; a failure that a retry may overcome is left to a call for this member alone."""
+    failed = Failed.because(error)
+    return ReadAlone(failed) if error.retryable else failed

@@ -11,7 +11,7 @@ import orjson
 
 from providers.base import PRIMARY, Account
 from providers.errors import ProviderError
-from providers.http.send import Bearer, Call, Json, send
+from providers.http.send import Bearer, Call, Decode, Json, json_object, send
 from providers.microsoft import parse
 from providers.microsoft.batch import Batches, Part
 from providers.microsoft.correlation import correlation_header
@@ -53,9 +53,9 @@ class Mailbox:
         other.deadline = deadline
         return other
 
-    def fetch(self, parts: Sequence[Part]) -> dict[str, Pages]:
-        """Every page of every part; see :func:`every_page`."""
-        batches = Batches(self._graph, self._bearer, self.operation, deadline=self.deadline)
+    def fetch(self, parts: Sequence[Part], decode: Decode = json_object) -> dict[str, Pages]:
+        """Every page of every part; see :func:`every_page`. ``decode`` reads the answer to a batch."""
+        batches = Batches(self._graph, self._bearer, self.operation, deadline=self.deadline, decode=decode)
         return every_page(batches, parts)
 
     def get(self, path: str, prefer: str = AS_TEXT) -> Json:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from providers.base import Traffic
 from providers.errors import ProviderError, Unavailable
 from providers.http.send import Bearer
+from providers.microsoft import calendar_view
 from providers.microsoft.batch import Answer, Batches, Part
 from providers.microsoft.errors import PROVIDER
 
@@ -27,7 +28,7 @@ class MemberBatches(Batches):
         traffic: Mapping[str, Traffic | None],
         deadline: float,
     ) -> None:
-        super().__init__(base, bearer, operation, deadline=deadline)
+        super().__init__(base, bearer, operation, deadline=deadline, decode=calendar_view.decode)
         self._traffic = traffic
 
     def _settle(self, parts: Sequence[Part]) -> dict[str, Answer]:

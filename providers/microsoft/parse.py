@@ -7,19 +7,18 @@ from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from providers.base import Calendar, MainCalendar
+from providers.base import Calendar, MainCalendar, Period
 from providers.errors import AccessDenied, ProviderError
 from providers.http.json_validation import SHAPE_ERRORS, array, flag, identifier, original, text
 from providers.http.send import Json, unreadable
-from providers.microsoft import colors
+from providers.microsoft import calendar_view, colors
+from providers.microsoft.calendar_view import BusyEvent, Moment
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.pages import Pages
-from providers.microsoft.payloads import DateTimeTimeZone, GraphCalendar, GraphEvent
+from providers.microsoft.payloads import GraphCalendar, GraphEvent
 from providers.microsoft.zones import iana_zone
 from providers.names import ProviderName
 from providers.timestamps import ordered, wall_instant
-
-Period = tuple[int, int]
 
 # All other values mean busy, including "unknown" and future ones:
 # https://learn.microsoft.com/en-us/graph/api/resources/event#properties (showAs)
@@ -61,8 +60,8 @@ def busy(pages: Iterable[Json], zone: Zone, operation: str) -> list[Period]:
         time in an unknown zone; Unavailable when a page cannot be parsed
     """
     try:
-        events = [event for page in pages for event in cast("list[GraphEvent]", values(page))]
-        return [period(event, zone, operation) for event in events if blocks(event)]
+        events = [event for page in pages for event in calendar_view.events(values(page))]
+        return [_period(event, zone, operation) for event in events if _blocks(event)]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
 
@@ -77,40 +76,42 @@ def is_cancelled(event: GraphEvent) -> bool:
     return flag(event.get("isCancelled"))
 
 
-def blocks(event: GraphEvent) -> bool:
-    """Whether the event makes its owner busy: not when cancelled, declined, free or working elsewhere."""
-    response = (event.get("responseStatus") or {}).get("response")
-    return not is_cancelled(event) and response != "declined" and event.get("showAs") not in NOT_BUSY
-
-
 def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
     """When an event takes place; ``zone`` and errors as for :func:`busy`, without parse errors."""
-    start, end = event["start"], event["end"]
-    # From midnight to midnight may also be whole days of another zone, so ``isAllDay`` decides.
-    if _is_midnight(start) and _is_midnight(end) and _is_all_day(event):
+    return _period(calendar_view.event(event), zone, operation)
+
+
+def _blocks(event: BusyEvent) -> bool:
+    """Whether the event makes its owner busy: not when cancelled, declined, free or working elsewhere."""
+    status = event.response_status
+    if event.is_cancelled or (status is not None and status.response == "declined"):
+        return False
+    return event.show_as not in NOT_BUSY
+
+
+def _period(event: BusyEvent, zone: Zone, operation: str) -> Period:
+    start, end = event.start, event.end
+    # From midnight to midnight may also be whole days of another zone, so ``is_all_day`` decides.
+    if event.is_all_day is not False and _is_midnight(start) and _is_midnight(end):
+        if event.is_all_day is None:
+            raise TypeError("no boolean")
         # All-day dates are labelled with the requested zone, but not converted to it.
         if isinstance(zone, ProviderError):
             raise zone
         begins, ends = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (ZoneInfo(zone),) * 2
-        return ordered(wall_instant(start["dateTime"], begins), wall_instant(end["dateTime"], ends, up=True))
+        return ordered(wall_instant(start.date_time, begins), wall_instant(end.date_time, ends, up=True))
     return ordered(
-        wall_instant(start["dateTime"], _zone(start, operation)),
-        wall_instant(end["dateTime"], _zone(end, operation), up=True),
+        wall_instant(start.date_time, _zone(start, operation)),
+        wall_instant(end.date_time, _zone(end, operation), up=True),
     )
 
 
-def _is_all_day(event: GraphEvent) -> bool:
-    if not isinstance(event["isAllDay"], bool):
-        raise TypeError("no boolean")
-    return event["isAllDay"]
+def _is_midnight(moment: Moment) -> bool:
+    return not moment.date_time.partition("T")[2].strip("0:.")
 
 
-def _is_midnight(moment: DateTimeTimeZone) -> bool:
-    return not moment["dateTime"].partition("T")[2].strip("0:.")
-
-
-def _zone(moment: DateTimeTimeZone, operation: str) -> tzinfo:
-    name = moment["timeZone"]
+def _zone(moment: Moment, operation: str) -> tzinfo:
+    name = moment.time_zone
     if name == "UTC":
         return UTC
     zone = iana_zone(name)

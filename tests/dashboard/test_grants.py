@@ -311,6 +311,17 @@ def test_a_grant_that_has_ended_says_why_and_is_entered_again(signed_in, stores,
     assert words(card(signed_in.get(f"/organizations/{granted}"), "Google").select_one(".badge")) == "active"
 
 
+def test_the_overview_names_grants_that_have_ended(signed_in, stores, granted):
+    link = {"href": f"/dashboard/organizations/{granted}"}
+    assert signed_in.get("/").html.find("a", **link) is None
+
+    end(stores, granted, "The delegation was withdrawn")
+
+    item = signed_in.get("/").html.find("a", **link).find_parent("li")
+    assert words(item).startswith(f"ended The Google grant of {granted} , ")
+    assert words(item).endswith("The delegation was withdrawn")
+
+
 def test_a_grant_is_removed_after_a_question_that_counts_its_connections(
     signed_in, stores, api, granted, unique
 ):

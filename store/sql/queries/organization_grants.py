@@ -103,6 +103,15 @@ class GrantSummary(NamedTuple):
     created_at: datetime
 
 
+class EndedGrant(NamedTuple):
+    """A grant that its provider has refused, and its organization."""
+
+    organization: str
+    provider: str
+    ended_at: datetime | None
+    ended_because: str | None
+
+
 @dataclass(slots=True)
 class Delegations:
     """The users that were given delegated connections, by what that changed, and what was replaced."""
@@ -154,6 +163,22 @@ def of_organization(
     if keep:
         query = query.with_for_update(read=True, key_share=True)
     return [GrantSummary(*row) for row in session.execute(query.order_by(OrganizationGrant.provider))]
+
+
+def dead(session: Session, *, limit: int) -> list[EndedGrant]:
+    """Ended grants, the latest first."""
+    query = (
+        select(
+            Organization.slug,
+            OrganizationGrant.provider,
+            OrganizationGrant.ended_at,
+            OrganizationGrant.ended_because,
+        )
+        .join(Organization, Organization.id == OrganizationGrant.organization_id)
+        .where(OrganizationGrant.alive.is_(False))
+        .order_by(OrganizationGrant.ended_at.desc(), OrganizationGrant.id)
+    )
+    return [EndedGrant(*row) for row in session.execute(query.limit(limit))]
 
 
 def delegated(session: Session, organization_id: int) -> dict[str, int]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 
-from store.sql.queries import channels
+from store.cache.busy_buckets import CalendarKey
+from store.sql.queries import channels, connections
 from tests.app.days import PROVIDERS
 from tests.app.provider_installation import TTL, Installation, Person, installed, kept, when
 from tests.waiting import until
@@ -15,6 +18,20 @@ from tests.waiting import until
 RENEWAL = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.update"}
 OPENING = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.create"}
 CLOSING = {"google": "google.channels.stop", "microsoft": "microsoft.subscriptions.delete"}
+
+SCOPES = {"google": None, "microsoft": ["Calendars.Read", "MailboxSettings.Read"]}
+
+
+def credentials(domain: Any) -> dict[str, Any]:
+    """The body of a request that stores the grant of a domain."""
+    if domain.provider == "google":
+        return {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
+    return {"tenant": domain.tenant, "clientId": domain.client_id, "clientSecret": domain.client_secret}
+
+
+def grant_tokens(installation: Installation) -> set[bytes]:
+    """The keys of cached tokens of organization grants."""
+    return {*installation.stores.redis.scan_iter("grant-token*")}
 
 
 @pytest.fixture(scope="module")
@@ -257,3 +274,33 @@ def test_the_watch_is_restored_when_redis_has_lost_it(person, installation):
     installation.stores.redis.delete(f"busy-watch:{ada.connection}:primary")
     assert not ada.is_watched()
     kept(installation, lambda: ada.channel == channel)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("deleted", ["grant", "organization"])
+def test_channels_and_tokens_end_with_the_grant_of_an_organization(
+    installation, sandbox, unique, provider, deleted
+):
+    api, slug, user = installation.api, unique("org"), unique("user")
+    address = f"{user}@{slug}.example"
+    domain = sandbox.domain(provider, f"{slug}.example", [address], scope=SCOPES[provider])
+    assert api.post("/organizations", {"slug": slug}).status_code == 200
+    path = f"/organizations/{slug}/grants/{provider}"
+    assert api.put(path, credentials(domain)).status_code == 200
+    assert api.post(f"{path}/members", {"members": [{"userId": user, "email": address}]}).status_code == 200
+    busy = partial(api.get, f"/users/{user}/calendar/busy", start=f"{when(0)}Z", end=f"{when(23)}Z")
+    with installation.stores.database.reading() as session:
+        (ref,) = connections.of_user(session, user, within=None) or []
+    assert busy().status_code == 200
+    until(lambda: installation.stores.busy.watched([CalendarKey(ref.id, "primary")])[0] is not None)
+    tokens = grant_tokens(installation)
+    assert tokens
+    sandbox.forget_requests()
+
+    gone = path if deleted == "grant" else f"/organizations/{slug}"
+    assert api.delete(gone).status_code == 200
+
+    assert sandbox.requests().by_operation.get(CLOSING[provider]) == 1
+    assert sandbox.channels() == []
+    assert not tokens & grant_tokens(installation)
+    assert busy().status_code == 404
