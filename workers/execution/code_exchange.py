@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from providers.base import Failed, Grant
+from providers.base import Failed, IssuedTokens
 from providers.errors import GrantGone, ProviderError, Reason
 from providers.names import ProviderName
 from providers.oauth.identity import AccountIdentity
@@ -55,7 +55,7 @@ class _Exchanged:
     """The result of redeeming a code: tokens, granted scopes, the account, and the moment before the call."""
 
     began: float
-    grant: Grant
+    grant: IssuedTokens
     scopes: tuple[str, ...]
     account: AccountIdentity
 
