@@ -12,10 +12,10 @@ from store.cache.calendar_lists import CalendarLists
 from store.cache.fast_redis import FastRedis
 from store.cache.versioned_cache import VersionedCache
 from store.config.settings import Settings
+from store.coordination.account_locks import AccountLocks
 from store.coordination.api_rate_limiter import ApiRateLimiter
 from store.coordination.channel_usage import ChannelUsage
 from store.coordination.circuit_breaker import CircuitBreakers
-from store.coordination.account_locks import AccountLocks
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
 from store.coordination.single_flight import SingleFlight
