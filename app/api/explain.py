@@ -11,7 +11,7 @@ from flask.views import MethodView
 
 from app.api import cache_control
 from app.availability import explanation, lookup, parameters
-from app.availability.explanation import Blocking, Explained
+from app.availability.explanation import Blocking, Explained, HeldBlocking
 from app.availability.failures import Failures
 from app.http.auth import authentication
 from app.http.blueprint import Blueprint
@@ -25,7 +25,7 @@ from app.schemas.explain import (
     UserExplainedAnswer,
     UserMomentQuery,
 )
-from scheduling.explain import Explanation, Pair
+from scheduling.explain import Covering, Explanation, Pair
 from scheduling.json_render import timestamp
 
 blp = Blueprint(
@@ -121,6 +121,7 @@ def _entry(explained: Explained) -> dict[str, Any]:
         "sentence": explained.sentence,
         **(_UNKNOWN if explained.facts is None else _facts(explained.facts)),
         "blockedBy": [_blocking(each) for each in explained.blocking],
+        **({"heldBy": [_held(each) for each in explained.held]} if explained.held else {}),
     }
 
 
@@ -155,6 +156,16 @@ def _blocking(blocking: Blocking) -> dict[str, Any]:
         "calendarId": target.shown,
         "provider": target.connection.provider,
         "email": target.connection.email,
+        **_period(period),
+    }
+
+
+def _held(held: HeldBlocking) -> dict[str, Any]:
+    return {**_period(held.period), "expiresAt": timestamp(held.expires_at)}
+
+
+def _period(period: Covering) -> dict[str, str]:
+    return {
         "start": timestamp(period.start),
         "end": timestamp(period.end),
         "paddedStart": timestamp(period.padded_start),

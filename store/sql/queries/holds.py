@@ -116,8 +116,10 @@ def find(session: Session, hold_id: str, *, within: int | None, now: int) -> Hol
     return found[0] if found else None
 
 
-def of_user(session: Session, custom_id: str, *, within: int | None, now: int) -> list[HoldView]:
-    """The promised holds of a user that have not expired, by start."""
+def listed(session: Session, custom_id: str | None = None, *, within: int | None, now: int) -> list[HoldView]:
+    """The promised holds that have not expired, by start; those of one user if given."""
+    if custom_id is None:
+        return _views(session, [], within, now)
     of_user = select(HeldTime.hold_id).join(User, User.id == HeldTime.user_id)
     return _views(session, [Hold.id.in_(of_user.where(User.custom_id == custom_id))], within, now)
 

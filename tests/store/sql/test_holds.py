@@ -147,8 +147,8 @@ def test_only_promised_time_is_public(fresh_database, take, promised):
             ActiveTime(each, TEN, TEN + 30 * MINUTE, NOW + 5 * MINUTE) for each in ("bob", "eve")
         ]
         assert holds.active(session, now=NOW + 5 * MINUTE) == []
-        assert holds.of_user(session, "ada", within=None, now=NOW) == []
-        assert holds.of_user(session, "bob", within=None, now=NOW) == [view]
+        assert holds.listed(session, "ada", within=None, now=NOW) == []
+        assert holds.listed(session, "bob", within=None, now=NOW) == [view]
         assert holds.find(session, view.id, within=None, now=NOW + 5 * MINUTE) is None
         assert holds.count_active(session, now=NOW) == 1
 
@@ -166,8 +166,8 @@ def test_an_organization_sees_the_holds_of_its_members_only(fresh_database, team
     mixed = promised("ada", "eve", starts=TEN + 30 * MINUTE, request="mixed")
 
     with fresh_database.reading() as session:
-        assert holds.of_user(session, "ada", within=team["acme"], now=NOW) == [own]
-        assert holds.of_user(session, "ada", within=None, now=NOW) == [own, mixed]
+        assert holds.listed(session, "ada", within=team["acme"], now=NOW) == [own]
+        assert holds.listed(session, "ada", within=None, now=NOW) == [own, mixed]
         assert holds.find(session, mixed.id, within=team["acme"], now=NOW) is None
 
 
