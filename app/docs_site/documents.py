@@ -23,6 +23,7 @@ GROUPS = {
         "scheduling",
         "time",
         "explain",
+        "holds",
         "webhooks",
         "organization-grants",
     ],

@@ -163,11 +163,16 @@ def _subject(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
+def is_past(end: int) -> bool:
+    """Whether time that ends at this moment is over. A hold may have begun, as a meeting may."""
+    return end <= now()
+
+
 def _time(body: Mapping[str, Any], zone: ZoneInfo) -> Time:
     start, end = body["start"].milliseconds(zone), body["end"].milliseconds(zone)
     if start >= end:
         raise Invalid("start must be before end", param="start")
-    if end <= now():
+    if is_past(end):
         raise Invalid("end must not be in the past", param="end")
     if end - start > LONGEST:
         raise Invalid("end must be at most 24 hours after start", param="end")
