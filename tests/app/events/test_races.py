@@ -111,11 +111,13 @@ class Client:
             time.sleep(0.5)
 
 
-def race(clients: list[Client], patience: float = 0.0) -> list[requests.Response]:
+def race(clients: list[Client], patience: float = 0.0, spread: float = 0.0) -> list[requests.Response]:
     gate = threading.Barrier(len(clients))
 
     def run(client: Client) -> requests.Response:
         gate.wait(timeout=60)
+        # The clients of one slot begin together; the slots follow each other.
+        time.sleep(client.number % SLOTS * spread / SLOTS)
         return client.book(patience)
 
     with ThreadPoolExecutor(len(clients)) as threads:
@@ -171,7 +173,7 @@ def test_no_slot_is_booked_twice_while_workers_are_killed(installation, sandbox,
     killer.start()
     clients = [Client(installation, user, number) for number in range(CLIENTS)]
     try:
-        answers = race(clients, patience=60.0)
+        answers = race(clients, patience=60.0, spread=20.0)
     finally:
         over.set()
         killer.join()
