@@ -230,6 +230,7 @@ def test_a_calendar_that_cannot_be_read_fails_the_create(api, person, create, ro
     sandbox.fault(provider="google", status=503, retry_after=60)
 
     assert create().status_code == 502
+    sandbox.clear_faults()
     assert person.there.events() == []
     assert rows() == []
 
