@@ -22,6 +22,7 @@ OF_PARAMETERS = {
     "userId": (Code.USER_NOT_FOUND,),
     "orgSlug": (Code.ORGANIZATION_NOT_FOUND,),
     "webhookId": (Code.WEBHOOK_NOT_FOUND,),
+    "holdId": (Code.HOLD_NOT_FOUND,),
     "deliveryId": (Code.DELIVERY_NOT_FOUND,),
     "calendarId": (Code.CONNECTION_NOT_FOUND, Code.CALENDAR_NOT_FOUND),
     "eventId": (Code.EVENT_NOT_FOUND,),
@@ -51,7 +52,7 @@ def codes_of(facts: RouteFacts, method: str, parameters: Collection[str], *, has
         # Writes of events.
         (Code.EVENT_REFUSED,): of_user and writes and fails,
         (Code.EVENT_UNREADABLE,): of_user and writes and fails and has_body,
-        (Code.EVENT_EXISTS, Code.OUTCOME_UNKNOWN): creates and fails,
+        (Code.EVENT_EXISTS, Code.OUTCOME_UNKNOWN): creates and fails and of_user,
     }
     found = {code for codes, applies in rules.items() if applies for code in codes}
     of_path = {code for name in parameters for code in OF_PARAMETERS.get(name, ())}

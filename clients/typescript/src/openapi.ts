@@ -671,8 +671,10 @@ export interface paths {
         put?: never;
         /**
          * Create an event
-         * @description Safe to repeat with a `metaId` or the header `Idempotency-Key`. Microsoft always notifies guests. The
-         *     error `outcomeUnknown` means that the event may exist although the provider's answer was lost.
+         * @description With `ifFree=true` or `hold`, only in time that is free or held: otherwise 409 `slotTaken`, and
+         *     nothing is written. Such an event has a `metaId` if the request has an `Idempotency-Key`. Safe to
+         *     repeat with a `metaId` or the header `Idempotency-Key`. Microsoft always notifies guests. The error
+         *     `outcomeUnknown` means that the event may exist although the provider's answer was lost.
          */
         post: operations["createEvent"];
         delete?: never;
@@ -752,7 +754,8 @@ export interface paths {
          * Create a unified event
          * @description In every account, or in none: when one fails, the copies that were created are deleted again. A
          *     repeated request with the same `metaId` creates no second copy. If an existing copy has other content,
-         *     missing copies are not created and the status is 409.
+         *     missing copies are not created and the status is 409. With `ifFree=true` or `hold`, only in time that
+         *     is free or held: otherwise 409 `slotTaken`, and nothing is written.
          */
         post: operations["createUnifiedEvent"];
         delete?: never;
@@ -878,7 +881,7 @@ export interface paths {
         /**
          * Slots of a user inside weekly schedules
          * @description As by GET. A slot lies inside the union of the windows in `schedules`; `earliestTimeEachDay` and
-         *     `latestTimeEachDay` narrow it further. `overrides` replaces the windows of single dates.
+         *     `latestTimeEachDay` narrow it further.
          */
         post: operations["listUserSlotsInSchedules"];
         delete?: never;
@@ -934,49 +937,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/scheduling": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Slots that groups share
-         * @description A slot is offered when in each group at least `required` users are free for the whole of it. A user
-         *     who cannot be read is not free, and is in `failedUsers`: a group that requires all then has no slots,
-         *     unless `onFailure=partial`.
-         */
-        post: operations["listSharedSlots"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/scheduling/explain": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Why a moment is, or is not, in a slot that groups share
-         * @description Takes the body and the parameters of the shared slots, and `at`. For the slot around the moment, each
-         *     group has its free users, and its missing users with the reason.
-         */
-        post: operations["explainSharedMoment"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/users/{userId}/scheduling/explain": {
         parameters: {
             query?: never;
@@ -999,7 +959,7 @@ export interface paths {
         put?: never;
         /**
          * Why a moment is, or is not, inside weekly schedules
-         * @description As by GET, with the `schedules` and the `overrides` of the request for slots.
+         * @description As by GET, with the `schedules` of the request for slots.
          */
         post: operations["explainUserMomentInSchedules"];
         delete?: never;
@@ -1030,6 +990,63 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/holds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List holds
+         * @description By start. An API key that is bound to an organization sees holds whose users are all its members.
+         */
+        get: operations["listHolds"];
+        put?: never;
+        /**
+         * Hold time of users
+         * @description For all users of the request, or for none. Their calendars are read anew; when one cannot be read,
+         *     nothing is held. Of simultaneous requests for overlapping time of a user, exactly one succeeds. From
+         *     the answer on, the time counts as busy on every route of scheduling, until the hold expires, is
+         *     deleted, or an event is created by it.
+         */
+        post: operations["createHold"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/holds/{holdId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the hold.
+                 * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+                 */
+                holdId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a hold
+         * @description An expired hold does not exist any more.
+         */
+        get: operations["getHold"];
+        put?: never;
+        post?: never;
+        /**
+         * Release a hold
+         * @description Its time can be taken by others at once.
+         */
+        delete: operations["deleteHold"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1310,6 +1327,66 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "hold.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Time is held
+         * @description The time of the users counts as busy until the hold expires, is deleted or used. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
+         */
+        post: operations["holdCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "hold.expired": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A hold has expired
+         * @description Its time is free again, since `expiresAt`. The event may come a minute later. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
+         */
+        post: operations["holdExpired"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "hold.released": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A hold was released
+         * @description It was deleted, or an event was created by it; `reason` says which. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
+         */
+        post: operations["holdReleased"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "webhook.test": {
         parameters: {
             query?: never;
@@ -1333,6 +1410,26 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        /** @description A part of the time that is taken, for one user. It does not say by what. */
+        Conflict: {
+            /**
+             * @description The id of the user.
+             * @example ada
+             */
+            userId: string;
+            /**
+             * Format: date-time
+             * @description Where it begins, padding included.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            start: string;
+            /**
+             * Format: date-time
+             * @description Where it ends, padding included.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            end: string;
+        };
         /** @description A calendar that could not be read. */
         FailedCalendar: {
             /**
@@ -1349,6 +1446,28 @@ export interface components {
              * @example Google says that this connection has ended
              */
             message: string;
+        };
+        /** @description A member with at least one calendar that could not be read. */
+        FailedUser: {
+            /**
+             * @description The id of the user.
+             * @example ada
+             */
+            customId: string;
+            /**
+             * @description The same as `customId`.
+             * @example ada
+             */
+            userId: string;
+            /** @description Why it could not be read; the set is closed. */
+            reason: components["schemas"]["FailureReason"];
+            /**
+             * @description The same for people: it names no token, address or internal.
+             * @example Google says that this connection has ended
+             */
+            message: string;
+            /** @description Empty when nothing of this member could be read. */
+            failedCalendars: components["schemas"]["FailedCalendar"][];
         };
         /** @description The body of every error response. */
         Error: {
@@ -1375,6 +1494,10 @@ export interface components {
             validScopes?: string[];
             /** @description Seconds to wait before the request is repeated, as in `Retry-After`. */
             retryAfter?: number;
+            /** @description With `slotTaken`: the parts of the time that are taken. */
+            conflicts?: components["schemas"]["Conflict"][];
+            /** @description Holds: the users who could not be read. */
+            failedUsers?: components["schemas"]["FailedUser"][];
             /** @description Unified events: what to repeat the creation with. */
             metaId?: string;
             /** @description The calendars that could not be read or written. Unified events: the accounts that failed. */
@@ -2312,28 +2435,6 @@ export interface components {
             /** @description The calendars that could not be read. They never appear as free. Empty when everything was read. */
             failedCalendars: components["schemas"]["FailedCalendar"][];
         };
-        /** @description A member with at least one calendar that could not be read. */
-        FailedUser: {
-            /**
-             * @description The id of the user.
-             * @example ada
-             */
-            customId: string;
-            /**
-             * @description The same as `customId`.
-             * @example ada
-             */
-            userId: string;
-            /** @description Why it could not be read; the set is closed. */
-            reason: components["schemas"]["FailureReason"];
-            /**
-             * @description The same for people: it names no token, address or internal.
-             * @example Google says that this connection has ended
-             */
-            message: string;
-            /** @description Empty when nothing of this member could be read. */
-            failedCalendars: components["schemas"]["FailedCalendar"][];
-        };
         /** @description Busy periods of all members, and the members with a calendar that could not be read. */
         OrganizationBusyAnswer: {
             /** @description The periods in which at least one member is busy, merged and by `start`. */
@@ -2355,30 +2456,6 @@ export interface components {
              * @example 2026-11-20T09:30:00.000Z
              */
             end: string;
-        };
-        /** @description A window on one date, as in the request. */
-        DateWindowAnswer: {
-            /**
-             * @description The local time at which the window opens.
-             * @example 09:00
-             */
-            start: string;
-            /**
-             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
-             * @example 17:00
-             */
-            end: string;
-        };
-        /** @description The windows of one date, as in the request. */
-        OverrideAnswer: {
-            /**
-             * Format: date
-             * @description The local date whose windows are replaced.
-             * @example 2026-12-24
-             */
-            date: string;
-            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
-            windows: components["schemas"]["DateWindowAnswer"][];
         };
         /** @description The parameters that the slots were computed with. */
         Options: {
@@ -2422,19 +2499,6 @@ export interface components {
             slotStep?: number;
             /** @description Only when it was given as `clock`. */
             align?: components["schemas"]["SlotAlignment"];
-            /** @description Minutes kept free before busy periods; only when it was given. */
-            paddingBefore?: number;
-            /** @description Minutes kept free after busy periods; only when it was given. */
-            paddingAfter?: number;
-            /** @description Minutes from now before which no slot starts; only when it was given. */
-            minimumNotice?: number;
-            /**
-             * @description The most slots of each user; only when it was given.
-             * @example 5
-             */
-            limit?: number;
-            /** @description The overrides of dates that applied; only when they were given. */
-            overrides?: components["schemas"]["OverrideAnswer"][];
         };
         /** @description Slots of one user. */
         UserSlots: {
@@ -2470,52 +2534,18 @@ export interface components {
              */
             end: string;
         };
-        /** @description A window on one date, in the zone of the request. */
-        DateWindow: {
-            /**
-             * @description The local time at which the window opens.
-             * @example 09:00
-             */
-            start: string;
-            /**
-             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
-             * @example 17:00
-             */
-            end: string;
-        };
-        /** @description The windows of one date, in the zone of the request. */
-        Override: {
-            /**
-             * Format: date
-             * @description The local date whose windows are replaced.
-             * @example 2026-12-24
-             */
-            date: string;
-            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
-            windows: components["schemas"]["DateWindow"][];
-        };
         /** @description Weekly schedules of one user. */
         RequiredSchedulesBody: {
             /** @description Weekly windows. A slot lies inside their union. An empty array means no availability. */
             schedules: components["schemas"]["Window"][];
-            /**
-             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
-             * @default null
-             */
-            overrides?: components["schemas"]["Override"][] | null;
         };
-        /** @description One of several users; its own calendars, schedules and overrides replace those of the request. */
+        /** @description One of several users; its own calendars and schedules override those of the request. */
         WantedUser: {
             /**
              * @description Weekly windows. A slot lies inside their union. An empty array means no availability.
              * @default null
              */
             schedules?: components["schemas"]["Window"][] | null;
-            /**
-             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
-             * @default null
-             */
-            overrides?: components["schemas"]["Override"][] | null;
             /**
              * @description The id of the user.
              * @example ada
@@ -2531,11 +2561,6 @@ export interface components {
              * @default null
              */
             schedules?: components["schemas"]["Window"][] | null;
-            /**
-             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
-             * @default null
-             */
-            overrides?: components["schemas"]["Override"][] | null;
             /** @description The users. The answer has an entry for each, in this order. */
             users: components["schemas"]["WantedUser"][];
         };
@@ -2652,78 +2677,6 @@ export interface components {
             /** @description The members with a calendar that could not be read. They never appear as free. Empty when everything was read. */
             failedUsers: components["schemas"]["FailedUser"][];
         };
-        /** @description A group: users, or all members of an organization. */
-        Group: {
-            /**
-             * @description The ids of the users.
-             * @example [
-             *       "ada",
-             *       "bruno"
-             *     ]
-             */
-            users?: string[];
-            /**
-             * @description All members of this organization, instead.
-             * @example design-team
-             */
-            organization?: string;
-            /**
-             * @description How many of the group have to be free for the whole slot.
-             * @default null
-             */
-            required?: "all" | number;
-        };
-        /** @description Groups, and the windows in which they may meet. */
-        GroupsBody: {
-            /**
-             * @description Weekly windows. A slot lies inside their union. An empty array means no availability.
-             * @default null
-             */
-            schedules?: components["schemas"]["Window"][] | null;
-            /**
-             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
-             * @default null
-             */
-            overrides?: components["schemas"]["Override"][] | null;
-            /** @description The groups, with at most 1000 users together. A user may be in several. */
-            participants: components["schemas"]["Group"][];
-        };
-        /** @description A slot in which enough members of every group are free. */
-        SharedSlot: {
-            /**
-             * Format: date-time
-             * @description The first moment of the period.
-             * @example 2026-11-20T09:00:00.000Z
-             */
-            start: string;
-            /**
-             * Format: date-time
-             * @description The end of the period, which is not a part of it.
-             * @example 2026-11-20T09:30:00.000Z
-             */
-            end: string;
-            /**
-             * @description The ids of all users who are free for the whole slot, in the order of the request.
-             * @example [
-             *       "ada",
-             *       "bruno"
-             *     ]
-             */
-            users: string[];
-        };
-        /** @description The slots that all groups share. */
-        GroupSlots: {
-            /** @description By `start`. */
-            availableSlots: components["schemas"]["SharedSlot"][];
-            /** @description The parameters that the slots were computed with. */
-            options: components["schemas"]["Options"];
-        };
-        /** @description The slots that all groups share, and the users who could not be read. */
-        GroupSlotsAnswer: {
-            data: components["schemas"]["GroupSlots"];
-            /** @description The members with a calendar that could not be read. They never appear as free. Empty when everything was read. */
-            failedUsers: components["schemas"]["FailedUser"][];
-        };
         /** @description A busy period that covers the moment when padding is added. */
         Blocking: {
             /**
@@ -2763,84 +2716,38 @@ export interface components {
              */
             paddedEnd: string;
         };
-        /** @description A user who is not free for the whole slot, and why. */
-        MissingUser: {
-            /** @description Whether some slot holds the moment, its end not included. */
-            offered: boolean;
-            /** @description The verdict; the set is closed. */
-            reason: components["schemas"]["Verdict"];
-            /**
-             * @description The same for people, in the zone of the request.
-             * @example 10:35 on Thursday 3 December (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.
-             */
-            sentence: string;
-            /** @description The slot that holds the moment; of several, the one that starts first. */
-            slot: components["schemas"]["Slot"] | null;
-            /** @description Whether a slot starts at the moment. */
-            startsSlot: boolean;
-            /** @description The whole stretch of free time around the moment. */
-            free: components["schemas"]["BusyPeriod"] | null;
-            /** @description The window around the moment, within the range; the range without one. */
-            window: components["schemas"]["BusyPeriod"] | null;
-            /** @description The first slot that starts after the moment. */
-            nextSlot: components["schemas"]["Slot"] | null;
-            /** @description The last slot that starts before the moment; it may hold it. */
-            previousSlot: components["schemas"]["Slot"] | null;
-            /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
-            blockedBy: components["schemas"]["Blocking"][];
-            /**
-             * @description The id of the user.
-             * @example ada
-             */
-            userId: string;
+        /** @description Held time that covers the moment when padding is added. */
+        HeldBlocking: {
             /**
              * Format: date-time
-             * @description The first moment of the slot at which the user is not free; the explanation is about it.
-             * @example 2026-11-20T09:10:00.000Z
+             * @description The first moment of the period.
+             * @example 2026-11-20T09:00:00.000Z
              */
-            at: string;
-        };
-        /** @description The users of a group who are free for the whole slot, and the missing ones. */
-        ExplainedGroup: {
-            /**
-             * @description How many of the group have to be free.
-             * @example 2
-             */
-            required: number;
-            /** @description The ids of the users who are free for the whole slot. */
-            free: string[];
-            /** @description The other users of the group, each with the reason. */
-            missing: components["schemas"]["MissingUser"][];
-        };
-        /** @description Why a moment is, or is not, in a slot that all groups share. */
-        GroupExplained: {
+            start: string;
             /**
              * Format: date-time
-             * @description The moment that is explained.
-             * @example 2026-11-20T09:05:00.000Z
+             * @description The end of the period, which is not a part of it.
+             * @example 2026-11-20T09:30:00.000Z
              */
-            at: string;
-            /** @description Whether some shared slot holds the moment, its end not included. */
-            offered: boolean;
-            /** @description The verdict; the set is closed. */
-            reason: components["schemas"]["GroupVerdict"];
+            end: string;
             /**
-             * @description The same for people, in the zone of the request.
-             * @example 10:10 on Thursday 3 December (UTC) is not offered: of group 1, 1 of 2 are free.
+             * Format: date-time
+             * @description `start`, and the padding before it.
+             * @example 2026-11-20T09:00:00.000Z
              */
-            sentence: string;
-            /** @description The slot around the moment that `groups` is about: of several, the one that most groups share, then the earliest. Null if no slot may hold the moment. */
-            slot: components["schemas"]["Slot"] | null;
-            /** @description One entry for each group, in the order of the request; none without a slot. */
-            groups: components["schemas"]["ExplainedGroup"][];
-            /** @description The parameters that the slots were computed with. */
-            options: components["schemas"]["Options"];
-        };
-        /** @description The explanation for groups, and the users who could not be read. */
-        GroupExplainedAnswer: {
-            data: components["schemas"]["GroupExplained"];
-            /** @description The members with a calendar that could not be read. They never appear as free. Empty when everything was read. */
-            failedUsers: components["schemas"]["FailedUser"][];
+            paddedStart: string;
+            /**
+             * Format: date-time
+             * @description `end`, and the padding after it.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            paddedEnd: string;
+            /**
+             * Format: date-time
+             * @description When the hold expires.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            expiresAt: string;
         };
         /** @description Why the moment of a user is, or is not, offered. */
         UserExplained: {
@@ -2867,6 +2774,8 @@ export interface components {
             previousSlot: components["schemas"]["Slot"] | null;
             /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
             blockedBy: components["schemas"]["Blocking"][];
+            /** @description The held time that covers the moment; absent if there is none. */
+            heldBy?: components["schemas"]["HeldBlocking"][];
             /**
              * Format: date-time
              * @description The moment that is explained.
@@ -2907,6 +2816,8 @@ export interface components {
             previousSlot: components["schemas"]["Slot"] | null;
             /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
             blockedBy: components["schemas"]["Blocking"][];
+            /** @description The held time that covers the moment; absent if there is none. */
+            heldBy?: components["schemas"]["HeldBlocking"][];
             /**
              * @description The id of the user.
              * @example ada
@@ -2938,6 +2849,90 @@ export interface components {
             data: components["schemas"]["OrganizationExplained"];
             /** @description The members with a calendar that could not be read. They never appear as free. Empty when everything was read. */
             failedUsers: components["schemas"]["FailedUser"][];
+        };
+        /** @description Time of users that is kept free. */
+        Hold: {
+            /**
+             * @description The id of the hold.
+             * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+             */
+            id: string;
+            /**
+             * @description The users, by id.
+             * @example [
+             *       "ada"
+             *     ]
+             */
+            users: string[];
+            /**
+             * Format: date-time
+             * @description Where the held time begins, ISO 8601.
+             * @example 2026-12-03T09:00:00Z
+             */
+            start: string;
+            /**
+             * Format: date-time
+             * @description Where it ends, not included.
+             * @example 2026-12-03T09:30:00.000Z
+             */
+            end: string;
+            /**
+             * Format: date-time
+             * @description When the time is free again. While an event is being created by the hold, it may be later than at first.
+             * @example 2026-11-20T09:05:00.000Z
+             */
+            expiresAt: string;
+            /**
+             * @description A text of your own, which only `GET` shows.
+             * @example cart 4711
+             */
+            note: string | null;
+        };
+        /** @description A list. Each element: Time of users that is kept free. */
+        HoldListAnswer: {
+            /** @description The elements of the list. */
+            data: components["schemas"]["Hold"][];
+            /** @description `cursor` of the next page. Only with `limit` or `cursor`; null at the end. */
+            nextCursor?: string | null;
+        };
+        /** @description The time to hold. */
+        HoldBody: {
+            /**
+             * @description The users whose time is held, all of them or none.
+             * @example [
+             *       "ada"
+             *     ]
+             */
+            users: string[];
+            /**
+             * @description Where the held time begins, ISO 8601.
+             * @example 2026-12-03T09:00:00Z
+             */
+            start: string;
+            /**
+             * @description Where it ends, not included; at most 24 hours after `start`, and not in the past.
+             * @example 2026-12-03T09:30:00Z
+             */
+            end: string;
+            /**
+             * @description After how many seconds the hold expires.
+             * @default 300
+             */
+            expiresIn?: number;
+            /**
+             * @description A text of your own, which only `GET` shows.
+             * @default null
+             * @example cart 4711
+             */
+            note?: string | null;
+            /** @description Minutes that must be free before and after the time too. */
+            padding?: number;
+            /** @description How many busy periods may overlap the time. Held time never may. */
+            maxOverlaps?: number;
+        };
+        /** @description Time of users that is kept free. */
+        HoldAnswer: {
+            data: components["schemas"]["Hold"];
         };
         /** @description An endpoint that receives events. */
         Webhook: {
@@ -2989,7 +2984,7 @@ export interface components {
              */
             url: string;
             /**
-             * @description The events to send there. Without it those of calendars and connections; events of grants are sent to endpoints that name them.
+             * @description The events to send there. Without it those of calendars and connections; events of grants and holds are sent to endpoints that name them.
              * @example [
              *       "calendar.changed"
              *     ]
@@ -3121,7 +3116,7 @@ export interface components {
         /** @description The subject of an event, by the ids of this API. */
         WebhookData: {
             /**
-             * @description The user; absent from `webhook.test` and from events of a grant.
+             * @description The user; only of events of a calendar or a connection.
              * @example ada
              */
             userId?: string;
@@ -3130,7 +3125,7 @@ export interface components {
              * @example design-team
              */
             organization?: string;
-            /** @description The provider of the account; absent from `webhook.test` only. */
+            /** @description The provider of the account; absent from `webhook.test` and from events of a hold. */
             provider?: components["schemas"]["Provider"];
             /**
              * @description Only of `webhook.test`: the endpoint that is tested.
@@ -3142,6 +3137,38 @@ export interface components {
              * @example primary
              */
             calendarId?: string;
+            /**
+             * @description Only of events of a hold.
+             * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+             */
+            holdId?: string;
+            /**
+             * @description Only of events of a hold: its users, or those of the endpoint's organization.
+             * @example [
+             *       "ada"
+             *     ]
+             */
+            users?: string[];
+            /**
+             * Format: date-time
+             * @description Only of events of a hold: its start.
+             * @example 2026-12-03T09:00:00.000Z
+             */
+            start?: string;
+            /**
+             * Format: date-time
+             * @description Only of events of a hold: its end.
+             * @example 2026-12-03T09:00:00.000Z
+             */
+            end?: string;
+            /**
+             * Format: date-time
+             * @description Only of events of a hold: when it expires.
+             * @example 2026-12-03T09:00:00.000Z
+             */
+            expiresAt?: string;
+            /** @description Only of `hold.released`: it was deleted, or an event was created by it. */
+            reason?: components["schemas"]["ReleaseReason"];
         };
         /** @description The body of a webhook. */
         WebhookEvent: {
@@ -3242,7 +3269,7 @@ export interface components {
          * @description What is wrong, for programs. A code is never renamed.
          * @enum {string}
          */
-        ErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "metricsTokenInvalid" | "authorizationInvalid" | "keyReadOnly" | "keyMayNotShowTokens" | "keyBoundToOrganization" | "userInOtherOrganizations" | "metricsForbidden" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "organizationNotFound" | "connectionNotFound" | "grantNotFound" | "noConnectedCalendars" | "organizationHasNoMembers" | "calendarNotFound" | "eventNotFound" | "memberNotFound" | "webhookNotFound" | "deliveryNotFound" | "channelNotFound" | "notFound" | "providerNotConfigured" | "pathNotFound" | "methodNotAllowed" | "requestTimeout" | "userExists" | "organizationExists" | "connectionDelegated" | "webhookPaused" | "webhookDisabled" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "tooManyWebhooks" | "eventChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "metricsTokenInvalid" | "authorizationInvalid" | "keyReadOnly" | "keyMayNotShowTokens" | "keyBoundToOrganization" | "userInOtherOrganizations" | "metricsForbidden" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "organizationNotFound" | "connectionNotFound" | "grantNotFound" | "noConnectedCalendars" | "organizationHasNoMembers" | "calendarNotFound" | "eventNotFound" | "memberNotFound" | "holdNotFound" | "webhookNotFound" | "deliveryNotFound" | "channelNotFound" | "notFound" | "providerNotConfigured" | "pathNotFound" | "methodNotAllowed" | "requestTimeout" | "userExists" | "organizationExists" | "connectionDelegated" | "webhookPaused" | "webhookDisabled" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "tooManyWebhooks" | "slotTaken" | "holdInUse" | "eventChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /**
          * @description Whether an event takes place.
          * @enum {string}
@@ -3259,11 +3286,6 @@ export interface components {
          */
         GrantType: "serviceAccount" | "application";
         /**
-         * @description Why a moment is, or is not, in a slot that groups share; the set is closed.
-         * @enum {string}
-         */
-        GroupVerdict: "outsideRange" | "outsideWindow" | "tooSoon" | "offered" | "beyondLimit" | "tooShort" | "remainder" | "betweenSlots" | "notEnoughFree";
-        /**
          * @description What to answer when some calendars could not be read: an error, or what was read.
          * @enum {string}
          */
@@ -3279,6 +3301,11 @@ export interface components {
          */
         Relation: "oauthConnections" | "organizations";
         /**
+         * @description Why a hold was released.
+         * @enum {string}
+         */
+        ReleaseReason: "deleted" | "used";
+        /**
          * @description What an attendee has answered.
          * @enum {string}
          */
@@ -3287,7 +3314,7 @@ export interface components {
          * @description An event that an endpoint may receive; `webhook.test` is sent on request only.
          * @enum {string}
          */
-        SentEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "webhook.test";
+        SentEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "hold.created" | "hold.expired" | "hold.released" | "webhook.test";
         /**
          * @description Whether the owner of the calendar counts as busy during an event.
          * @enum {string}
@@ -3302,12 +3329,12 @@ export interface components {
          * @description Why a moment is, or is not, offered; the set is closed.
          * @enum {string}
          */
-        Verdict: "outsideRange" | "outsideWindow" | "tooSoon" | "busy" | "padding" | "tooManyOverlaps" | "offered" | "beyondLimit" | "tooShort" | "remainder" | "betweenSlots" | "calendarUnread" | "noCalendars";
+        Verdict: "outsideRange" | "outsideWindow" | "busy" | "padding" | "tooManyOverlaps" | "offered" | "tooShort" | "remainder" | "betweenSlots" | "calendarUnread" | "noCalendars";
         /**
          * @description What has happened.
          * @enum {string}
          */
-        WebhookEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored";
+        WebhookEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "hold.created" | "hold.expired" | "hold.released";
         /**
          * @description A day of the week.
          * @enum {string}
@@ -3609,7 +3636,7 @@ export interface components {
          * @description The codes of errors of: Create an event.
          * @enum {string}
          */
-        CreateEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        CreateEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read an event. */
         GetEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetEventErrorCode"];
@@ -3645,7 +3672,7 @@ export interface components {
          * @description The codes of errors of: Create a unified event.
          * @enum {string}
          */
-        CreateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        CreateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read a unified event. */
         GetUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetUnifiedEventErrorCode"];
@@ -3727,24 +3754,6 @@ export interface components {
          * @enum {string}
          */
         ListOrganizationSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
-        /** @description The body of error responses to: Slots that groups share. */
-        ListSharedSlotsError: components["schemas"]["Error"] & {
-            code?: components["schemas"]["ListSharedSlotsErrorCode"];
-        };
-        /**
-         * @description The codes of errors of: Slots that groups share.
-         * @enum {string}
-         */
-        ListSharedSlotsErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
-        /** @description The body of error responses to: Why a moment is, or is not, in a slot that groups share. */
-        ExplainSharedMomentError: components["schemas"]["Error"] & {
-            code?: components["schemas"]["ExplainSharedMomentErrorCode"];
-        };
-        /**
-         * @description The codes of errors of: Why a moment is, or is not, in a slot that groups share.
-         * @enum {string}
-         */
-        ExplainSharedMomentErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment of a user is, or is not, offered. */
         ExplainUserMomentError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainUserMomentErrorCode"];
@@ -3772,6 +3781,42 @@ export interface components {
          * @enum {string}
          */
         ExplainOrganizationMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: List holds. */
+        ListHoldsError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ListHoldsErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: List holds.
+         * @enum {string}
+         */
+        ListHoldsErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Hold time of users. */
+        CreateHoldError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["CreateHoldErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Hold time of users.
+         * @enum {string}
+         */
+        CreateHoldErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: Read a hold. */
+        GetHoldError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["GetHoldErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Read a hold.
+         * @enum {string}
+         */
+        GetHoldErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "holdNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Release a hold. */
+        DeleteHoldError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["DeleteHoldErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Release a hold.
+         * @enum {string}
+         */
+        DeleteHoldErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "holdNotFound" | "holdInUse" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List webhook endpoints. */
         ListWebhooksError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListWebhooksErrorCode"];
@@ -8908,6 +8953,14 @@ export interface operations {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description Minutes that must be free before and after the time too. */
+                padding?: number;
+                /** @description How many busy periods may overlap the time. Held time never may. */
+                maxOverlaps?: number;
+                /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. */
+                ifFree?: boolean;
+                /** @description Create the event only if this hold of the user covers its time; the hold is then used up. Otherwise 409 `slotTaken`. */
+                hold?: string;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -8954,7 +9007,7 @@ export interface operations {
                     "application/json": components["schemas"]["EventAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9011,7 +9064,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateEventError"];
                 };
             };
-            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `idempotencyKeyInUse`. */
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `idempotencyKeyInUse` or `slotTaken`. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9711,6 +9764,14 @@ export interface operations {
                 timeZone?: string;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
+                /** @description Minutes that must be free before and after the time too. */
+                padding?: number;
+                /** @description How many busy periods may overlap the time. Held time never may. */
+                maxOverlaps?: number;
+                /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. */
+                ifFree?: boolean;
+                /** @description Create the event only if this hold of the user covers its time; the hold is then used up. Otherwise 409 `slotTaken`. */
+                hold?: string;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -9747,7 +9808,7 @@ export interface operations {
                     "application/json": components["schemas"]["UnifiedAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9804,7 +9865,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateUnifiedEventError"];
                 };
             };
-            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `eventCopiesDiffer` or `metaIdInUse` or `idempotencyKeyInUse`. */
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `eventCopiesDiffer` or `metaIdInUse` or `idempotencyKeyInUse` or `slotTaken`. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10778,20 +10839,12 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -10975,20 +11028,12 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11204,20 +11249,12 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11380,20 +11417,12 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11520,374 +11549,6 @@ export interface operations {
             };
         };
     };
-    listSharedSlots: {
-        parameters: {
-            query: {
-                /** @description The same as the header `X-Timezone`, which it overrides. */
-                timeZone?: string;
-                /** @description ISO 8601; a bare date is its first moment. */
-                start: string;
-                /** @description ISO 8601, not included. After `start`. */
-                end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /** @description How long a slot is, in minutes. */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: shared slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
-                /** @description `partial`: `required: all` means all members whose calendars could be read. */
-                onFailure?: components["schemas"]["OnFailure"];
-            };
-            header?: {
-                /** @description Time zone of the times in the request, an IANA name. */
-                "X-Timezone"?: string;
-                /** @description `no-cache` requires a fresh read, `max-age=10` one that is at most ten seconds old. */
-                "Cache-Control"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["GroupsBody"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Age: components["headers"]["Age"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GroupSlotsAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListSharedSlotsError"];
-                };
-            };
-            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
-            401: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListSharedSlotsError"];
-                };
-            };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
-            404: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListSharedSlotsError"];
-                };
-            };
-            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
-            413: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListSharedSlotsError"];
-                };
-            };
-            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
-            415: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListSharedSlotsError"];
-                };
-            };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
-            429: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListSharedSlotsError"];
-                };
-            };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
-            503: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListSharedSlotsError"];
-                };
-            };
-            /** @description Any other error. */
-            default: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    Allow: components["headers"]["Allow"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListSharedSlotsError"];
-                };
-            };
-        };
-    };
-    explainSharedMoment: {
-        parameters: {
-            query: {
-                /** @description The same as the header `X-Timezone`, which it overrides. */
-                timeZone?: string;
-                /** @description ISO 8601; a bare date is its first moment. */
-                start: string;
-                /** @description ISO 8601, not included. After `start`. */
-                end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /** @description How long a slot is, in minutes. */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: shared slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
-                /** @description `partial`: `required: all` means all members whose calendars could be read. */
-                onFailure?: components["schemas"]["OnFailure"];
-                /** @description The moment to explain, ISO 8601. It may lie outside the range. */
-                at: string;
-            };
-            header?: {
-                /** @description Time zone of the times in the request, an IANA name. */
-                "X-Timezone"?: string;
-                /** @description `no-cache` requires a fresh read, `max-age=10` one that is at most ten seconds old. */
-                "Cache-Control"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["GroupsBody"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Age: components["headers"]["Age"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GroupExplainedAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplainSharedMomentError"];
-                };
-            };
-            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
-            401: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplainSharedMomentError"];
-                };
-            };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
-            404: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplainSharedMomentError"];
-                };
-            };
-            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
-            413: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplainSharedMomentError"];
-                };
-            };
-            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
-            415: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplainSharedMomentError"];
-                };
-            };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
-            429: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplainSharedMomentError"];
-                };
-            };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
-            503: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplainSharedMomentError"];
-                };
-            };
-            /** @description Any other error. */
-            default: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    Allow: components["headers"]["Allow"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplainSharedMomentError"];
-                };
-            };
-        };
-    };
     explainUserMoment: {
         parameters: {
             query: {
@@ -11909,20 +11570,12 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -12079,20 +11732,12 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -12284,10 +11929,6 @@ export interface operations {
                  * @example 5
                  */
                 padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
                 /**
                  * @description How many busy periods may overlap a free moment.
                  * @example 1
@@ -12297,10 +11938,6 @@ export interface operations {
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
                 /**
                  * @description Local time at which the daily window opens. After its end: overnight.
                  * @example 9:00
@@ -12434,6 +12071,603 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ExplainOrganizationMomentError"];
+                };
+            };
+        };
+    };
+    listHolds: {
+        parameters: {
+            query?: {
+                /** @description The longest page, 1 to 1000. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+                /**
+                 * @description Only the holds of this user.
+                 * @example ada
+                 */
+                user?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldListAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+        };
+    };
+    createHold: {
+        parameters: {
+            query?: {
+                /** @description The same as the header `X-Timezone`, which it overrides. */
+                timeZone?: string;
+            };
+            header?: {
+                /** @description Time zone of the times in the request, an IANA name. */
+                "X-Timezone"?: string;
+                /** @description Chosen by you, unique for each request. A request that is repeated within 24 hours gets the first response, and nothing is created twice. Errors are not stored: the request runs again. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HoldBody"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `invalidCalendarId` or `tooManyCalendars`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid` or `authorizationInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `accessDenied` or `mailboxUnavailable` or `insufficientScopes`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `idempotencyKeyInUse` or `slotTaken`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The `Idempotency-Key` was used with another request; or the provider wrote an event and returned one that cannot be read. `code` is `idempotencyKeyReused`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError`. */
+            502: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+        };
+    };
+    getHold: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the hold.
+                 * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+                 */
+                holdId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `holdNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+        };
+    };
+    deleteHold: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the hold.
+                 * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+                 */
+                holdId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuccessAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `holdNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `holdInUse`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
                 };
             };
         };
@@ -14087,6 +14321,202 @@ export interface operations {
                      * @constant
                      */
                     type?: "grant.restored";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is disabled, and pending deliveries to it are given up. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery is tried again, up to ten times within two days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    holdCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same for every attempt. An event may arrive more than once. */
+                "webhook-id": string;
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description The signature of id, timestamp and body. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The event. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "hold.created",
+                 *       "timestamp": "2026-11-20T09:00:00.000Z",
+                 *       "data": {
+                 *         "holdId": "hold_5d9a3b4c2e8d6f7a901f0c7e",
+                 *         "users": [
+                 *           "ada"
+                 *         ],
+                 *         "start": "2026-12-03T09:00:00.000Z",
+                 *         "end": "2026-12-03T09:30:00.000Z",
+                 *         "expiresAt": "2026-11-20T09:05:00.000Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookEvent"] & {
+                    /**
+                     * @description The event.
+                     * @constant
+                     */
+                    type?: "hold.created";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is disabled, and pending deliveries to it are given up. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery is tried again, up to ten times within two days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    holdExpired: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same for every attempt. An event may arrive more than once. */
+                "webhook-id": string;
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description The signature of id, timestamp and body. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The event. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "hold.expired",
+                 *       "timestamp": "2026-11-20T09:00:00.000Z",
+                 *       "data": {
+                 *         "holdId": "hold_5d9a3b4c2e8d6f7a901f0c7e",
+                 *         "users": [
+                 *           "ada"
+                 *         ],
+                 *         "start": "2026-12-03T09:00:00.000Z",
+                 *         "end": "2026-12-03T09:30:00.000Z",
+                 *         "expiresAt": "2026-11-20T09:05:00.000Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookEvent"] & {
+                    /**
+                     * @description The event.
+                     * @constant
+                     */
+                    type?: "hold.expired";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is disabled, and pending deliveries to it are given up. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery is tried again, up to ten times within two days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    holdReleased: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same for every attempt. An event may arrive more than once. */
+                "webhook-id": string;
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description The signature of id, timestamp and body. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The event. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "hold.released",
+                 *       "timestamp": "2026-11-20T09:00:00.000Z",
+                 *       "data": {
+                 *         "holdId": "hold_5d9a3b4c2e8d6f7a901f0c7e",
+                 *         "users": [
+                 *           "ada"
+                 *         ],
+                 *         "start": "2026-12-03T09:00:00.000Z",
+                 *         "end": "2026-12-03T09:30:00.000Z",
+                 *         "expiresAt": "2026-11-20T09:05:00.000Z",
+                 *         "reason": "used"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookEvent"] & {
+                    /**
+                     * @description The event.
+                     * @constant
+                     */
+                    type?: "hold.released";
                 };
             };
         };
