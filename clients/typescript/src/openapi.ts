@@ -881,7 +881,7 @@ export interface paths {
         /**
          * Slots of a user inside weekly schedules
          * @description As by GET. A slot lies inside the union of the windows in `schedules`; `earliestTimeEachDay` and
-         *     `latestTimeEachDay` narrow it further.
+         *     `latestTimeEachDay` narrow it further. `overrides` replaces the windows of single dates.
          */
         post: operations["listUserSlotsInSchedules"];
         delete?: never;
@@ -937,6 +937,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/scheduling": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Slots that groups share
+         * @description A slot is offered when in each group at least `required` users are free for the whole of it. A user
+         *     who cannot be read is not free, and is in `failedUsers`: a group that requires all then has no slots,
+         *     unless `onFailure=partial`.
+         */
+        post: operations["listSharedSlots"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/scheduling/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Why a moment is, or is not, in a slot that groups share
+         * @description Takes the body and the parameters of the shared slots, and `at`. For the slot around the moment, each
+         *     group has its free users, and its missing users with the reason.
+         */
+        post: operations["explainSharedMoment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{userId}/scheduling/explain": {
         parameters: {
             query?: never;
@@ -959,7 +1002,7 @@ export interface paths {
         put?: never;
         /**
          * Why a moment is, or is not, inside weekly schedules
-         * @description As by GET, with the `schedules` of the request for slots.
+         * @description As by GET, with the `schedules` and the `overrides` of the request for slots.
          */
         post: operations["explainUserMomentInSchedules"];
         delete?: never;
@@ -2457,6 +2500,30 @@ export interface components {
              */
             end: string;
         };
+        /** @description A window on one date, as in the request. */
+        DateWindowAnswer: {
+            /**
+             * @description The local time at which the window opens.
+             * @example 09:00
+             */
+            start: string;
+            /**
+             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
+             * @example 17:00
+             */
+            end: string;
+        };
+        /** @description The windows of one date, as in the request. */
+        OverrideAnswer: {
+            /**
+             * Format: date
+             * @description The local date whose windows are replaced.
+             * @example 2026-12-24
+             */
+            date: string;
+            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
+            windows: components["schemas"]["DateWindowAnswer"][];
+        };
         /** @description The parameters that the slots were computed with. */
         Options: {
             /**
@@ -2499,6 +2566,19 @@ export interface components {
             slotStep?: number;
             /** @description Only when it was given as `clock`. */
             align?: components["schemas"]["SlotAlignment"];
+            /** @description Minutes kept free before busy periods; only when it was given. */
+            paddingBefore?: number;
+            /** @description Minutes kept free after busy periods; only when it was given. */
+            paddingAfter?: number;
+            /** @description Minutes from now before which no slot starts; only when it was given. */
+            minimumNotice?: number;
+            /**
+             * @description The most slots of each user; only when it was given.
+             * @example 5
+             */
+            limit?: number;
+            /** @description The overrides of dates that applied; only when they were given. */
+            overrides?: components["schemas"]["OverrideAnswer"][];
         };
         /** @description Slots of one user. */
         UserSlots: {
@@ -2534,18 +2614,52 @@ export interface components {
              */
             end: string;
         };
+        /** @description A window on one date, in the zone of the request. */
+        DateWindow: {
+            /**
+             * @description The local time at which the window opens.
+             * @example 09:00
+             */
+            start: string;
+            /**
+             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
+             * @example 17:00
+             */
+            end: string;
+        };
+        /** @description The windows of one date, in the zone of the request. */
+        Override: {
+            /**
+             * Format: date
+             * @description The local date whose windows are replaced.
+             * @example 2026-12-24
+             */
+            date: string;
+            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
+            windows: components["schemas"]["DateWindow"][];
+        };
         /** @description Weekly schedules of one user. */
         RequiredSchedulesBody: {
             /** @description Weekly windows. A slot lies inside their union. An empty array means no availability. */
             schedules: components["schemas"]["Window"][];
+            /**
+             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
+             * @default null
+             */
+            overrides?: components["schemas"]["Override"][] | null;
         };
-        /** @description One of several users; its own calendars and schedules override those of the request. */
+        /** @description One of several users; its own calendars, schedules and overrides replace those of the request. */
         WantedUser: {
             /**
              * @description Weekly windows. A slot lies inside their union. An empty array means no availability.
              * @default null
              */
             schedules?: components["schemas"]["Window"][] | null;
+            /**
+             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
+             * @default null
+             */
+            overrides?: components["schemas"]["Override"][] | null;
             /**
              * @description The id of the user.
              * @example ada
@@ -2561,6 +2675,11 @@ export interface components {
              * @default null
              */
             schedules?: components["schemas"]["Window"][] | null;
+            /**
+             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
+             * @default null
+             */
+            overrides?: components["schemas"]["Override"][] | null;
             /** @description The users. The answer has an entry for each, in this order. */
             users: components["schemas"]["WantedUser"][];
         };
@@ -2677,6 +2796,78 @@ export interface components {
             /** @description The members with a calendar that could not be read. They never appear as free. Empty when everything was read. */
             failedUsers: components["schemas"]["FailedUser"][];
         };
+        /** @description A group: users, or all members of an organization. */
+        Group: {
+            /**
+             * @description The ids of the users.
+             * @example [
+             *       "ada",
+             *       "bruno"
+             *     ]
+             */
+            users?: string[];
+            /**
+             * @description All members of this organization, instead.
+             * @example design-team
+             */
+            organization?: string;
+            /**
+             * @description How many of the group have to be free for the whole slot.
+             * @default null
+             */
+            required?: "all" | number;
+        };
+        /** @description Groups, and the windows in which they may meet. */
+        GroupsBody: {
+            /**
+             * @description Weekly windows. A slot lies inside their union. An empty array means no availability.
+             * @default null
+             */
+            schedules?: components["schemas"]["Window"][] | null;
+            /**
+             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
+             * @default null
+             */
+            overrides?: components["schemas"]["Override"][] | null;
+            /** @description The groups, with at most 1000 users together. A user may be in several. */
+            participants: components["schemas"]["Group"][];
+        };
+        /** @description A slot in which enough members of every group are free. */
+        SharedSlot: {
+            /**
+             * Format: date-time
+             * @description The first moment of the period.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            start: string;
+            /**
+             * Format: date-time
+             * @description The end of the period, which is not a part of it.
+             * @example 2026-11-20T09:30:00.000Z
+             */
+            end: string;
+            /**
+             * @description The ids of all users who are free for the whole slot, in the order of the request.
+             * @example [
+             *       "ada",
+             *       "bruno"
+             *     ]
+             */
+            users: string[];
+        };
+        /** @description The slots that all groups share. */
+        GroupSlots: {
+            /** @description By `start`. */
+            availableSlots: components["schemas"]["SharedSlot"][];
+            /** @description The parameters that the slots were computed with. */
+            options: components["schemas"]["Options"];
+        };
+        /** @description The slots that all groups share, and the users who could not be read. */
+        GroupSlotsAnswer: {
+            data: components["schemas"]["GroupSlots"];
+            /** @description The members with a calendar that could not be read. They never appear as free. Empty when everything was read. */
+            failedUsers: components["schemas"]["FailedUser"][];
+        };
         /** @description A busy period that covers the moment when padding is added. */
         Blocking: {
             /**
@@ -2748,6 +2939,87 @@ export interface components {
              * @example 2026-11-20T09:00:00.000Z
              */
             expiresAt: string;
+        };
+        /** @description A user who is not free for the whole slot, and why. */
+        MissingUser: {
+            /** @description Whether some slot holds the moment, its end not included. */
+            offered: boolean;
+            /** @description The verdict; the set is closed. */
+            reason: components["schemas"]["Verdict"];
+            /**
+             * @description The same for people, in the zone of the request.
+             * @example 10:35 on Thursday 3 December (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.
+             */
+            sentence: string;
+            /** @description The slot that holds the moment; of several, the one that starts first. */
+            slot: components["schemas"]["Slot"] | null;
+            /** @description Whether a slot starts at the moment. */
+            startsSlot: boolean;
+            /** @description The whole stretch of free time around the moment. */
+            free: components["schemas"]["BusyPeriod"] | null;
+            /** @description The window around the moment, within the range; the range without one. */
+            window: components["schemas"]["BusyPeriod"] | null;
+            /** @description The first slot that starts after the moment. */
+            nextSlot: components["schemas"]["Slot"] | null;
+            /** @description The last slot that starts before the moment; it may hold it. */
+            previousSlot: components["schemas"]["Slot"] | null;
+            /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
+            blockedBy: components["schemas"]["Blocking"][];
+            /** @description The held time that covers the moment; absent if there is none. */
+            heldBy?: components["schemas"]["HeldBlocking"][];
+            /**
+             * @description The id of the user.
+             * @example ada
+             */
+            userId: string;
+            /**
+             * Format: date-time
+             * @description The first moment of the slot at which the user is not free; the explanation is about it.
+             * @example 2026-11-20T09:10:00.000Z
+             */
+            at: string;
+        };
+        /** @description The users of a group who are free for the whole slot, and the missing ones. */
+        ExplainedGroup: {
+            /**
+             * @description How many of the group have to be free.
+             * @example 2
+             */
+            required: number;
+            /** @description The ids of the users who are free for the whole slot. */
+            free: string[];
+            /** @description The other users of the group, each with the reason. */
+            missing: components["schemas"]["MissingUser"][];
+        };
+        /** @description Why a moment is, or is not, in a slot that all groups share. */
+        GroupExplained: {
+            /**
+             * Format: date-time
+             * @description The moment that is explained.
+             * @example 2026-11-20T09:05:00.000Z
+             */
+            at: string;
+            /** @description Whether some shared slot holds the moment, its end not included. */
+            offered: boolean;
+            /** @description The verdict; the set is closed. */
+            reason: components["schemas"]["GroupVerdict"];
+            /**
+             * @description The same for people, in the zone of the request.
+             * @example 10:10 on Thursday 3 December (UTC) is not offered: of group 1, 1 of 2 are free.
+             */
+            sentence: string;
+            /** @description The slot around the moment that `groups` is about: of several, the one that most groups share, then the earliest. Null if no slot may hold the moment. */
+            slot: components["schemas"]["Slot"] | null;
+            /** @description One entry for each group, in the order of the request; none without a slot. */
+            groups: components["schemas"]["ExplainedGroup"][];
+            /** @description The parameters that the slots were computed with. */
+            options: components["schemas"]["Options"];
+        };
+        /** @description The explanation for groups, and the users who could not be read. */
+        GroupExplainedAnswer: {
+            data: components["schemas"]["GroupExplained"];
+            /** @description The members with a calendar that could not be read. They never appear as free. Empty when everything was read. */
+            failedUsers: components["schemas"]["FailedUser"][];
         };
         /** @description Why the moment of a user is, or is not, offered. */
         UserExplained: {
@@ -3286,6 +3558,11 @@ export interface components {
          */
         GrantType: "serviceAccount" | "application";
         /**
+         * @description Why a moment is, or is not, in a slot that groups share; the set is closed.
+         * @enum {string}
+         */
+        GroupVerdict: "outsideRange" | "outsideWindow" | "tooSoon" | "offered" | "beyondLimit" | "tooShort" | "remainder" | "betweenSlots" | "notEnoughFree";
+        /**
          * @description What to answer when some calendars could not be read: an error, or what was read.
          * @enum {string}
          */
@@ -3329,7 +3606,7 @@ export interface components {
          * @description Why a moment is, or is not, offered; the set is closed.
          * @enum {string}
          */
-        Verdict: "outsideRange" | "outsideWindow" | "busy" | "padding" | "tooManyOverlaps" | "offered" | "tooShort" | "remainder" | "betweenSlots" | "calendarUnread" | "noCalendars";
+        Verdict: "outsideRange" | "outsideWindow" | "tooSoon" | "busy" | "padding" | "tooManyOverlaps" | "offered" | "beyondLimit" | "tooShort" | "remainder" | "betweenSlots" | "calendarUnread" | "noCalendars";
         /**
          * @description What has happened.
          * @enum {string}
@@ -3754,6 +4031,24 @@ export interface components {
          * @enum {string}
          */
         ListOrganizationSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: Slots that groups share. */
+        ListSharedSlotsError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ListSharedSlotsErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Slots that groups share.
+         * @enum {string}
+         */
+        ListSharedSlotsErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: Why a moment is, or is not, in a slot that groups share. */
+        ExplainSharedMomentError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ExplainSharedMomentErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Why a moment is, or is not, in a slot that groups share.
+         * @enum {string}
+         */
+        ExplainSharedMomentErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment of a user is, or is not, offered. */
         ExplainUserMomentError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainUserMomentErrorCode"];
@@ -10839,12 +11134,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11028,12 +11331,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11249,12 +11560,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11417,12 +11736,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11549,6 +11876,374 @@ export interface operations {
             };
         };
     };
+    listSharedSlots: {
+        parameters: {
+            query: {
+                /** @description The same as the header `X-Timezone`, which it overrides. */
+                timeZone?: string;
+                /** @description ISO 8601; a bare date is its first moment. */
+                start: string;
+                /** @description ISO 8601, not included. After `start`. */
+                end: string;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /** @description How long a slot is, in minutes. */
+                slotDuration?: number;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: shared slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description `partial`: `required: all` means all members whose calendars could be read. */
+                onFailure?: components["schemas"]["OnFailure"];
+            };
+            header?: {
+                /** @description Time zone of the times in the request, an IANA name. */
+                "X-Timezone"?: string;
+                /** @description `no-cache` requires a fresh read, `max-age=10` one that is at most ten seconds old. */
+                "Cache-Control"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupsBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Age: components["headers"]["Age"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupSlotsAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSharedSlotsError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSharedSlotsError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSharedSlotsError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSharedSlotsError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSharedSlotsError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSharedSlotsError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSharedSlotsError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSharedSlotsError"];
+                };
+            };
+        };
+    };
+    explainSharedMoment: {
+        parameters: {
+            query: {
+                /** @description The same as the header `X-Timezone`, which it overrides. */
+                timeZone?: string;
+                /** @description ISO 8601; a bare date is its first moment. */
+                start: string;
+                /** @description ISO 8601, not included. After `start`. */
+                end: string;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /** @description How long a slot is, in minutes. */
+                slotDuration?: number;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: shared slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description `partial`: `required: all` means all members whose calendars could be read. */
+                onFailure?: components["schemas"]["OnFailure"];
+                /** @description The moment to explain, ISO 8601. It may lie outside the range. */
+                at: string;
+            };
+            header?: {
+                /** @description Time zone of the times in the request, an IANA name. */
+                "X-Timezone"?: string;
+                /** @description `no-cache` requires a fresh read, `max-age=10` one that is at most ten seconds old. */
+                "Cache-Control"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupsBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Age: components["headers"]["Age"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupExplainedAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainSharedMomentError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainSharedMomentError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainSharedMomentError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainSharedMomentError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainSharedMomentError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainSharedMomentError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainSharedMomentError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainSharedMomentError"];
+                };
+            };
+        };
+    };
     explainUserMoment: {
         parameters: {
             query: {
@@ -11570,12 +12265,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11732,12 +12435,20 @@ export interface operations {
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /** @description Local time at which the daily window opens. After its end: overnight. */
                 earliestTimeEachDay?: string;
                 /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
@@ -11929,6 +12640,10 @@ export interface operations {
                  * @example 5
                  */
                 padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
                 /**
                  * @description How many busy periods may overlap a free moment.
                  * @example 1
@@ -11938,6 +12653,10 @@ export interface operations {
                 slotStep?: number;
                 /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
                 align?: components["schemas"]["SlotAlignment"];
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
                 /**
                  * @description Local time at which the daily window opens. After its end: overnight.
                  * @example 9:00
