@@ -195,7 +195,8 @@ MEMBERS_EXPLAINED = {
     "members": [{"userId": str, **EXPLAINED}],
     "options": OPTIONS,
 }
-SHARED_SLOTS = {"availableSlots": [{**PERIOD, "users": [str]}], "options": OPTIONS}
+CLOCK_OPTIONS = {**OPTIONS, "align": frozenset({"clock"})}
+SHARED_SLOTS = {"availableSlots": [{**PERIOD, "users": [str]}], "options": CLOCK_OPTIONS}
 MISSING_USER = {"userId": str, **EXPLAINED, "at": TIME}
 GROUP_EXPLAINED = {
     "at": TIME,
@@ -209,7 +210,7 @@ GROUP_EXPLAINED = {
     "sentence": str,
     "slot": nullable(PERIOD),
     "groups": [{"required": int, "free": [str], "missing": [MISSING_USER]}],
-    "options": OPTIONS,
+    "options": CLOCK_OPTIONS,
 }
 WINDOW = {"days": [str], "start": CLOCK, "end": CLOCK}
 ENTRY = Either(

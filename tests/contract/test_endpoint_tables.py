@@ -271,7 +271,7 @@ def test_every_operation_that_requires_a_key_is_429_beyond_its_limit(new_world, 
 
 
 def test_an_idempotency_key_of_another_request_is_422(new_world, document, operations):
-    assert len(creating(operations)) == 9
+    assert len(creating(operations)) == 10
     for number, name in enumerate(creating(operations)):
         world = new_world("google")
         key = {"Idempotency-Key": f"{number}"}

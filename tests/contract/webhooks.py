@@ -81,7 +81,7 @@ ROWS: tuple[Row, ...] = (
         bad("url must not hold a user or a password", body={"url": "http://ada:x@127.0.0.1:9/"}),
         bad("url must be an https URL", body={"url": URL}, key=strict),
         bad("url must not lead to a private", body={"url": "https://localhost/hook"}, key=strict),
-        bad("events must have 1 to 5 elements", body={"url": URL, "events": []}),
+        bad("events must have 1 to 8 elements", body={"url": URL, "events": []}),
         bad("events[0] must be one of", body={"url": URL, "events": ["user.deleted"]}),
         bad("There are 100 webhooks already", 409, "tooManyWebhooks", body={"url": URL}, given=crowded),
         may_not_write(body={"url": URL}),
