@@ -13,6 +13,7 @@ from app.api import (
     events,
     explain,
     group_scheduling,
+    holds,
     oauth,
     organization_grants,
     organizations,
@@ -75,7 +76,7 @@ def create_app(settings: Settings) -> flask.Flask:
     idempotency.install(app)
     api = document.Api(app)
     calendar = (calendars, events, unified, busy, scheduling, group_scheduling, explain)
-    for part in (users, organizations, organization_grants, oauth, authorization, *calendar, webhooks):
+    for part in (users, organizations, organization_grants, oauth, authorization, *calendar, holds, webhooks):
         api.register_blueprint(part.blp, url_prefix="/v1")
     app.register_blueprint(page.blp, url_prefix="/v1")
     # Called by providers, in their own format: these routes are not in the OpenAPI document.

@@ -10,7 +10,8 @@ from redis import Redis
 from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarLists
 from store.cache.fast_redis import FastRedis
-from store.cache.versioned_cache import VersionedCache
+from store.cache.held_times import HeldTimes
+from store.cache.versioned_cache import HOLDS_VERSION_KEY, VersionedCache
 from store.config.settings import Settings
 from store.coordination.api_rate_limiter import ApiRateLimiter
 from store.coordination.channel_usage import ChannelUsage
@@ -70,6 +71,7 @@ class Stores:
             "busy",
             "calendar_lists",
             "versioned_cache",
+            "held_times",
             "single_flight",
             "fast_redis",
             "api_rate_limiter",
@@ -122,6 +124,11 @@ class Stores:
     def versioned_cache(self) -> VersionedCache:
         """This process's cache of database rows."""
         return VersionedCache(self.redis, self.fast_redis)
+
+    @cached_property
+    def held_times(self) -> HeldTimes:
+        """This process's cache of held time."""
+        return HeldTimes(self.database, VersionedCache(self.redis, self.fast_redis, HOLDS_VERSION_KEY))
 
     @cached_property
     def fast_redis(self) -> FastRedis:

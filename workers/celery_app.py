@@ -20,6 +20,8 @@ PURGE_SECONDS = 3600.0
 # Longest delay of a webhook retry that is due.
 SWEEP_SECONDS = 10.0
 CHANNELS_SECONDS = 300.0
+# Longest delay of the event of an expired hold.
+HOLDS_SECONDS = 60.0
 LONGEST_TICK = 5.0
 
 
@@ -83,6 +85,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
             "renew tokens": _every(RENEWAL_SECONDS, "upkeep.renew_tokens"),
             "keep channels": _every(CHANNELS_SECONDS, "upkeep.keep_channels"),
             "purge idempotency keys": _every(PURGE_SECONDS, "upkeep.purge_idempotency_keys"),
+            "purge holds": _every(HOLDS_SECONDS, "upkeep.purge_holds"),
             "purge webhook deliveries": _every(PURGE_SECONDS, "upkeep.purge_webhook_deliveries"),
             "send webhooks again": _every(SWEEP_SECONDS, "webhooks.sweep"),
         },

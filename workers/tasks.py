@@ -58,6 +58,12 @@ def purge_idempotency_keys(self: Any) -> None:
     renewals.purge_idempotency_keys(self.app.runtime)
 
 
+@shared_task(name="upkeep.purge_holds", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def purge_holds(self: Any) -> None:
+    """Delete expired holds, and record that they expired. They block nothing before that either."""
+    renewals.purge_holds(self.app.runtime)
+
+
 @shared_task(name="upkeep.open_channels", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def open_channels(self: Any, *, calendars: list[tuple[str, str]]) -> None:
     """Open notification channels for calendars that were read, given as (connection, calendar)."""

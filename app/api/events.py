@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,8 +17,8 @@ from app.accounts.calendar_names import calendar_name
 from app.api import cache_control, replay_access
 from app.availability import parameters
 from app.availability.selection import CalendarSelector
-from app.events import creates, lists
-from app.events.drafts import changes, draft
+from app.events import conditions, creates, lists
+from app.events.drafts import changes, draft, new_meta_id
 from app.events.views import event_view
 from app.http import idempotency, paging
 from app.http.auth import authentication
@@ -36,6 +37,7 @@ from app.schemas.events import (
     ListZoneHeader,
     OptionalZoneHeader,
 )
+from app.schemas.holds import CreateQuery
 from app.schemas.records import SuccessSchema
 from providers.base import Failed
 from providers.events import Event
@@ -100,28 +102,51 @@ class Events(MethodView):
 
 @blp.route("/users/<user_id:userId>/calendar/events/<provider:provider>/<calendar_id:calendarId>")
 class CalendarEvents(MethodView):
-    @route_facts("createEvent", replay_check=replay_access.event, fails_with_provider=True)
+    @route_facts(
+        "createEvent",
+        replay_check=replay_access.event,
+        fails_with_provider=True,
+        codes=(Code.SLOT_TAKEN, Code.RANGE_TOO_LARGE),
+    )
+    @blp.arguments(CreateQuery, location="query")
     @blp.arguments(EventBody)
     @blp.arguments(OptionalZoneHeader, location="headers")
     @blp.response(201, EventAnswer)
     def post(
-        self, body: dict[str, Any], header: dict[str, ZoneInfo], userId: str, provider: str, calendarId: str
+        self,
+        query: dict[str, Any],
+        body: dict[str, Any],
+        header: dict[str, ZoneInfo],
+        userId: str,
+        provider: str,
+        calendarId: str,
     ) -> Response:
         """Create an event
 
-        Safe to repeat with a `metaId` or the header `Idempotency-Key`. Microsoft always notifies guests. The
-        error `outcomeUnknown` means that the event may exist although the provider's answer was lost.
+        With `ifFree=true` or `hold`, only in time that is free or held: otherwise 409 `slotTaken`, and
+        nothing is written. Such an event has a `metaId` if the request has an `Idempotency-Key`. Safe to
+        repeat with a `metaId` or the header `Idempotency-Key`. Microsoft always notifies guests. The error
+        `outcomeUnknown` means that the event may exist although the provider's answer was lost.
         """
         content = changes(body, header.get("zone"))
         ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.INSERT_EVENT, calendar_id=calendarId)
         key = idempotency.key()
+        if content.meta_id is None and key is not None and conditions.is_given(query):
+            content = replace(content, meta_id=new_meta_id(key))
         new = draft(content, ref, calendarId, body.get("id"), idempotency_key=key)
-        job = CreateEvent(ref.id, calendarId, new)
-        reply = creates.write({ref.id: job}, deadline=connections.deadline())[ref.id]
-        if reply.failed is not None:
-            repeatable = content.meta_id is not None or key is not None
-            raise creates.error(ref, reply.failed, calendarId, repeatable=repeatable)
+        repeatable = content.meta_id is not None or key is not None
+        calendars = [(ref, calendarId)]
+        condition = conditions.condition(
+            query, userId, content, header.get("zone"), calendars, repeatable=repeatable
+        )
+        with conditions.leased(authentication(), condition) as lease:
+            job = CreateEvent(ref.id, calendarId, new)
+            reply = creates.write({ref.id: job}, deadline=connections.deadline())[ref.id]
+            if reply.failed is not None:
+                if creates.may_exist(reply.failed):
+                    lease.keep()
+                raise creates.error(ref, reply.failed, calendarId, repeatable=repeatable)
         return _one_event(ref, reply, calendarId, status=201)
 
 

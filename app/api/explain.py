@@ -10,7 +10,7 @@ from flask.views import MethodView
 
 from app.api import cache_control
 from app.availability import explanation, lookup, parameters
-from app.availability.explanation import Blocking, Explained
+from app.availability.explanation import Blocking, Explained, HeldBlocking
 from app.availability.failures import Failures
 from app.availability.parameters import ANY_HOURS, Hours
 from app.http.auth import authentication
@@ -26,7 +26,7 @@ from app.schemas.explain import (
     UserMomentQuery,
 )
 from app.schemas.schedules import RequiredSchedulesBody
-from scheduling.explain import Explanation, Pair
+from scheduling.explain import Covering, Explanation, Pair
 from scheduling.json_render import timestamp
 
 blp = Blueprint(
@@ -121,6 +121,7 @@ def explained_fields(explained: Explained) -> dict[str, Any]:
         "sentence": explained.sentence,
         **(_UNKNOWN if explained.facts is None else _facts(explained.facts)),
         "blockedBy": [_blocking(each) for each in explained.blocking],
+        **({"heldBy": [_held(each) for each in explained.held]} if explained.held else {}),
     }
 
 
@@ -155,6 +156,16 @@ def _blocking(blocking: Blocking) -> dict[str, Any]:
         "calendarId": target.shown,
         "provider": target.connection.provider,
         "email": target.connection.email,
+        **_period(period),
+    }
+
+
+def _held(held: HeldBlocking) -> dict[str, Any]:
+    return {**_period(held.period), "expiresAt": timestamp(held.expires_at)}
+
+
+def _period(period: Covering) -> dict[str, str]:
+    return {
         "start": timestamp(period.start),
         "end": timestamp(period.end),
         "paddedStart": timestamp(period.padded_start),

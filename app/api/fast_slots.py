@@ -11,6 +11,7 @@ the hooks that ``app.web:create_app`` installs, which takes all other requests:
 - a long query, more than ``MOST_SLOTS`` slots or ``MOST_BUCKETS`` buckets;
 - a key or a user that this process has not cached, or not under the current version;
 - a connection that cannot be read, busy periods that are not cached, and stale ones, watched or not;
+- held time that this process has not cached under the current version;
 - Redis that takes longer than ``REDIS_SECONDS``, for the next ``PAUSE`` too.
 """
 
@@ -31,7 +32,7 @@ from werkzeug.datastructures import MultiDict
 
 from app.accounts import connections
 from app.api.scheduling import blp, slots_of_user
-from app.availability import lookup, parameters
+from app.availability import held_time, lookup, parameters
 from app.availability.failures import Failures
 from app.availability.freshness import now
 from app.availability.result import ResultBuilder
@@ -47,7 +48,6 @@ from app.services import EXTENSION
 from scheduling.query import Query
 from store.cache.busy_buckets import BucketLoad
 from store.cache.event_loop_redis import EventLoopRedis
-from store.cache.versioned_cache import VERSION_KEY
 from workers.telemetry import tracing
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -79,6 +79,7 @@ class _Parsed:
     authentication: Authentication
     query: Mapping[str, Any]
     question: Query
+    request: CalendarRequest
     targets: Sequence[Target]
     load: BucketLoad
     request_id: str
@@ -165,22 +166,24 @@ class FastSlots:
             return None
         targets = known_targets(request, {})
         keys = list(dict.fromkeys(target.key for target in targets))
-        load = self._stores.busy.bucket_load(keys, *question.busy_range(), beside=VERSION_KEY)
+        load = self._stores.busy.bucket_load(keys, *question.busy_range(), beside=lookup.VERSION_KEYS)
         if len(keys) * len(load.numbers) > MOST_BUCKETS:
             return None
         request_id = request_ids.choose(headers.get(b"x-request-id", b"").decode("latin1"))
-        return _Parsed(authentication, query, question, targets, load, request_id, accepts_gzip)
+        return _Parsed(authentication, query, question, request, targets, load, request_id, accepts_gzip)
 
     def _render(
         self, parsed: _Parsed, values: Sequence[bytes | None]
     ) -> tuple[list[tuple[bytes, bytes]], bytes] | None:
         known = parsed.load.join(values)
-        parsed.authentication.verify_version(known.beside)
-        if known.missing or self._stores.busy.stale(known, now()):
+        version, holds_version = known.beside
+        parsed.authentication.verify_version(version)
+        held = self._stores.held_times.cached(holds_version)
+        if held is None or known.missing or self._stores.busy.stale(known, now()):
             return None
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
-        result = builder.build(1, ())
+        result = builder.build(1, (), held_time.of_requests(held, [parsed.request]))
         options = parameters.options(parsed.query, parsed.question)
         body = b"".join(slots_of_user(parsed.question, result, Failures.of(result), options))
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)

@@ -75,6 +75,12 @@ def unified_event(names: Names, _: Names) -> None:
         connections.require(ref, Operation.INSERT_EVENT, Operation.DELETE_EVENT)
 
 
+def hold(names: Names, _: Names) -> None:
+    """The users of the hold."""
+    with services().stores.database.reading() as session:
+        organizations.require_users(session, caller(), names["users"])
+
+
 def webhook(_: Names, kept: Names) -> None:
     """The created webhook endpoint."""
     with services().stores.database.reading() as session:

@@ -11,7 +11,7 @@ from flask.views import MethodView
 
 from app.accounts import connections
 from app.api import replay_access
-from app.events import unified
+from app.events import conditions, unified
 from app.events.drafts import changes, new_meta_id
 from app.events.views import unified_view
 from app.http import idempotency
@@ -23,7 +23,9 @@ from app.http.route_facts import route_facts
 from app.schemas.calendars import ProviderQuery
 from app.schemas.event_answers import UnifiedAnswer
 from app.schemas.events import OptionalZoneHeader, UnifiedBody, UnifiedChangeBody, UnifiedDeleteQuery
+from app.schemas.holds import UnifiedCreateQuery
 from app.schemas.records import SuccessSchema
+from providers.base import PRIMARY
 
 blp = Blueprint(
     "unified",
@@ -40,9 +42,15 @@ class UnifiedEvents(MethodView):
         "createUnifiedEvent",
         replay_check=replay_access.unified_event,
         fails_with_provider=True,
-        codes=(Code.NO_CONNECTED_CALENDARS, Code.EVENT_COPIES_DIFFER, Code.META_ID_IN_USE),
+        codes=(
+            Code.NO_CONNECTED_CALENDARS,
+            Code.EVENT_COPIES_DIFFER,
+            Code.META_ID_IN_USE,
+            Code.SLOT_TAKEN,
+            Code.RANGE_TOO_LARGE,
+        ),
     )
-    @blp.arguments(ProviderQuery, location="query")
+    @blp.arguments(UnifiedCreateQuery, location="query")
     @blp.arguments(UnifiedBody)
     @blp.arguments(OptionalZoneHeader, location="headers")
     @blp.response(201, UnifiedAnswer)
@@ -53,7 +61,8 @@ class UnifiedEvents(MethodView):
 
         In every account, or in none: when one fails, the copies that were created are deleted again. A
         repeated request with the same `metaId` creates no second copy. If an existing copy has other content,
-        missing copies are not created and the status is 409.
+        missing copies are not created and the status is 409. With `ifFree=true` or `hold`, only in time that
+        is free or held: otherwise 409 `slotTaken`, and nothing is written.
         """
         key = idempotency.key()
         refs = connections.of_user(authentication(), userId, query)
@@ -61,11 +70,22 @@ class UnifiedEvents(MethodView):
         others = [ref for ref in everything if ref not in refs]
         content = changes({"metaId": new_meta_id(key), **body}, header.get("zone"))
         by_chance = "metaId" not in body and key is None
-        # From here on, even a request that fails may have had an effect.
-        idempotency.note_work()
-        copies = unified.create(
-            refs, content, body.get("sendNotificationsFor"), meta_id_is_new=by_chance, others=others
+        calendars = [(ref, PRIMARY) for ref in refs]
+        condition = conditions.condition(
+            query,
+            userId,
+            content,
+            header.get("zone"),
+            calendars,
+            repeatable=not by_chance,
+            deadlines=conditions.UNIFIED,
         )
+        with conditions.leased(authentication(), condition):
+            # From here on, even a request that fails may have had an effect.
+            idempotency.note_work()
+            copies = unified.create(
+                refs, content, body.get("sendNotificationsFor"), meta_id_is_new=by_chance, others=others
+            )
         return _answer(str(content.meta_id), copies, status=201)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from app.availability import explanation_text
 from app.availability.explanation_text import Unreadable
 from app.availability.failures import Failure, Failures
@@ -31,18 +33,26 @@ class Blocking(NamedTuple):
     period: Covering
 
 
+class HeldBlocking(NamedTuple):
+    """Held time that, with the padding, covers the moment; and when the hold expires."""
+
+    period: Covering
+    expires_at: int
+
+
 @dataclass(frozen=True, slots=True)
 class Explained:
     """Why a moment is, or is not, offered for one user; ``reason`` is one of ``REASONS`` or ``NO_USER``.
 
     ``facts`` are None if there is no calendar, or one could not be read that counts: then nothing is free.
-    ``blocking`` has the busy periods that were read, in both cases.
+    ``blocking`` has the busy periods that were read, in both cases, and ``held`` the held time.
     """
 
     reason: str
     sentence: str
     facts: Explanation | None = None
     blocking: tuple[Blocking, ...] = ()
+    held: tuple[HeldBlocking, ...] = ()
 
     @property
     def offered(self) -> bool:
@@ -63,7 +73,7 @@ def of_request(
 
 def of_all_requests(result: BusyResult, question: Query, at: int) -> list[Explained]:
     """Explain ``at`` for every request of a result."""
-    found = explain(question, at, result.busy, result.request_of, result.request_count)
+    found = explain(question, at, *result.of_requests(np.arange(result.request_count)))
     return [_explained(result, question, n, facts, partial=False) for n, facts in enumerate(found)]
 
 
@@ -81,17 +91,28 @@ def _explained(
     result: BusyResult, question: Query, request: int, facts: Explanation, *, partial: bool
 ) -> Explained:
     targets = [result.targets[index] for index in result.indexes(request)]
-    blocking = tuple(Blocking(targets[each.calendar], each) for each in facts.covering)
+    calendars = [each for each in facts.covering if each.calendar < len(targets)]
+    blocking = tuple(Blocking(targets[each.calendar], each) for each in calendars)
+    held = tuple(_held(result, request, each) for each in facts.covering[len(calendars) :])
     failures = Failures.of(result, request)
     if failures and not (partial and failures.something_read):
         sentence = explanation_text.of_unread(facts.at, question.zone, _unread(failures))
-        return Explained(CALENDAR_UNREAD, sentence, blocking=blocking)
+        return Explained(CALENDAR_UNREAD, sentence, blocking=blocking, held=held)
     if not targets:
         return of_no_calendars(question, facts.at)
     sentence = explanation_text.of_verdict(facts, question, [_name(target) for target in targets])
+    if held:
+        expires_at = max(each.expires_at for each in held)
+        sentence = f"{sentence} {explanation_text.of_held(facts.at, expires_at, question.zone)}"
     if failures:
         sentence = f"{sentence} {explanation_text.of_left_out(_unread(failures))}"
-    return Explained(facts.verdict, sentence, facts, blocking)
+    return Explained(facts.verdict, sentence, facts, blocking, held)
+
+
+def _held(result: BusyResult, request: int, period: Covering) -> HeldBlocking:
+    """Held time of a request; touching holds are one period, which ends to be held with the last of them."""
+    inside = [each for each in result.held[request] if each.starts < period.end and each.ends > period.start]
+    return HeldBlocking(period, max(each.expires_at for each in inside))
 
 
 def _unread(failures: Failures) -> Sequence[Unreadable]:

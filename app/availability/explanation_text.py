@@ -28,7 +28,10 @@ class Unreadable(NamedTuple):
 
 
 def of_verdict(found: Explanation, query: Query, calendars: Sequence[str]) -> str:
-    """Why the moment is, or is not, offered; ``calendars[i]`` is the name of calendar ``i``."""
+    """Why the moment is, or is not, offered; ``calendars[i]`` is the name of calendar ``i``.
+
+    A busy period of a calendar behind them is held time.
+    """
     clock = _Clock(found.at, query.zone)
     if found.verdict is Verdict.OFFERED:
         return f"{clock.moment()} is offered: {_offered(found, clock)}."
@@ -49,6 +52,11 @@ def of_unread(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
 def of_left_out(unread: Sequence[Unreadable]) -> str:
     """An additional sentence for ``onFailure=partial``: the calendars that do not count."""
     return f"Not counted, because unread: {_listed(list(map(str, unread)))}."
+
+
+def of_held(at: int, expires_at: int, zone: str) -> str:
+    """An additional sentence for held time: when it is free again."""
+    return f"The hold expires at {_Clock(at, zone).time(expires_at)}."
 
 
 def of_no_calendars(at: int, zone: str) -> str:
@@ -169,7 +177,7 @@ def _outside_window(found: Explanation, query: Query, _: Sequence[str], clock: _
 def _busy(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
     covering = [each for each in found.covering if each.unpadded(found.at)]
     longest = max(covering, key=lambda each: each.end)
-    text = f"{calendars[longest.calendar]} is busy {_extent(longest, query, clock)}"
+    text = f"{_is_busy(longest, calendars)} {_extent(longest, query, clock)}"
     more = len(covering) - 1
     if not more:
         return text
@@ -178,7 +186,7 @@ def _busy(found: Explanation, query: Query, calendars: Sequence[str], clock: _Cl
 
 def _padding(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
     longest = max(found.covering, key=lambda each: each.padded_end)
-    text = f"{calendars[longest.calendar]} is busy {_extent(longest, query, clock)}, and"
+    text = f"{_is_busy(longest, calendars)} {_extent(longest, query, clock)}, and"
     if longest.end <= found.at:
         return f"{text} {_keeping(query.padding_after)} it blocked until {clock.time(longest.padded_end)}"
     return f"{text} {_keeping(query.padding_before)} it blocked from {clock.time(longest.padded_start)} on"
@@ -189,7 +197,8 @@ def _keeping(padding: int) -> str:
 
 
 def _too_many_overlaps(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
-    named = [f"{calendars[each.calendar]} {_extent(each, query, clock)}" for each in found.covering]
+    names = [*calendars, "held time"]
+    named = [f"{names[each.calendar]} {_extent(each, query, clock)}" for each in found.covering]
     count = _number(len(found.covering), "busy period")
     return f"{count}{_padded(query)} overlap there, and {query.max_overlaps} may: {_listed(named)}"
 
@@ -267,6 +276,12 @@ _BECAUSE: dict[Verdict, _Because] = {
 def _stretch(found: Explanation) -> Pair:
     assert found.free is not None, "the moment is free"
     return found.free
+
+
+def _is_busy(period: Covering, calendars: Sequence[str]) -> str:
+    if period.calendar < len(calendars):
+        return f"{calendars[period.calendar]} is busy"
+    return "the time is held"
 
 
 def _extent(period: Covering, query: Query, clock: _Clock) -> str:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from app.accounts import connections as accounts
 from app.accounts.calendar_names import renamed
-from app.availability import parameters, refresh
-from app.availability.freshness import Freshness
+from app.availability import held_time, parameters, refresh
+from app.availability.freshness import Freshness, now
 from app.availability.jobs import grants_of, read_jobs
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
@@ -31,15 +31,20 @@ from app.services import services
 from providers.base import PRIMARY
 from providers.scopes import Operation
 from scheduling.query import Query
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_buckets import CachedBusy, CalendarKey
 from store.cache.calendar_lists import CalendarList
-from store.cache.versioned_cache import VERSION_KEY
+from store.cache.held_times import Held
+from store.cache.versioned_cache import HOLDS_VERSION_KEY, VERSION_KEY
 from store.sql.queries.connections import ConnectionRef
 from workers.fanout.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.fanout.request import CoalescingPolicy
 from workers.queues import Queue
 
 _READ = (Operation.FREE_BUSY,)
+# Loaded with the busy periods, in this order.
+VERSION_KEYS = (VERSION_KEY, HOLDS_VERSION_KEY)
+# How often the cache is loaded again because a hold changed meanwhile.
+_LOADS = 3
 _LIST_AND_READ = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
 
 
@@ -143,10 +148,7 @@ class _AvailabilityLookup:
         lists = self._calendar_lists()
         targets = [known_targets(request, lists) for request in self._requests]
         keys = list(dict.fromkeys(self._keys(targets)))
-        known = self._stores.busy.load(
-            keys, self._start, self._end, newer_than=self._freshness.newer_than, beside=VERSION_KEY
-        )
-        self._authentication.verify_version(known.beside)
+        known, held = self._load(keys)
         unlisted = self._unlisted_jobs(lists)
         jobs = read_jobs(keys, known.missing, self._grants) | unlisted
         stale = refresh.stale_calendars(keys, known)
@@ -158,9 +160,32 @@ class _AvailabilityLookup:
             builder.add_calendars(n, targets[n])
             for connection in unlisted_accounts(request, lists):
                 builder.add_account(n, connection)
-        result = builder.build(len(self._requests), self._lists_read_at(lists))
+        result = builder.build(
+            len(self._requests), self._lists_read_at(lists), held_time.of_requests(held, self._requests)
+        )
         # A worker may have learned the real id of a main calendar with its first read.
         return replace(result, targets=renamed(result.targets)) if jobs else result
+
+    def _load(self, keys: Sequence[CalendarKey]) -> tuple[CachedBusy, Held]:
+        """The cached busy periods, and the held time of the same moment.
+
+        An event that was created by a hold is in the one or in the other: if they were of two moments, it
+        could be in neither.
+        """
+        for attempt in range(_LOADS):
+            known = self._stores.busy.load(
+                keys, self._start, self._end, newer_than=self._freshness.newer_than, beside=VERSION_KEYS
+            )
+            version, holds_version = known.beside
+            self._authentication.verify_version(version)
+            held = self._stores.held_times.cached(holds_version)
+            if held is not None:
+                break
+            held, is_current = self._stores.held_times.load(holds_version, now())
+            if is_current or attempt == _LOADS - 1:
+                break
+        assert held is not None, "it was cached or loaded"
+        return known, held
 
     def _calendar_lists(self) -> Lists:
         """The calendar lists that decide what to read, cached or read now, as far as they are known."""

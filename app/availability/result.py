@@ -13,6 +13,7 @@ from providers.base import Failed, Read
 from scheduling.intervals import Groups, Indexes, Intervals
 from store.cache.busy_buckets import NEVER, CachedBusy, CalendarKey
 from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.holds import ActiveTime
 from workers.fanout.client import LATE
 from workers.fanout.jobs import ReadBusy, Reply
 
@@ -35,6 +36,8 @@ class BusyResult:
     - ``unread`` has the failures, by the index of the target.
     - ``accounts`` has, by request, the accounts whose list of calendars could not be read.
     - ``oldest_read`` is the time of the oldest read that was used, in milliseconds; None if there was none.
+    - ``held`` has, by request, the held time of its user. It counts for slots, as one more calendar behind
+      the user's own, and not for busy periods.
     """
 
     targets: Sequence[Target]
@@ -44,6 +47,7 @@ class BusyResult:
     unread: Mapping[int, UnreadCalendar]
     accounts: Mapping[int, Sequence[tuple[ConnectionRef, Failed]]]
     oldest_read: int | None
+    held: Mapping[int, Sequence[ActiveTime]] = field(default_factory=dict)
 
     def failing(self) -> set[int]:
         """The requests with at least one calendar or account that could not be read."""
@@ -59,17 +63,35 @@ class BusyResult:
     def of_request(self, request: int) -> tuple[Groups, Indexes, int]:
         """One request's calendars as the engine's arguments, with the request as the only member."""
         if self.request_count == 1:
-            return self.busy, self.request_of, 1
+            return self._with_held(self.busy, self.request_of, [request])
         indexes = self.indexes(request)
-        return self.busy.span(indexes.start, indexes.stop), np.zeros(len(indexes), np.int64), 1
+        calendars = self.busy.span(indexes.start, indexes.stop)
+        return self._with_held(calendars, np.zeros(len(indexes), np.int64), [request])
 
     def of_requests(self, requests: Indexes) -> tuple[Groups, Indexes, int]:
         """The calendars of these requests, sorted, as the engine's arguments; the first is member 0."""
         if requests.size == self.request_count:
-            return self.busy, self.request_of, self.request_count
+            return self._with_held(self.busy, self.request_of, range(self.request_count))
         indexes = np.isin(self.request_of, requests).nonzero()[0]
         members = requests.searchsorted(self.request_of[indexes])
-        return self.busy.take(indexes), members, int(requests.size)
+        return self._with_held(self.busy.take(indexes), members, requests.tolist())
+
+    def _with_held(
+        self, calendars: Groups, member_of: Indexes, requests: Sequence[int]
+    ) -> tuple[Groups, Indexes, int]:
+        """The engine's arguments for these requests, with their held time."""
+        if not self.held:
+            return calendars, member_of, len(requests)
+        extra = {
+            member: Intervals.of([(each.starts, each.ends) for each in self.held[request]])
+            for member, request in enumerate(requests)
+            if request in self.held
+        }
+        members = np.append(member_of, np.array(list(extra), np.int64))
+        # Stable: held time comes behind the calendars of its member.
+        order = members.argsort(kind="stable")
+        together = Groups.concat([calendars, Groups.pack(list(extra.values()))])
+        return together.take(order), members[order], len(requests)
 
 
 @dataclass(slots=True)
@@ -114,7 +136,12 @@ class ResultBuilder:
         for target in listed_targets(connection, reply.listed):
             self._add_reply(request, target, None)
 
-    def build(self, request_count: int, lists_read_at: Sequence[int]) -> BusyResult:
+    def build(
+        self,
+        request_count: int,
+        lists_read_at: Sequence[int],
+        held: Mapping[int, Sequence[ActiveTime]] | None = None,
+    ) -> BusyResult:
         """The result; ``lists_read_at`` are the times at which the calendar lists in use were read."""
         cached_at = self.known.read_at.tolist()
         count = len(self.keys)
@@ -128,6 +155,7 @@ class ResultBuilder:
             self._unread,
             self._accounts,
             None if oldest == NEVER else oldest,
+            held or {},
         )
 
     def _busy(self) -> Groups:

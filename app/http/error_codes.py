@@ -222,6 +222,13 @@ class Code(StrEnum):
         "The user is not a member of the organization",
         "None: the membership does not exist",
     )
+    HOLD_NOT_FOUND = (
+        "holdNotFound",
+        404,
+        "There is no such hold: it has expired, was released or used, or the API key does not reach its "
+        "users",
+        "Take a new hold",
+    )
     WEBHOOK_NOT_FOUND = (
         "webhookNotFound",
         404,
@@ -334,6 +341,19 @@ class Code(StrEnum):
         "Delete one first",
     )
 
+    SLOT_TAKEN = (
+        "slotTaken",
+        409,
+        "The time is not free: it is busy, held by another client, or not covered by the `hold`. `conflicts` "
+        "are the parts of it that are taken, by user",
+        "Read the slots again, and offer another one",
+    )
+    HOLD_IN_USE = (
+        "holdInUse",
+        409,
+        "An event is being created by the hold",
+        "Wait for that request to end",
+    )
     EVENT_CHANGED = (
         "eventChanged",
         412,

@@ -12,7 +12,7 @@ from werkzeug.routing import UnicodeConverter
 from app.http import raw_path
 from app.http.errors import Invalid
 from app.http.fast_context import current_request
-from app.schemas.fields import CONTROL, DELIVERY_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
+from app.schemas.fields import CONTROL, DELIVERY_ID, HOLD_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
 from providers.names import ProviderName
 
 
@@ -30,6 +30,10 @@ class Provider(UnicodeConverter):
 
 class WebhookId(UnicodeConverter):
     """A webhook endpoint."""
+
+
+class HoldId(UnicodeConverter):
+    """A hold."""
 
 
 class DeliveryId(UnicodeConverter):
@@ -53,12 +57,14 @@ LONGEST_FOREIGN_ID = 2048
 FOREIGN_IDS = frozenset({"calendarId", "eventId", "metaId"})
 NO_TEXT = re.compile("[\ud800-\udfff]")
 
-PATTERNS = {"userId": USER_ID, "orgSlug": SLUG, "webhookId": WEBHOOK_ID, "deliveryId": DELIVERY_ID}
+PATTERNS = {"userId": USER_ID, "orgSlug": SLUG, "webhookId": WEBHOOK_ID}
+PATTERNS |= {"deliveryId": DELIVERY_ID, "holdId": HOLD_ID}
 
 SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
     UserId: {"type": "string", **identifier_shape(USER_ID)},
     OrgSlug: {"type": "string", **identifier_shape(SLUG)},
     WebhookId: {"type": "string", **identifier_shape(WEBHOOK_ID)},
+    HoldId: {"type": "string", **identifier_shape(HOLD_ID)},
     DeliveryId: {"type": "string", **identifier_shape(DELIVERY_ID)},
     Provider: {"type": "string", "enum": [str(name) for name in ProviderName]},
     ForeignId: {"type": "string", "minLength": 1, "maxLength": LONGEST_FOREIGN_ID},
@@ -68,7 +74,7 @@ SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
 def install(app: Flask) -> None:
     """Register the converters, and validate path parameters before each view."""
     app.url_map.converters |= {"user_id": UserId, "org_slug": OrgSlug, "provider": Provider}
-    app.url_map.converters |= {"webhook_id": WebhookId, "delivery_id": DeliveryId}
+    app.url_map.converters |= {"webhook_id": WebhookId, "delivery_id": DeliveryId, "hold_id": HoldId}
     app.url_map.converters |= dict.fromkeys(("calendar_id", "event_id", "meta_id"), ForeignId)
     app.before_request(_check)
 

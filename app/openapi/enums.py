@@ -16,7 +16,7 @@ from app.schemas.calendars import ROLES
 from app.schemas.connections import CONNECTION_TYPES
 from app.schemas.organization_grants import GRANT_TYPES
 from app.schemas.schedules import WEEKDAYS
-from app.schemas.webhooks import EVENTS, SENT_EVENTS, STATUSES
+from app.schemas.webhooks import EVENTS, RELEASES, SENT_EVENTS, STATUSES
 from providers.errors import Reason
 from providers.events import EventStatus, ResponseStatus, ShowAs
 from providers.names import ProviderName
@@ -38,6 +38,7 @@ MEANINGS = {
     "OnFailure": "What to answer when some calendars could not be read: an error, or what was read.",
     "Provider": "A calendar provider.",
     "Relation": "A relation of a user.",
+    "ReleaseReason": "Why a hold was released.",
     "ResponseStatus": "What an attendee has answered.",
     "SentEventType": "An event that an endpoint may receive; `webhook.test` is sent on request only.",
     "ShowAs": "Whether the owner of the calendar counts as busy during an event.",
@@ -61,6 +62,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "OnFailure": ON_FAILURE,
     "Provider": tuple(ProviderName),
     "Relation": tuple(RELATIONS),
+    "ReleaseReason": RELEASES,
     "ResponseStatus": tuple(ResponseStatus),
     "SentEventType": SENT_EVENTS,
     "ShowAs": tuple(ShowAs),

@@ -22,6 +22,7 @@ OF_PARAMETERS = {
     "userId": (Code.USER_NOT_FOUND,),
     "orgSlug": (Code.ORGANIZATION_NOT_FOUND,),
     "webhookId": (Code.WEBHOOK_NOT_FOUND,),
+    "holdId": (Code.HOLD_NOT_FOUND,),
     "deliveryId": (Code.DELIVERY_NOT_FOUND,),
     "calendarId": (Code.CONNECTION_NOT_FOUND, Code.CALENDAR_NOT_FOUND),
     "eventId": (Code.EVENT_NOT_FOUND,),

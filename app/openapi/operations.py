@@ -27,6 +27,7 @@ PATH_PARAMETERS = {
     "eventId": ("The id of the event at the provider.", "5k0q7ja3hrfgt8e1u6p2m9c4db"),
     "metaId": ("The id that ties the copies of the unified event together.", "review-2026-12"),
     "webhookId": ("The id of the webhook endpoint.", "wh_1f0c7e5d9a3b4c2e8d6f7a90"),
+    "holdId": ("The id of the hold.", "hold_5d9a3b4c2e8d6f7a901f0c7e"),
     "deliveryId": ("The id of the delivery, from the log.", "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f"),
 }
 

@@ -30,6 +30,18 @@ TEXTS: dict[str, tuple[str, str]] = {
         "The grant of an organization works again",
         "A grant that had expired is stored again.",
     ),
+    Event.HOLD_CREATED.value: (
+        "Time is held",
+        "The time of the users counts as busy until the hold expires, is deleted or used.",
+    ),
+    Event.HOLD_EXPIRED.value: (
+        "A hold has expired",
+        "Its time is free again, since `expiresAt`. The event may come a minute later.",
+    ),
+    Event.HOLD_RELEASED.value: (
+        "A hold was released",
+        "It was deleted, or an event was created by it; `reason` says which.",
+    ),
     TEST_EVENT: (
         "A test of the endpoint",
         "Sent on request only, by `POST /v1/webhooks/{webhookId}/test`. Its data name no user.",
@@ -42,6 +54,13 @@ SIGNED = (
 
 _ID = "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f"
 _SUBJECT = {"userId": "ada", "provider": "google"}
+_HELD = {
+    "holdId": "hold_5d9a3b4c2e8d6f7a901f0c7e",
+    "users": ["ada"],
+    "start": "2026-12-03T09:00:00.000Z",
+    "end": "2026-12-03T09:30:00.000Z",
+    "expiresAt": "2026-11-20T09:05:00.000Z",
+}
 
 PARAMETERS = [
     {"name": name, "in": "header", "required": True, "description": description, "schema": schema}
@@ -97,9 +116,13 @@ def _operation(event: str) -> dict[str, Any]:
 
 
 def _example(event: str) -> dict[str, Any]:
-    subject = _SUBJECT | ({"calendarId": "primary"} if event == Event.CALENDAR_CHANGED else {})
+    subject: dict[str, Any] = _SUBJECT | (
+        {"calendarId": "primary"} if event == Event.CALENDAR_CHANGED else {}
+    )
     if event in (Event.GRANT_EXPIRED, Event.GRANT_RESTORED):
         subject = {"organization": "acme", "provider": "google"}
+    if event.startswith("hold."):
+        subject = _HELD | ({"reason": "used"} if event == Event.HOLD_RELEASED else {})
     if event == TEST_EVENT:
         subject = {"webhookId": "wh_1f0c7e5d9a3b4c2e8d6f7a90"}
     return {"type": event, "timestamp": "2026-11-20T09:00:00.000Z", "data": subject}

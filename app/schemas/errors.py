@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.http.error_codes import Code
-from app.schemas.fields import Word
+from app.schemas.fields import Timestamp, Word
 from providers.errors import Reason
 from providers.names import ProviderName
 
@@ -70,6 +70,14 @@ class ErrorSchema(Schema):
     retryAfter = fields.Integer(
         metadata={"description": "Seconds to wait before the request is repeated, as in `Retry-After`."}
     )
+    conflicts = fields.List(
+        fields.Nested(lambda: ConflictSchema()),
+        metadata={"description": "With `slotTaken`: the parts of the time that are taken."},
+    )
+    failedUsers = fields.List(
+        fields.Nested(lambda: FailedUserSchema()),
+        metadata={"description": "Holds: the users who could not be read."},
+    )
     metaId = fields.String(metadata={"description": "Unified events: what to repeat the creation with."})
     failedCalendars = fields.List(
         fields.Nested(lambda: FailedCalendarSchema()),
@@ -78,6 +86,16 @@ class ErrorSchema(Schema):
             "that failed."
         },
     )
+
+
+class ConflictSchema(Schema):
+    """A part of the time that is taken, for one user. It does not say by what."""
+
+    userId = fields.String(
+        required=True, metadata={"description": "The id of the user.", "examples": ["ada"]}
+    )
+    start = Timestamp(required=True, metadata={"description": "Where it begins, padding included."})
+    end = Timestamp(required=True, metadata={"description": "Where it ends, padding included."})
 
 
 class FailedCalendarSchema(Schema):

@@ -59,6 +59,14 @@ class BlockingSchema(BusyPeriodSchema):
     paddedEnd = Timestamp(required=True, metadata={"description": "`end`, and the padding after it."})
 
 
+class HeldSchema(BusyPeriodSchema):
+    """Held time that covers the moment when padding is added."""
+
+    paddedStart = Timestamp(required=True, metadata={"description": "`start`, and the padding before it."})
+    paddedEnd = Timestamp(required=True, metadata={"description": "`end`, and the padding after it."})
+    expiresAt = Timestamp(required=True, metadata={"description": "When the hold expires."})
+
+
 class ExplainedSchema(Schema):
     """Why the moment is, or is not, offered."""
 
@@ -116,6 +124,10 @@ class ExplainedSchema(Schema):
             "description": "The busy periods that cover the moment once they are padded; up to `maxOverlaps` "
             "of them block nothing. Each is clipped to the range extended by `padding` on both sides."
         },
+    )
+    heldBy = fields.List(
+        fields.Nested(HeldSchema),
+        metadata={"description": "The held time that covers the moment; absent if there is none."},
     )
 
 

@@ -18,6 +18,7 @@ from scheduling.windows import zone_named
 USER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,127}", re.ASCII)
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{2,127}", re.ASCII)
 WEBHOOK_ID = re.compile(r"wh_[0-9a-f]{24}", re.ASCII)
+HOLD_ID = re.compile(r"hold_[0-9a-f]{24}", re.ASCII)
 DELIVERY_ID = re.compile(r"msg_[0-9a-f]{32}", re.ASCII)
 INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -27,6 +28,7 @@ EXAMPLES = {
     USER_ID: "ada",
     SLUG: "design-team",
     WEBHOOK_ID: "wh_1f0c7e5d9a3b4c2e8d6f7a90",
+    HOLD_ID: "hold_5d9a3b4c2e8d6f7a901f0c7e",
     DELIVERY_ID: "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f",
 }
 

@@ -10,6 +10,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from app.schemas.fields import (
     DELIVERY_ID,
+    HOLD_ID,
     SLUG,
     USER_ID,
     WEBHOOK_ID,
@@ -34,6 +35,7 @@ EVENTS = tuple(event.value for event in Event)
 USUAL_EVENTS = (Event.CALENDAR_CHANGED, Event.CONNECTION_EXPIRED, Event.CONNECTION_RESTORED)
 # The types of the events that an endpoint may receive.
 SENT_EVENTS = (*EVENTS, TEST_EVENT)
+RELEASES = ("deleted", "used")
 STATUSES = ("pending", "delivered", "failed")
 
 # The default page length: a log grows without bound, so it is always paged.
@@ -47,6 +49,7 @@ URL = {
     "description": "Where the events are sent: `https`, at a public address.",
     "examples": ["https://example.com/hooks/almanac"],
 }
+HELD = {"format": "date-time", "examples": ["2026-12-03T09:00:00.000Z"]}
 WANTED = {"description": "The events that are sent there.", "examples": [["calendar.changed"]]}
 SECRET = {
     "description": "Signs deliveries by the Standard Webhooks scheme. It is shown only here.",
@@ -82,7 +85,7 @@ class WebhookBody(Body):
         metadata={
             **WANTED,
             "description": "The events to send there. Without it those of calendars and "
-            "connections; events of grants are sent to endpoints that name them.",
+            "connections; events of grants and holds are sent to endpoints that name them.",
         },
     )
 
@@ -159,14 +162,17 @@ class WebhookDataSchema(Schema):
 
     userId = Identifier(
         USER_ID,
-        metadata={"description": "The user; absent from `webhook.test` and from events of a grant."},
+        metadata={"description": "The user; only of events of a calendar or a connection."},
     )
     organization = Identifier(
         SLUG, metadata={"description": "Only of events of a grant: the organization that has it."}
     )
     provider = Word(
         tuple(ProviderName),
-        metadata={"description": "The provider of the account; absent from `webhook.test` only."},
+        metadata={
+            "description": "The provider of the account; absent from `webhook.test` and from events of "
+            "a hold."
+        },
     )
     webhookId = Identifier(
         WEBHOOK_ID, metadata={"description": "Only of `webhook.test`: the endpoint that is tested."}
@@ -176,6 +182,21 @@ class WebhookDataSchema(Schema):
             "description": "Only of `calendar.changed`. Google's main calendar is `primary`.",
             "examples": ["primary"],
         }
+    )
+    holdId = Identifier(HOLD_ID, metadata={"description": "Only of events of a hold."})
+    users = fields.List(
+        fields.String(),
+        metadata={
+            "description": "Only of events of a hold: its users, or those of the endpoint's organization.",
+            "examples": [["ada"]],
+        },
+    )
+    start = fields.String(metadata=HELD | {"description": "Only of events of a hold: its start."})
+    end = fields.String(metadata=HELD | {"description": "Only of events of a hold: its end."})
+    expiresAt = fields.String(metadata=HELD | {"description": "Only of events of a hold: when it expires."})
+    reason = Word(
+        RELEASES,
+        metadata={"description": "Only of `hold.released`: it was deleted, or an event was created by it."},
     )
 
 

@@ -43,13 +43,13 @@ class CachedBusy:
     ``busy`` has the periods of each calendar, sorted; they may touch at bucket borders. ``missing`` has, by
     the calendar's index, the smallest range of whole buckets that covers the missing ones; ``busy`` then has
     nothing in that range. ``read_at`` has, for each calendar, when its oldest cached part was read, or
-    ``NEVER`` if there is none. ``beside`` is the other value that was loaded in the same round trip.
+    ``NEVER`` if there is none. ``beside`` has the other values that were loaded in the same round trip.
     """
 
     busy: Groups
     missing: Mapping[int, tuple[int, int]]
     read_at: Times
-    beside: bytes | None
+    beside: Sequence[bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class BucketLoad:
     """A load of some calendars: the names of the Redis keys to read, and the join of their values.
 
     ``numbers`` are those of the buckets, each ``length`` milliseconds long. Buckets that were read before
-    ``newer_than`` count as missing. ``beside`` is another Redis key, read in the same round trip. Without
+    ``newer_than`` count as missing. ``beside`` are other Redis keys, read in the same round trip. Without
     ``cached``, all buckets count as missing, and none is read.
     """
 
@@ -65,7 +65,7 @@ class BucketLoad:
     numbers: range
     length: int
     newer_than: int | None
-    beside: str | None
+    beside: Sequence[str]
     cached: bool
 
     def names(self) -> list[str]:
@@ -75,15 +75,13 @@ class BucketLoad:
             found = [
                 f"{prefix}{number}" for prefix in map(bucket_prefix, self.keys) for number in self.numbers
             ]
-        if self.beside is not None:
-            found.append(self.beside)
-        return found
+        return [*found, *self.beside]
 
     def join(self, values: Sequence[bytes | None]) -> CachedBusy:
         """The busy periods in the values of ``names``. Of each bucket, only the head is parsed."""
-        beside = None if self.beside is None else values[-1]
         width = len(self.numbers)
         count = len(self.keys) * width
+        beside = values[len(values) - len(self.beside) :]
         buckets = values[:count] if self.cached else [None] * count
         moments = [_read_at(value, self.newer_than) for value in buckets]
         missing = self._without_gaps(moments) if None in moments else {}

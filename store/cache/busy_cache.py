@@ -119,9 +119,9 @@ class BusyCache:
         end: int,
         *,
         newer_than: int | None = None,
-        beside: str | None = None,
+        beside: Sequence[str] = (),
     ) -> CachedBusy:
-        """Load each calendar over ``[start, end)``, and the Redis key ``beside``, in one round trip.
+        """Load each calendar over ``[start, end)``, and the Redis keys ``beside``, in one round trip.
 
         Buckets that were read before ``newer_than`` count as missing.
         """
@@ -136,7 +136,7 @@ class BusyCache:
         end: int,
         *,
         newer_than: int | None = None,
-        beside: str | None = None,
+        beside: Sequence[str] = (),
     ) -> BucketLoad:
         """What ``load`` reads, for callers that read Redis themselves."""
         numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))

@@ -9,7 +9,16 @@ from typing import Literal, TypeVar, get_args
 from store.metrics.histogram import BOUNDS, Histogram
 
 Group = Literal[
-    "users", "organizations", "oauth", "calendars", "events", "busy", "scheduling", "webhooks", "other"
+    "users",
+    "organizations",
+    "oauth",
+    "calendars",
+    "events",
+    "busy",
+    "scheduling",
+    "holds",
+    "webhooks",
+    "other",
 ]
 Status = Literal["2xx", "3xx", "4xx", "5xx"]
 

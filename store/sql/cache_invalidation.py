@@ -15,6 +15,8 @@ from store.sql.models import (
     AuditRecord,
     Channel,
     DashboardSession,
+    HeldTime,
+    Hold,
     IdempotencyKey,
     Invitation,
     WebhookDelivery,
@@ -25,10 +27,12 @@ from store.sql.models import (
 UNCACHED = "uncached"
 
 # Models whose changes invalidate nothing. Channels are cached, but a notification of an ended channel is
-# still correct.
+# still correct. Holds have a version of their own.
 _NEVER_CACHED = (
     AuditRecord,
     Channel,
+    HeldTime,
+    Hold,
     IdempotencyKey,
     Invitation,
     WebhookDelivery,

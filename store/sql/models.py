@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     DateTime,
     Dialect,
     ForeignKey,
@@ -268,6 +269,39 @@ class AuditRecord(Base):
     actor: Mapped[str] = mapped_column(String(128))
     action: Mapped[str] = mapped_column(String(64))
     subject: Mapped[str] = mapped_column(String(256))
+
+
+class Hold(Base):
+    """Time of one or more users that is kept free until ``expires_at``; times are in milliseconds.
+
+    A hold that is not ``promised`` blocks other holds only: its client has no answer yet, or it is the lock
+    of a create. ``request`` identifies the request that took it, so that a repeated request can replace it.
+    ``claim`` identifies the create that is using it.
+    """
+
+    __tablename__ = "holds"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    starts: Mapped[int] = mapped_column(BigInteger)
+    ends: Mapped[int] = mapped_column(BigInteger)
+    expires_at: Mapped[int] = mapped_column(BigInteger, index=True)
+    promised: Mapped[bool] = mapped_column(default=False)
+    request: Mapped[str] = mapped_column(String(64), index=True)
+    claim: Mapped[str | None] = mapped_column(String(64))
+    note: Mapped[str | None] = mapped_column(String(256))
+
+
+class HeldTime(Base):
+    """The time of one user of a hold. In PostgreSQL a constraint refuses two rows of a user that overlap."""
+
+    __tablename__ = "held_times"
+
+    hold_id: Mapped[str] = mapped_column(ForeignKey("holds.id", ondelete="CASCADE"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    starts: Mapped[int] = mapped_column(BigInteger)
+    ends: Mapped[int] = mapped_column(BigInteger)
 
 
 class WebhookEndpoint(Base):

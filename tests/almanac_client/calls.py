@@ -53,6 +53,8 @@ EVENT: dict[str, Any] = DAY | {
 }
 RELATIONS = ["oauthConnections"]
 HOOK = "wh_1f0c7e5d9a3b4c2e8d6f7a90"
+HOLD = "hold_5d9a3b4c2e8d6f7a901f0c7e"
+CONDITION = {"if_free": True, "hold": HOLD, "padding": 5, "max_overlaps": 1}
 ETAG = 'W/"1"'
 DELIVERY = "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f"
 
@@ -112,6 +114,20 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
             [{"user_id": "ada", "email": "ada@acme.example"}],
             **key,
         ),
+        "listHolds": call(almanac.holds.list, "ada", limit=50),
+        "createHold": call(
+            almanac.holds.create,
+            ["ada"],
+            **DAY,
+            expires_in=60,
+            note="cart 4711",
+            padding=5,
+            max_overlaps=1,
+            zone="Europe/Berlin",
+            **key,
+        ),
+        "getHold": call(almanac.holds.get, HOLD),
+        "deleteHold": call(almanac.holds.release, HOLD),
         "listConnections": call(almanac.connections.list, "ada", show_token=True, limit=50),
         "getConnection": call(almanac.connections.get, "ada", "google", show_token=True),
         "storeConnection": call(
@@ -136,7 +152,13 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
         "listCalendars": call(almanac.calendars.pages, "ada", provider=["google"], limit=50),
         "listEvents": call(almanac.events.pages, "ada", limit=50, **DAY, **ACCOUNT),
         "createEvent": call(
-            almanac.events.create, *event_at[:3], id="abcde", send_notifications=True, **EVENT, **key
+            almanac.events.create,
+            *event_at[:3],
+            id="abcde",
+            send_notifications=True,
+            **EVENT,
+            **CONDITION,
+            **key,
         ),
         "getEvent": call(almanac.events.get, *event_at),
         "updateEvent": call(
@@ -144,7 +166,7 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
         ),
         "deleteEvent": call(almanac.events.delete, *event_at, send_notifications=True, if_match=ETAG),
         "createUnifiedEvent": call(
-            almanac.unified_events.create, "ada", provider=["google"], **notified, **EVENT, **key
+            almanac.unified_events.create, "ada", provider=["google"], **notified, **EVENT, **CONDITION, **key
         ),
         "getUnifiedEvent": call(almanac.unified_events.get, "ada", "meta-1", provider=["google"]),
         "updateUnifiedEvent": call(

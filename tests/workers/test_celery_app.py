@@ -9,6 +9,7 @@ from app.server import commands
 from app.services import EXTENSION
 from workers.celery_app import (
     CHANNELS_SECONDS,
+    HOLDS_SECONDS,
     PURGE_SECONDS,
     RENEWAL_SECONDS,
     SWEEP_SECONDS,
@@ -21,6 +22,7 @@ TASKS = {
     "reads.drain": Queue.READS,
     "writes.drain": Queue.WRITES,
     "upkeep.renew_tokens": Queue.UPKEEP,
+    "upkeep.purge_holds": Queue.UPKEEP,
     "upkeep.purge_idempotency_keys": Queue.UPKEEP,
     "upkeep.purge_webhook_deliveries": Queue.UPKEEP,
     "webhooks.deliver": Queue.WEBHOOKS,
@@ -91,6 +93,7 @@ def test_the_worker_runs_threads_and_as_many_tasks_as_reads(settings):
 def test_what_beat_sends_exists_and_expires_with_its_next_round(celery):
     schedules = {
         "upkeep.renew_tokens": RENEWAL_SECONDS,
+        "upkeep.purge_holds": HOLDS_SECONDS,
         "upkeep.purge_idempotency_keys": PURGE_SECONDS,
         "upkeep.purge_webhook_deliveries": PURGE_SECONDS,
         "webhooks.sweep": SWEEP_SECONDS,

@@ -1,4 +1,4 @@
-"""Scheduled renewal of access tokens and purge of idempotency keys."""
+"""Scheduled renewal of access tokens, and purge of idempotency keys and holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from store.coordination.circuit_breaker import Family
 from store.coordination.locks import LockTimeout, round_lock
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
-from store.sql.queries import connections, idempotency
+from store.sql.queries import connections, holds, idempotency
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, purge
@@ -46,6 +46,16 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
 def purge_idempotency_keys(runtime: Runtime) -> int:
     """Delete expired keys with their stored answers; returns how many."""
     return purge(runtime, idempotency.purge)
+
+
+def purge_holds(runtime: Runtime) -> int:
+    """Delete expired holds, and record that they expired; returns how many."""
+    return purge(runtime, lambda session, *, limit: holds.purge(session, now=_now(), limit=limit))
+
+
+def _now() -> int:
+    """The current time in milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 def _renew(runtime: Runtime, row: OAuthConnection) -> bool:

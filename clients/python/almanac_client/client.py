@@ -16,6 +16,7 @@ from almanac_client.connections import Connections
 from almanac_client.events import Events
 from almanac_client.explanations import Explaining
 from almanac_client.grants import Grants
+from almanac_client.holds import Holds
 from almanac_client.members import Members
 from almanac_client.organizations import Organizations
 from almanac_client.resources import TransportT
@@ -46,6 +47,7 @@ class Resources(Generic[TransportT]):
         self.busy = Busy(transport)
         self.scheduling = Scheduling(transport)
         self.explain = Explaining(transport)
+        self.holds = Holds(transport)
         self.webhooks = Webhooks(transport)
 
     def __repr__(self) -> str:

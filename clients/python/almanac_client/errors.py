@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import field
 
-from almanac_client.records import FailedCalendar
+from almanac_client.records import Conflict as TakenTime
+from almanac_client.records import FailedCalendar, FailedUser
 from almanac_client.records.base import Record
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class ErrorFields(Record, kw_only=True):
     param: str | None = None
     reason: str | None = None
     failed_calendars: list[FailedCalendar] = field(default_factory=list)
+    failed_users: list[FailedUser] = field(default_factory=list)
+    conflicts: list[TakenTime] = field(default_factory=list)
     retry_after: float | None = None
     operation: str = ""
     valid_scopes: list[str] = field(default_factory=list)
@@ -93,6 +96,16 @@ class RequestFailed(AlmanacError):
         After a change or deletion of a unified event: the accounts where it failed.
         """
         return self._fields.failed_calendars
+
+    @property
+    def failed_users(self) -> list[FailedUser]:
+        """The users of a hold that could not be read."""
+        return self._fields.failed_users
+
+    @property
+    def conflicts(self) -> list[TakenTime]:
+        """With the code ``slotTaken``: the parts of the time that are taken."""
+        return self._fields.conflicts
 
 
 class Refused(RequestFailed):

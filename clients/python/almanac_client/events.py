@@ -89,16 +89,23 @@ class Events(Resource[TransportT]):
         *,
         start: When,
         end: When,
+        if_free: bool | None = None,
+        hold: str | None = None,
+        padding: int | None = None,
+        max_overlaps: int | None = None,
         idempotency_key: str | None = None,
         **event: Unpack[NewEvent],
     ) -> Operation[Event]:
         """Create an event; dates make it an all-day event. ``primary`` is the account's main calendar.
+
+        With ``if_free`` or a ``hold``, only in time that is free or held; ``Conflict`` is raised otherwise.
 
         >>> almanac.events.create("ada", "google", "primary", start=at_nine, end=at_ten, subject="Review")
         """
         request = Request.create(
             path("/users/{}/calendar/events/{}/{}", user_id, provider, calendar_id),
             body(event, start=start, end=end),
+            query=query(if_free=if_free, hold=hold, padding=padding, max_overlaps=max_overlaps),
             headers=headers(event),
             idempotency_key=idempotency_key,
         )

@@ -39,17 +39,23 @@ class UnifiedEvents(Resource[TransportT]):
         start: When,
         end: When,
         provider: Sequence[Provider] = (),
+        if_free: bool | None = None,
+        hold: str | None = None,
+        padding: int | None = None,
+        max_overlaps: int | None = None,
         idempotency_key: str | None = None,
         **event: Unpack[UnifiedWording],
     ) -> Operation[UnifiedEvent]:
-        """Create it in every account, or in none.
+        """Create it in every account, or in none; conditions as for events of one calendar.
 
         >>> almanac.unified_events.create("ada", start=at_nine, end=at_ten, subject="Review").meta_id
         """
         request = Request.create(
             path("/users/{}/calendar/events/meta", user_id),
             body(event, start=start, end=end),
-            query=query(provider=provider),
+            query=query(
+                provider=provider, if_free=if_free, hold=hold, padding=padding, max_overlaps=max_overlaps
+            ),
             headers=headers(event),
             idempotency_key=idempotency_key,
         )

@@ -14,6 +14,7 @@ EntryStatus = Literal["ok", "error"]
 EventStatus = Literal["confirmed", "tentative", "cancelled"]
 GrantType = Literal["serviceAccount", "application"]
 OnFailure = Literal["fail", "partial"]
+ReleaseReason = Literal["deleted", "used"]
 Relation = Literal["oauthConnections", "organizations"]
 ResponseStatus = Literal["accepted", "declined", "needsAction", "tentative"]
 SentEventType = Literal[
@@ -22,12 +23,22 @@ SentEventType = Literal[
     "connection.restored",
     "grant.expired",
     "grant.restored",
+    "hold.created",
+    "hold.expired",
+    "hold.released",
     "webhook.test",
 ]
 ShowAs = Literal["busy", "free"]
 SlotAlignment = Literal["start", "clock"]
 WebhookEventType = Literal[
-    "calendar.changed", "connection.expired", "connection.restored", "grant.expired", "grant.restored"
+    "calendar.changed",
+    "connection.expired",
+    "connection.restored",
+    "grant.expired",
+    "grant.restored",
+    "hold.created",
+    "hold.expired",
+    "hold.released",
 ]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 ErrorCode = Literal[
@@ -62,6 +73,7 @@ ErrorCode = Literal[
     "calendarNotFound",
     "eventNotFound",
     "memberNotFound",
+    "holdNotFound",
     "webhookNotFound",
     "deliveryNotFound",
     "channelNotFound",
@@ -80,6 +92,8 @@ ErrorCode = Literal[
     "metaIdInUse",
     "idempotencyKeyInUse",
     "tooManyWebhooks",
+    "slotTaken",
+    "holdInUse",
     "eventChanged",
     "bodyTooLarge",
     "unsupportedMediaType",

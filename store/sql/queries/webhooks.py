@@ -62,6 +62,9 @@ class Event(StrEnum):
     CONNECTION_RESTORED = "connection.restored"
     GRANT_EXPIRED = "grant.expired"
     GRANT_RESTORED = "grant.restored"
+    HOLD_CREATED = "hold.created"
+    HOLD_EXPIRED = "hold.expired"
+    HOLD_RELEASED = "hold.released"
 
 
 def create(
@@ -153,7 +156,7 @@ def record_all(
         payload = {"type": event.value, "timestamp": timestamp(moment), "data": data}
         rows.append(
             {
-                "id": _delivery_id(moment),
+                "id": delivery_id(moment),
                 "endpoint_id": listener.endpoint_id,
                 "user_id": listener.user_id,
                 "topic": topic(payload),
@@ -194,7 +197,7 @@ def record_grant(session: Session, event: Event, organization_id: int, provider:
         data = {"organization": listener.slug, "provider": provider}
         payload = {"type": event.value, "timestamp": timestamp(moment), "data": data}
         row = WebhookDelivery(
-            id=_delivery_id(moment), endpoint_id=listener.id, event=event.value, payload=payload
+            id=delivery_id(moment), endpoint_id=listener.id, event=event.value, payload=payload
         )
         session.add(row)
     session.flush()
@@ -205,14 +208,14 @@ def record_test(session: Session, endpoint_id: str) -> WebhookDelivery:
     """Record a test event for one endpoint, whatever it subscribes to; it is sent after the commit."""
     moment = time.time_ns() // 1_000_000
     payload = {"type": TEST_EVENT, "timestamp": timestamp(moment), "data": {"webhookId": endpoint_id}}
-    row = WebhookDelivery(id=_delivery_id(moment), endpoint_id=endpoint_id, event=TEST_EVENT, payload=payload)
+    row = WebhookDelivery(id=delivery_id(moment), endpoint_id=endpoint_id, event=TEST_EVENT, payload=payload)
     session.add(row)
     session.flush()
     after_commit.note(session, [endpoint_id])
     return row
 
 
-def _delivery_id(moment: int) -> str:
+def delivery_id(moment: int) -> str:
     """A random id that sorts by time."""
     return f"msg_{moment:012x}{secrets.token_hex(10)}"
 

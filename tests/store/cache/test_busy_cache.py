@@ -158,8 +158,8 @@ def test_no_calendars_are_known_of_nobody(cache):
 def test_another_value_comes_in_the_same_round_trip(redis, cache):
     redis.set("stamp", "seen")
 
-    assert cache.load([KEY], 0, 1000, beside="stamp").beside == b"seen"
-    assert cache.load([KEY], 0, 1000).beside is None
+    assert cache.load([KEY], 0, 1000, beside=["stamp"]).beside == [b"seen"]
+    assert not cache.load([KEY], 0, 1000).beside
 
 
 @given(

@@ -6,6 +6,8 @@ import datetime as dt
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from msgspec import field
+
 from almanac_client.records.base import Record
 
 if TYPE_CHECKING:
@@ -169,7 +171,36 @@ class Blocking(Record):
     padded_end: datetime
 
 
-class _Explained(Record):
+class HeldBlocking(Record):
+    """Held time that, with the padding, covers the time."""
+
+    start: datetime
+    end: datetime
+    padded_start: datetime
+    padded_end: datetime
+    expires_at: datetime
+
+
+class Hold(Record):
+    """Time of users that is kept free until it expires."""
+
+    id: str
+    users: list[str]
+    start: datetime
+    end: datetime
+    expires_at: datetime
+    note: str | None
+
+
+class Conflict(Record):
+    """A part of the time that is taken, for one user."""
+
+    user_id: str
+    start: datetime
+    end: datetime
+
+
+class _Explained(Record, kw_only=True):
     offered: bool
     reason: Verdict
     sentence: str
@@ -180,6 +211,7 @@ class _Explained(Record):
     next_slot: Slot | None
     previous_slot: Slot | None
     blocked_by: list[Blocking]
+    held_by: list[HeldBlocking] = field(default_factory=list)
 
 
 class UserExplained(_Explained):

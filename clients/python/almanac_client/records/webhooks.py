@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from almanac_client.records.base import Record
 
 if TYPE_CHECKING:
-    from almanac_client.words import DeliveryStatus, Provider, SentEventType, WebhookEventType
+    from almanac_client.words import DeliveryStatus, Provider, ReleaseReason, SentEventType, WebhookEventType
 else:
     # A newer server may use further words, so any text is decoded.
-    DeliveryStatus = Provider = SentEventType = WebhookEventType = str
+    DeliveryStatus = Provider = ReleaseReason = SentEventType = WebhookEventType = str
 
 
 class Webhook(Record):
@@ -44,7 +44,8 @@ class RotatedWebhook(NewWebhook):
 class WebhookData(Record, kw_only=True):
     """The subject of an event; ``webhook.test`` has only the ``webhook_id``.
 
-    Events of a grant have an ``organization`` and no ``user_id``.
+    Events of a grant have an ``organization`` and no ``user_id``. Events of a hold have a ``hold_id`` and
+    ``users``.
     """
 
     user_id: str | None = None
@@ -52,6 +53,12 @@ class WebhookData(Record, kw_only=True):
     provider: Provider | None = None
     webhook_id: str | None = None
     calendar_id: str | None = None
+    hold_id: str | None = None
+    users: list[str] | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    expires_at: datetime | None = None
+    reason: ReleaseReason | None = None
 
 
 class WebhookEvent(Record):

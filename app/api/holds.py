@@ -1,0 +1,93 @@
+"""Routes for holds."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import Response
+from flask.views import MethodView
+
+from app.api import replay_access
+from app.events import holds
+from app.http import idempotency, paging
+from app.http.auth import authentication
+from app.http.blueprint import Blueprint
+from app.http.error_codes import Code
+from app.http.responses import json_response
+from app.http.route_facts import route_facts
+from app.schemas.availability import ZoneHeader
+from app.schemas.holds import HoldBody, HoldSchema, HoldsQuery, MarginQuery, hold_view
+from app.schemas.records import SuccessSchema
+from store.sql.queries.hold_events import HoldView
+
+blp = Blueprint(
+    "holds",
+    __name__,
+    metric_group="holds",
+    description="Holds keep time of users free for a while: no other request can hold it, or create an event "
+    "in it under a condition, and no route of scheduling offers it.",
+    no_store=True,
+)
+
+
+@blp.route("/holds")
+class Holds(MethodView):
+    @route_facts("listHolds", codes=(Code.USER_NOT_FOUND,))
+    @blp.arguments(HoldsQuery, location="query")
+    @blp.response(200, HoldSchema(many=True))
+    def get(self, query: dict[str, Any]) -> Response:
+        """List holds
+
+        By start. An API key that is bound to an organization sees holds whose users are all its members.
+        """
+        found = holds.listed(authentication(), query.get("user"))
+        page, extra_fields = paging.cut_by_sort_key(query, found, _sort_key)
+        return json_response({"data": [hold_view(each) for each in page], **extra_fields})
+
+    @route_facts(
+        "createHold",
+        replay_check=replay_access.hold,
+        fails_with_provider=True,
+        codes=(Code.USER_NOT_FOUND, Code.NO_CONNECTED_CALENDARS, Code.SLOT_TAKEN),
+    )
+    @blp.arguments(MarginQuery, location="query")
+    @blp.arguments(HoldBody)
+    @blp.arguments(ZoneHeader, location="headers")
+    @blp.response(201, HoldSchema)
+    def post(self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Any:
+        """Hold time of users
+
+        For all users of the request, or for none. Their calendars are read anew; when one cannot be read,
+        nothing is held. Of simultaneous requests for overlapping time of a user, exactly one succeeds. From
+        the answer on, the time counts as busy on every route of scheduling, until the hold expires, is
+        deleted, or an event is created by it.
+        """
+        key = idempotency.key()
+        return hold_view(holds.take(authentication(), query | body, header["zone"], idempotency_key=key))
+
+
+@blp.route("/holds/<hold_id:holdId>")
+class Hold(MethodView):
+    @route_facts("getHold")
+    @blp.response(200, HoldSchema)
+    def get(self, holdId: str) -> Any:
+        """Read a hold
+
+        An expired hold does not exist any more.
+        """
+        return hold_view(holds.find(authentication(), holdId))
+
+    @route_facts("deleteHold", codes=(Code.HOLD_IN_USE,))
+    @blp.response(200, SuccessSchema)
+    def delete(self, holdId: str) -> dict[str, bool]:
+        """Release a hold
+
+        Its time can be taken by others at once.
+        """
+        holds.release(authentication(), holdId)
+        return {"success": True}
+
+
+def _sort_key(hold: HoldView) -> paging.SortKey:
+    return hold.starts, hold.id

@@ -1,0 +1,28 @@
+"""The held time of the users of a request, which counts as busy for slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app.availability.freshness import now
+from app.availability.selection import CalendarRequest
+from store.cache.held_times import Held
+from store.sql.queries.holds import ActiveTime
+
+
+def of_requests(held: Held, requests: Sequence[CalendarRequest]) -> dict[int, Sequence[ActiveTime]]:
+    """The held time of each request's user that has not expired; requests without any are absent."""
+    if not held:
+        return {}
+    moment = now()
+    found: dict[int, Sequence[ActiveTime]] = {}
+    for number, request in enumerate(requests):
+        times = held.get(request.connections[0].user, ()) if request.connections else ()
+        if active := [each for each in times if each.expires_at > moment]:
+            found[number] = active
+    return found
+
+
+def until(times: Mapping[int, Sequence[ActiveTime]], request: int, start: int) -> int | None:
+    """When the hold of a request's user that starts at ``start`` expires; None if there is none."""
+    return next((each.expires_at for each in times.get(request, ()) if each.starts == start), None)

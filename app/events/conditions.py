@@ -1,0 +1,270 @@
+"""Conditions of event creates: the time is free (``ifFree``), or a hold covers it (``hold``).
+
+A create with a condition has the time to itself while it runs: it takes an unpromised hold, or claims the
+hold that the client names. Both are leases, which end after the longest time that the create can take. If the
+process is killed, the slot is lost for that long, and no event is created in time that others have taken.
+
+A repeated request may find its time taken by its own event, whose answer was lost. It is found by its metaId,
+which such a request has always: from its body, or derived from its idempotency key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.accounts import connections
+from app.availability.freshness import now
+from app.availability.selection import CalendarRequest, CalendarSelector, is_main
+from app.events import free_time, holds
+from app.events.free_time import Time
+from app.http.authentication import Authentication
+from app.http.error_codes import Code
+from app.http.errors import ApiError, OutOfService
+from app.services import services
+from providers.base import PRIMARY
+from providers.errors import Problem
+from providers.events import Changes, Day, When
+from store.sql.queries import holds as hold_queries
+from store.sql.queries import users
+from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.holds import Claimed, Overlap
+from workers.fanout.admission import Overloaded
+from workers.fanout.jobs import GetEvent
+from workers.queues import Queue
+
+log = logging.getLogger(__name__)
+
+UTC = ZoneInfo("UTC")
+
+# Deadlines of providers that fit into a lease, the last one for a call that a provider executes late. A
+# unified create waits for another one, looks for copies, creates, and undoes.
+ONE_EVENT, UNIFIED = 2, 5
+# The event of a create that failed with one of these exists, or may exist.
+_MAY_EXIST = (Code.OUTCOME_UNKNOWN, Code.EVENT_UNREADABLE)
+
+
+@dataclass(slots=True)
+class Lease:
+    """The time of one create. Without a condition there is none, and nothing to end."""
+
+    hold_id: str | None = None
+    claimed: Claimed | None = None
+    token: str = field(default_factory=lambda: secrets.token_hex(32))
+    kept: bool = False
+
+    def keep(self) -> None:
+        """Keep the time until the lease ends, because the event may exist, now or soon."""
+        self.kept = True
+
+    def use(self) -> None:
+        """End the lease after the event was created; a claimed hold is used up."""
+        if self.claimed is None:
+            self._drop()
+            return
+        claimed = self.claimed
+        self._end(
+            lambda session: hold_queries.release(
+                session, claimed.id, reason="used", token=self.token, now=now()
+            )
+        )
+
+    def give_back(self) -> None:
+        """End the lease of a create that has written nothing; a claimed hold can be used again."""
+        if self.claimed is None:
+            self._drop()
+            return
+        claimed = self.claimed
+        self._end(lambda session: hold_queries.give_back(session, claimed, token=self.token))
+
+    def _drop(self) -> None:
+        if self.hold_id is not None:
+            holds.drop(self.hold_id)
+
+    def _end(self, change: Callable[[Any], object]) -> None:
+        stores = services().stores
+        try:
+            with stores.database.writing() as session:
+                change(session)
+        except SQLAlchemyError as error:
+            log.warning("hold not changed, it ends with its lease: %s", type(error).__name__)
+        stores.held_times.released()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The condition of a create, and how to find the event of an earlier attempt of the same request.
+
+    ``calendars`` are those that an event is created in, each with its connection. ``meta_id`` is None for a
+    request that cannot be repeated. ``deadlines`` is the length of the lease.
+    """
+
+    user: str
+    time: Time
+    hold: str | None
+    calendars: Sequence[tuple[ConnectionRef, str]]
+    meta_id: str | None
+    deadlines: int
+
+    def token(self, authentication: Authentication) -> str:
+        """The same for repetitions of a request, else random."""
+        if self.meta_id is None:
+            return secrets.token_hex(32)
+        places = [f"{ref.id} {calendar}" for ref, calendar in self.calendars]
+        parts = [str(authentication.caller.id), self.user, self.meta_id, *places]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def is_given(query: Mapping[str, Any]) -> bool:
+    """Whether the query of a create has a condition."""
+    return bool(query["ifFree"]) or "hold" in query
+
+
+def condition(
+    query: Mapping[str, Any],
+    user: str,
+    content: Changes,
+    zone: ZoneInfo | None,
+    calendars: Sequence[tuple[ConnectionRef, str]],
+    *,
+    repeatable: bool,
+    deadlines: int = ONE_EVENT,
+) -> Condition | None:
+    """The condition in the query of a create; None without one.
+
+    :raise ApiError: when the event has no length
+    """
+    if not is_given(query):
+        return None
+    start, end = (_milliseconds(edge, zone) for edge in (content.start, content.end))
+    meta_id = content.meta_id if repeatable else None
+    return Condition(user, Time.of(start, end, query), query.get("hold"), calendars, meta_id, deadlines)
+
+
+@contextmanager
+def leased(authentication: Authentication, found: Condition | None) -> Iterator[Lease]:
+    """The time of a create, for the block that creates the event.
+
+    :raise Conflict: when the condition is not met, and no earlier attempt of the request created the event
+    """
+    lease = Lease() if found is None else _acquire_unless_repeated(authentication, found)
+    try:
+        yield lease
+    except (ApiError, Overloaded) as error:
+        if not (lease.kept or (isinstance(error, ApiError) and error.code in _MAY_EXIST)):
+            lease.give_back()
+        raise
+    # After any other exception the outcome is unknown: the lease ends by itself.
+    lease.use()
+
+
+def _acquire_unless_repeated(authentication: Authentication, found: Condition) -> Lease:
+    try:
+        return _claim(authentication, found) if found.hold else _reserve(authentication, found)
+    except ApiError as error:
+        if error.code is not Code.SLOT_TAKEN or not _is_created(found):
+            raise
+    # The create that follows returns the event that is there, and makes no other one.
+    return Lease()
+
+
+def _reserve(authentication: Authentication, found: Condition) -> Lease:
+    with services().stores.database.reading() as session:
+        numbers = users.ids(session, [found.user], within=authentication.within)
+    lease = Lease(token=found.token(authentication))
+    lease.hold_id = holds.reserve(numbers, found.time, lease.token, holds.lease(deadlines=1))
+    try:
+        requests = {found.user: _calendars(authentication, found)}
+        if conflicts := free_time.busy(authentication, requests, found.time):
+            raise free_time.slot_taken(conflicts)
+        with services().stores.database.writing() as session:
+            end = holds.lease(deadlines=found.deadlines)
+            if not hold_queries.renew(session, lease.hold_id, expires_at=end, now=now()):
+                # The read took longer than the lease, or the same request was sent again.
+                raise OutOfService
+    except BaseException:
+        lease.give_back()
+        raise
+    return lease
+
+
+def _claim(authentication: Authentication, found: Condition) -> Lease:
+    """Claim the hold that the client names.
+
+    :raise Conflict: when it does not cover the time of the event
+    """
+    assert found.hold is not None, "the condition names a hold"
+    time, token = found.time, found.token(authentication)
+    with services().stores.database.writing() as session:
+        claimed = hold_queries.claim(
+            session,
+            found.hold,
+            found.user,
+            time.start,
+            time.end,
+            token=token,
+            expires_at=holds.lease(deadlines=found.deadlines),
+            within=authentication.within,
+            now=now(),
+        )
+        view = hold_queries.find(session, found.hold, within=authentication.within, now=now())
+    if claimed is None:
+        parts = [(time.start, time.end)]
+        if view is not None and found.user in view.users and not view.claimed:
+            parts = [(time.start, min(time.end, view.starts)), (max(time.start, view.ends), time.end)]
+        conflicts = [Overlap(found.user, *part) for part in parts if part[0] < part[1]]
+        raise free_time.slot_taken(
+            conflicts, "The hold does not cover the time of the event, has expired, or is in use"
+        )
+    # Other processes have cached when it expired before.
+    services().stores.held_times.released()
+    return Lease(claimed=claimed, token=token)
+
+
+def _calendars(authentication: Authentication, found: Condition) -> CalendarRequest:
+    """The calendars that must be free: the user's main ones, and those of the event."""
+    refs = connections.of_user(authentication, found.user, {"provider": []})
+    others = [calendar for ref, calendar in found.calendars if not _is_main(ref, calendar)]
+    return CalendarRequest(refs, CalendarSelector((PRIMARY, *others) if others else ()))
+
+
+def _is_main(ref: ConnectionRef, calendar: str) -> bool:
+    return is_main(ref, calendar) or calendar.lower() == (ref.email or "").lower()
+
+
+def _is_created(found: Condition) -> bool:
+    """Whether an earlier attempt of the request has created the event.
+
+    :raise ApiError: when that cannot be read
+    """
+    if found.meta_id is None:
+        return False
+    jobs = {
+        ref.id: GetEvent(ref.id, calendar, found.meta_id, by_meta=True) for ref, calendar in found.calendars
+    }
+    replies = connections.gather(jobs, Queue.READS, deadline=connections.deadline())
+    if any(reply.failed is None for reply in replies.values()):
+        return True
+    for ref, calendar in found.calendars:
+        failed = replies[ref.id].failed
+        if failed is not None and failed.problem is not Problem.EVENT_NOT_FOUND:
+            raise connections.error(ref, failed, calendar)
+    return False
+
+
+def _milliseconds(edge: When | None, zone: ZoneInfo | None) -> int:
+    """An edge of an event. A day begins at midnight in the zone of the request."""
+    assert edge is not None, "a create has both"
+    if isinstance(edge, Day):
+        midnight = datetime.fromisoformat(edge.date).replace(tzinfo=zone or UTC)
+        return int(midnight.timestamp() * 1000)
+    return edge.at

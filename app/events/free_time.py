@@ -1,0 +1,114 @@
+"""Whether time of users is free, by a new read past the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from app.availability.failures import Failures
+from app.availability.freshness import Freshness, now
+from app.availability.lookup import look_up
+from app.availability.parameters import RangeTooLarge
+from app.availability.selection import CalendarRequest
+from app.http.authentication import Authentication
+from app.http.error_codes import Code
+from app.http.errors import ApiError, Conflict, Invalid
+from app.http.provider_failures import most_telling
+from app.services import services
+from scheduling.intervals import Intervals, outside
+from scheduling.json_render import timestamp
+from scheduling.query import Query, free
+from scheduling.windows import DAY, MINUTE
+from store.sql.queries.holds import Overlap
+
+
+class Time(NamedTuple):
+    """The time that a request wants, and what counts as free; in milliseconds."""
+
+    start: int
+    end: int
+    padding: int = 0
+    max_overlaps: int = 0
+
+    @classmethod
+    def of(cls, start: int, end: int, options: Mapping[str, int]) -> Time:
+        """With the options of a request, which are in minutes.
+
+        :raise ApiError: for time without length, or longer than a range may be
+        """
+        if start >= end:
+            raise Invalid("end must be after start", param="end")
+        longest = services().settings.longest_range_days
+        if end - start > longest * DAY:
+            raise RangeTooLarge(f"The time from start to end must not be longer than {longest} days")
+        return cls(start, end, options["padding"] * MINUTE, options["maxOverlaps"])
+
+    def without(self, overlaps: Sequence[Overlap]) -> list[Overlap]:
+        """The parts of this time that held time takes, with its padding."""
+        return [
+            Overlap(
+                each.user,
+                max(self.start, each.starts - self.padding),
+                min(self.end, each.ends + self.padding),
+            )
+            for each in overlaps
+        ]
+
+
+def slot_taken(conflicts: Sequence[Overlap], sentence: str = "The time is taken") -> Conflict:
+    """The error of a request whose time is taken; it shows when, and not by what."""
+    shown = [
+        {"userId": each.user, "start": timestamp(each.starts), "end": timestamp(each.ends)}
+        for each in conflicts
+    ]
+    return Conflict(sentence, Code.SLOT_TAKEN, extra_fields={"conflicts": shown})
+
+
+def busy(
+    authentication: Authentication, requests: Mapping[str, CalendarRequest], time: Time
+) -> list[Overlap]:
+    """The parts of the time in which the calendars of each user are busy, read from now on; empty if free.
+
+    :raise ApiError: when a calendar of one of them could not be read
+    """
+    question = Query(
+        time.start,
+        time.end,
+        time.end - time.start,
+        padding_before=time.padding,
+        padding_after=time.padding,
+        max_overlaps=time.max_overlaps,
+    )
+    freshness = Freshness(newer_than=now())
+    users = list(requests)
+    result = look_up(authentication, list(requests.values()), *question.busy_range(), freshness)
+    failures = {users[n]: Failures.of(result, n) for n in sorted(result.failing())}
+    if failures:
+        raise _unread(failures)
+    # Without held time: whoever asks has locked the time, and knows of other holds.
+    free_parts = free(question, result.busy, result.request_of, result.request_count)
+    whole = Intervals(np.array([time.start]), np.array([time.end]))
+    return [
+        Overlap(user, start, end)
+        for n, user in enumerate(users)
+        for start, end in outside(free_parts.group(n), whole).pairs()
+    ]
+
+
+def _unread(failures: Mapping[str, Failures]) -> ApiError:
+    """The error for the most telling failure, which names the users that could not be read."""
+    chosen = most_telling(each.failed for found in failures.values() for each in found)
+    error = next(
+        found.error()
+        for found in failures.values()
+        if any(each.failed is chosen for each in found) and _tells(found, chosen)
+    )
+    if "reason" in error.extra_fields:
+        error.extra_fields["failedUsers"] = [found.user(user) for user, found in failures.items()]
+    return error
+
+
+def _tells(found: Failures, chosen: object) -> bool:
+    return most_telling(each.failed for each in found) is chosen

@@ -1,0 +1,174 @@
+"""Takes, finds and releases holds, with the access checks of the caller."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from redis.exceptions import RedisError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from app.accounts import connections as accounts
+from app.availability.freshness import now
+from app.availability.selection import CalendarRequest, CalendarSelector
+from app.events import free_time
+from app.events.free_time import Time
+from app.http.authentication import Authentication
+from app.http.error_codes import Code
+from app.http.errors import Conflict, Invalid, NotFound, OutOfService
+from app.services import services
+from scheduling.windows import DAY
+from store.sql.queries import audit, connections, holds, users
+from store.sql.queries.api_keys import Caller
+from store.sql.queries.hold_events import HoldView
+from store.sql.queries.holds import NewHold
+
+log = logging.getLogger(__name__)
+
+# Milliseconds. It is that of a day without a change of the clock.
+LONGEST = DAY
+# Seconds that a request needs besides its reads and writes at providers.
+MARGIN = 5.0
+
+
+def take(
+    authentication: Authentication, body: Mapping[str, Any], zone: ZoneInfo, *, idempotency_key: str | None
+) -> HoldView:
+    """Hold time of all users of a request, if all of them are free.
+
+    The database decides between concurrent requests before calendars are read: the hold is taken with a short
+    lease, and promised when the read was good. If the process is killed, the lease ends.
+
+    :raise Conflict: when the time is taken
+    :raise ApiError: when a user is unknown, or could not be read; then nothing is held
+    """
+    time = _time(body, zone)
+    names = list(dict.fromkeys(body["users"]))
+    with services().stores.database.reading() as session:
+        refs = connections.of_users(session, names, within=authentication.within)
+        numbers = users.ids(session, names, within=authentication.within)
+    if len(numbers) < len(names):
+        raise NotFound("User not found", Code.USER_NOT_FOUND)
+    if not all(refs[each] for each in names):
+        raise NotFound(accounts.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
+    request = idempotency_key or secrets.token_hex(32)
+    hold_id = reserve(numbers, time, request, lease(deadlines=1), note=body["note"])
+    try:
+        requests = {each: CalendarRequest(refs[each], CalendarSelector()) for each in names}
+        if conflicts := free_time.busy(authentication, requests, time):
+            raise free_time.slot_taken(conflicts)
+        return _promise(authentication.caller, hold_id, body["expiresIn"])
+    except BaseException:
+        drop(hold_id)
+        raise
+
+
+def listed(authentication: Authentication, user: str | None) -> list[HoldView]:
+    """The holds of a user, or all holds; those that the caller reaches.
+
+    :raise NotFound: for a user that the caller does not reach
+    """
+    within = authentication.within
+    with services().stores.database.reading() as session:
+        if user is not None and users.find(session, user, within=within) is None:
+            raise NotFound("User not found", Code.USER_NOT_FOUND)
+        return holds.listed(session, user, within=within, now=now())
+
+
+def find(authentication: Authentication, hold_id: str) -> HoldView:
+    """A hold.
+
+    :raise NotFound: when it has expired, or the caller does not reach all of its users
+    """
+    with services().stores.database.reading() as session:
+        found = holds.find(session, hold_id, within=authentication.within, now=now())
+    if found is None:
+        raise NotFound("Hold not found", Code.HOLD_NOT_FOUND)
+    return found
+
+
+def release(authentication: Authentication, hold_id: str) -> None:
+    """Release a hold.
+
+    :raise NotFound: as ``find``
+    :raise Conflict: while a create is using it
+    """
+    find(authentication, hold_id)
+    with services().stores.database.writing() as session:
+        if not holds.release(session, hold_id, reason="deleted", now=now()):
+            raise Conflict("An event is being created by the hold", Code.HOLD_IN_USE, retry_after=1)
+        audit.record(session, actor=authentication.caller.visible, action="deleteHold", subject=hold_id)
+    services().stores.held_times.released()
+
+
+def reserve(
+    numbers: Mapping[str, int], time: Time, request: str, expires_at: int, *, note: str | None = None
+) -> str:
+    """Take time of users, by their internal ids, without a promise; returns the id of the hold.
+
+    :raise Conflict: when other requests hold some of it
+    """
+    new = NewHold(time.start, time.end, expires_at, request, note)
+    margin = {"before": time.padding, "after": time.padding}
+    try:
+        with services().stores.database.writing() as session:
+            taken = holds.take(session, list(numbers.values()), new, now=now(), **margin)
+    except IntegrityError:
+        # A user was deleted meanwhile: the next attempt says so.
+        raise OutOfService from None
+    if isinstance(taken, str):
+        return taken
+    raise free_time.slot_taken(time.without(taken))
+
+
+def lease(*, deadlines: float) -> int:
+    """When a hold ends that lasts for some deadlines of providers."""
+    seconds = deadlines * services().settings.fanout_deadline_seconds + MARGIN
+    return now() + int(seconds * 1000)
+
+
+def drop(hold_id: str) -> None:
+    """Delete a hold without an answer. If the database is down, it ends with its lease."""
+    try:
+        with services().stores.database.writing() as session:
+            holds.remove(session, hold_id)
+    except SQLAlchemyError as error:
+        log.warning("hold not deleted, it ends with its lease: %s", type(error).__name__)
+
+
+def _promise(caller: Caller, hold_id: str, seconds: int) -> HoldView:
+    """Make a hold count as busy in every process.
+
+    :raise ApiError: when it has expired, or other processes cannot be told
+    """
+    moment = now()
+    with services().stores.database.writing() as session:
+        view = holds.promise(session, hold_id, expires_at=moment + seconds * 1000, now=moment)
+        if view is None:
+            raise OutOfService
+        audit.record(session, actor=caller.visible, action="createHold", subject=_subject(view.users))
+    try:
+        services().stores.held_times.changed()
+    except RedisError:
+        with services().stores.database.writing() as session:
+            holds.release(session, hold_id, reason="deleted", now=now())
+        raise
+    return view
+
+
+def _subject(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _time(body: Mapping[str, Any], zone: ZoneInfo) -> Time:
+    start, end = body["start"].milliseconds(zone), body["end"].milliseconds(zone)
+    if start >= end:
+        raise Invalid("start must be before end", param="start")
+    if end <= now():
+        raise Invalid("end must not be in the past", param="end")
+    if end - start > LONGEST:
+        raise Invalid("end must be at most 24 hours after start", param="end")
+    return Time.of(start, end, body)

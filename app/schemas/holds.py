@@ -1,0 +1,144 @@
+"""Schemas of holds, and of the conditions of event creates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate
+
+from app.http.fast_args import QuerySchema
+from app.schemas.availability import LONGEST_MINUTES, MOST_OVERLAPS
+from app.schemas.calendars import ProviderQuery
+from app.schemas.fields import (
+    HOLD_ID,
+    USER_ID,
+    Body,
+    Identifier,
+    Instant,
+    IntegerText,
+    JsonInteger,
+    Text,
+    TrueOrFalse,
+)
+from app.schemas.paging import LongCursorQuery
+from scheduling.json_render import timestamp
+from store.sql.queries.hold_events import HoldView
+
+# A hold locks the rows of its users, and reads all of them at once.
+MOST_USERS = 100
+LONGEST_NOTE = 256
+# In seconds.
+SHORTEST_LIFE, USUAL_LIFE, LONGEST_LIFE = 30, 300, 3600
+
+START = {"description": "Where the held time begins, ISO 8601.", "examples": ["2026-12-03T09:00:00Z"]}
+END = {
+    "description": "Where it ends, not included; at most 24 hours after `start`, and not in the past.",
+    "examples": ["2026-12-03T09:30:00Z"],
+}
+PADDING = {"description": "Minutes that must be free before and after the time too."}
+OVERLAPS = {"description": "How many busy periods may overlap the time. Held time never may."}
+NOTE = {"description": "A text of your own, which only `GET` shows.", "examples": ["cart 4711"]}
+
+
+class MarginQuery(QuerySchema):
+    """What counts as free, as for slots."""
+
+    padding = IntegerText(least=0, most=LONGEST_MINUTES, load_default=0, metadata=PADDING)
+    maxOverlaps = IntegerText(least=0, most=MOST_OVERLAPS, load_default=0, metadata=OVERLAPS)
+
+
+class HoldBody(Body):
+    """The time to hold."""
+
+    users = fields.List(
+        Identifier(USER_ID),
+        required=True,
+        validate=validate.Length(min=1, max=MOST_USERS, error="must have {min} to {max} elements"),
+        metadata={"description": "The users whose time is held, all of them or none.", "examples": [["ada"]]},
+    )
+    start = Instant(required=True, metadata=START)
+    end = Instant(required=True, metadata=END)
+    expiresIn = JsonInteger(
+        least=SHORTEST_LIFE,
+        most=LONGEST_LIFE,
+        load_default=USUAL_LIFE,
+        metadata={"description": "After how many seconds the hold expires."},
+    )
+    note = Text(longest=LONGEST_NOTE, load_default=None, allow_none=True, metadata=NOTE)
+    padding = JsonInteger(least=0, most=LONGEST_MINUTES, metadata=PADDING)
+    maxOverlaps = JsonInteger(least=0, most=MOST_OVERLAPS, metadata=OVERLAPS)
+
+
+class HoldsQuery(LongCursorQuery):
+    """Whose holds to list."""
+
+    user = Identifier(USER_ID, metadata={"description": "Only the holds of this user."})
+
+
+class HoldSchema(Schema):
+    """Time of users that is kept free."""
+
+    id = Identifier(HOLD_ID, required=True, metadata={"description": "The id of the hold."})
+    users = fields.List(
+        fields.String(), required=True, metadata={"description": "The users, by id.", "examples": [["ada"]]}
+    )
+    start = fields.String(required=True, metadata={**START, "format": "date-time"})
+    end = fields.String(
+        required=True,
+        metadata={
+            "description": "Where it ends, not included.",
+            "examples": ["2026-12-03T09:30:00.000Z"],
+            "format": "date-time",
+        },
+    )
+    expiresAt = fields.String(
+        required=True,
+        metadata={
+            "description": "When the time is free again. While an event is being created by the hold, it may "
+            "be later than at first.",
+            "examples": ["2026-11-20T09:05:00.000Z"],
+            "format": "date-time",
+        },
+    )
+    note = fields.String(required=True, allow_none=True, metadata=NOTE)
+
+
+class CreateQuery(MarginQuery):
+    """The condition of a create: that its time is free, or held for it."""
+
+    ifFree = TrueOrFalse(
+        load_default=False,
+        metadata={
+            "description": "Create the event only if its time is free, by a new read, while no other "
+            "request can take it. Otherwise 409 `slotTaken`."
+        },
+    )
+    hold = Identifier(
+        HOLD_ID,
+        metadata={
+            "description": "Create the event only if this hold of the user covers its time; the hold is "
+            "then used up. Otherwise 409 `slotTaken`."
+        },
+    )
+
+    def check(self, data: dict[str, Any]) -> None:
+        """Reject two conditions at once."""
+        if data.get("ifFree") and "hold" in data:
+            raise ValidationError("must not be given together with ifFree", "hold")
+
+
+class UnifiedCreateQuery(CreateQuery, ProviderQuery):
+    """The condition of a unified create, and its accounts."""
+
+
+def hold_view(found: HoldView) -> Mapping[str, Any]:
+    """A hold for ``HoldSchema``."""
+    return {
+        "id": found.id,
+        "users": list(found.users),
+        "start": timestamp(found.starts),
+        "end": timestamp(found.ends),
+        "expiresAt": timestamp(found.expires_at),
+        "note": found.note,
+    }

@@ -1,0 +1,76 @@
+"""Holds: time of users that is kept free for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from zoneinfo import ZoneInfo
+
+from almanac_client.messages import Request, path
+from almanac_client.operations import PAGE, Listing, Operation, data, nothing, rows
+from almanac_client.parameters import When, body, headers, query
+from almanac_client.records import Hold
+from almanac_client.resources import Resource, TransportT, listing, operation
+
+
+class Holds(Resource[TransportT]):
+    """Time that no other client can hold or book, and that is not offered as a slot."""
+
+    @listing
+    def list(self, user_id: str | None = None, *, limit: int = PAGE) -> Listing[Hold]:
+        """The holds of a user, or all that the key reaches, by start, in pages of ``limit``.
+
+        >>> [each.expires_at for each in almanac.holds.list("ada")]
+        """
+        return Listing(Request.get("/holds", query(user=user_id)), limit, rows(list[Hold]))
+
+    @operation
+    def create(
+        self,
+        users: Sequence[str],
+        *,
+        start: When,
+        end: When,
+        expires_in: int | None = None,
+        note: str | None = None,
+        padding: int | None = None,
+        max_overlaps: int | None = None,
+        zone: str | ZoneInfo | None = None,
+        idempotency_key: str | None = None,
+    ) -> Operation[Hold]:
+        """Hold time of all users, or of none; for 300 seconds unless ``expires_in`` says otherwise.
+
+        :raise Conflict: when the time is taken; its ``conflicts`` say when
+
+        >>> hold = almanac.holds.create(["ada"], start=slot.start, end=slot.end)
+        """
+        request = Request.create(
+            "/holds",
+            body(
+                users=users,
+                start=start,
+                end=end,
+                expires_in=expires_in,
+                note=note,
+                padding=padding,
+                max_overlaps=max_overlaps,
+            ),
+            headers={} if zone is None else headers({"zone": zone}),
+            idempotency_key=idempotency_key,
+        )
+        return Operation(request, data(Hold))
+
+    @operation
+    def get(self, hold_id: str) -> Operation[Hold]:
+        """A hold that has not expired.
+
+        >>> almanac.holds.get(hold.id).expires_at
+        """
+        return Operation(Request.get(path("/holds/{}", hold_id)), data(Hold))
+
+    @operation
+    def release(self, hold_id: str) -> Operation[None]:
+        """Release a hold.
+
+        >>> almanac.holds.release(hold.id)
+        """
+        return Operation(Request("DELETE", path("/holds/{}", hold_id)), nothing)

@@ -1,0 +1,279 @@
+"""Event creates that need free or held time."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from redis.exceptions import ConnectionError as RedisDown
+
+from app.accounts import connections
+from app.events import conditions, free_time
+from store.sql.models import HeldTime, Hold, User
+from store.sql.queries import holds
+from tests.app.answers import error
+from tests.app.at_provider import INSERT, NINE, one
+from tests.app.days import PROVIDERS, meeting
+from tests.conftest import Api, stores_of
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+GOOGLE = pytest.mark.parametrize("provider", ["google"])
+TEN = meeting("10:00", "11:00")
+
+
+@pytest.fixture
+def create(api, person, provider):
+    """Create an event at nine, if it is free."""
+
+    def create(body=None, *, key=None, calendar="primary", **query):
+        headers = {} if key is None else {"Idempotency-Key": key}
+        sent = {"ifFree": "true"} | query if "hold" not in query else query
+        return api.post(
+            f"/users/{person.user}/calendar/events/{provider}/{calendar}",
+            NINE | {"subject": "Once"} | (body or {}),
+            query_string=sent,
+            headers=headers,
+        )
+
+    return create
+
+
+@pytest.fixture
+def hold(api, person):
+    def hold(**body):
+        answer = api.post("/holds", {"users": [person.user], **NINE, **body})
+        assert answer.status_code == 201, answer.json
+        return answer.json["data"]["id"]
+
+    return hold
+
+
+@pytest.fixture
+def rows(api, person):
+    """The rows of the user's held time."""
+
+    def rows():
+        with stores_of(api.client.application).database.reading() as session:
+            query = session.query(Hold).join(HeldTime, HeldTime.hold_id == Hold.id).join(User)
+            return query.filter(User.custom_id == person.user).all()
+
+    return rows
+
+
+def conflicts(answer):
+    assert answer.status_code == 409, answer.json
+    assert answer.json["code"] == "slotTaken"
+    return [(each["start"][11:16], each["end"][11:16]) for each in answer.json["conflicts"]]
+
+
+@BOTH
+def test_an_event_is_created_once_in_free_time(person, create, rows):
+    assert one(create(), 201)["subject"] == "Once"
+
+    assert conflicts(create(meeting("09:30", "10:30"))) == [("09:30", "10:00")]
+    assert conflicts(create(TEN, padding="15")) == [("10:00", "10:15")]
+    assert create(TEN, padding="0").status_code == 201
+    assert create(meeting("09:30", "10:30"), maxOverlaps="1").status_code == 201
+    assert len(person.there.events()) == 3
+    assert rows() == []
+
+
+@BOTH
+def test_of_simultaneous_creates_of_one_slot_exactly_one_writes(api, person, create, provider, rows):
+    def one_of_many(_):
+        caller = Api(api.client.application.test_client(), api.key)
+        path = f"/users/{person.user}/calendar/events/{provider}/primary"
+        return caller.post(path, NINE, query_string={"ifFree": "true"})
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(one_of_many, range(8)))
+
+    assert sorted(each.status_code for each in answers) == [201] + [409] * 7
+    assert all(each.json["conflicts"] for each in answers if each.status_code == 409)
+    assert len(person.there.events()) == 1
+    assert rows() == []
+
+
+@BOTH
+def test_a_hold_is_used_up_by_its_event(api, person, create, hold, rows):
+    first, other = hold(), hold(**TEN)
+
+    assert conflicts(create()) == [("09:00", "10:00")]
+    assert conflicts(create(meeting("09:30", "10:30"), hold=first)) == [("10:00", "10:30")]
+    assert conflicts(create(hold=other)) == [("09:00", "10:00")]
+    assert one(create(meeting("09:00", "09:30"), hold=first), 201)
+    assert api.get(f"/holds/{first}").status_code == 404
+    assert conflicts(create(meeting("09:30", "10:00"), hold=first)) == [("09:30", "10:00")]
+    assert create(meeting("09:30", "10:00")).status_code == 201
+    assert [row.id for row in rows()] == [other]
+
+
+@GOOGLE
+def test_a_hold_of_another_user_does_not_count(new_person, create, api, provider):
+    stranger = new_person("microsoft")
+    answer = api.post("/holds", {"users": [stranger.user], **NINE})
+
+    assert conflicts(create(hold=answer.json["data"]["id"])) == [("09:00", "10:00")]
+
+
+@BOTH
+def test_a_create_that_the_provider_refuses_gives_the_time_back(
+    api, person, create, hold, rows, sandbox, provider
+):
+    sandbox.fault(operation=INSERT[provider], status=403, times=2)
+    mine = hold(**TEN)
+
+    assert create().status_code == 403
+    assert create(TEN, hold=mine).status_code == 403
+    assert [(row.id, row.claim) for row in rows()] == [(mine, None)]
+    assert create(TEN, hold=mine).status_code == 201
+    assert create().status_code == 201
+
+
+@BOTH
+@pytest.mark.parametrize("repeatable", ["key", "metaId"])
+@pytest.mark.parametrize("by", ["ifFree", "hold"])
+def test_a_create_whose_answer_was_lost_can_be_repeated(
+    person, create, hold, rows, monkeypatch, repeatable, by, unique
+):
+    name = unique("once")
+    body = {"metaId": name} if repeatable == "metaId" else {}
+    query = {"hold": hold()} if by == "hold" else {}
+    more = query | ({"key": name} if repeatable == "key" else {})
+    write = connections.write
+
+    def lost(*args, **named):
+        write(*args, **named)
+        raise RedisDown
+
+    with monkeypatch.context() as patched:
+        patched.setattr(connections, "write", lost)
+        assert create(body, **more).status_code == 503
+    assert len(person.there.events()) == 1
+    # The lease of the first attempt keeps others away, and the repetition replaces it.
+    assert len(rows()) == 1
+    assert conflicts(create({"subject": "other"})) == [("09:00", "10:00")]
+
+    assert one(create(body, **more), 201)["subject"] == "Once"
+    assert len(person.there.events()) == 1
+    assert rows() == []
+
+
+@GOOGLE
+def test_after_its_lease_a_lost_create_is_still_found(api, person, create, rows, monkeypatch, unique):
+    key, write = unique("late"), connections.write
+
+    def lost(*args, **named):
+        write(*args, **named)
+        raise RedisDown
+
+    with monkeypatch.context() as patched:
+        patched.setattr(connections, "write", lost)
+        create(key=key)
+    with stores_of(api.client.application).database.writing() as session:
+        holds.renew(session, rows()[0].id, expires_at=1, now=0)
+
+    assert one(create(key=key), 201)["metaId"]
+    assert len(person.there.events()) == 1
+
+
+@GOOGLE
+def test_a_process_that_is_killed_before_the_create_loses_the_slot_for_a_lease(
+    api, person, create, rows, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    def killed(*_args, **_named):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(connections, "write", killed)
+        with pytest.raises(Killed):
+            create()
+    (left,) = rows()
+    assert left.expires_at < time.time() * 1000 + 60_000
+    assert conflicts(create()) == [("09:00", "10:00")]
+    with stores_of(api.client.application).database.writing() as session:
+        holds.renew(session, left.id, expires_at=int(time.time() * 1000), now=0)
+
+    assert create().status_code == 201
+    assert len(person.there.events()) == 1
+
+
+@GOOGLE
+def test_a_lease_that_ends_during_the_read_writes_nothing(api, person, create, rows, monkeypatch):
+    busy = free_time.busy
+
+    def slow(*args):
+        with stores_of(api.client.application).database.writing() as session:
+            holds.renew(session, rows()[0].id, expires_at=1, now=0)
+        return busy(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(free_time, "busy", slow)
+        assert create().status_code == 503
+    assert person.there.events() == []
+    assert rows() == []
+
+
+@GOOGLE
+def test_a_calendar_that_cannot_be_read_fails_the_create(api, person, create, rows, sandbox):
+    sandbox.fault(provider="google", status=503, retry_after=60)
+
+    assert create().status_code == 502
+    assert person.there.events() == []
+    assert rows() == []
+
+
+@BOTH
+def test_another_calendar_than_the_main_one_has_to_be_free_too(new_person, api, provider):
+    person = new_person(provider, calendars=[{"primary": True}, {"id": "team@example.com"}])
+    path = f"/users/{person.user}/calendar/events/{provider}/team@example.com"
+
+    def create():
+        return api.post(path, NINE, query_string={"ifFree": "true"})
+
+    assert create().status_code == 201
+    assert conflicts(create()) == [("09:00", "10:00")]
+
+
+@GOOGLE
+def test_bad_conditions_are_refused(create, person):
+    assert error(create({"end": NINE["start"]}), 400) == "end must be after start"
+    both = create(hold=f"hold_{0:024x}", ifFree="true")
+    assert error(both, 400) == "hold must not be given together with ifFree"
+    assert error(create(hold="hold_1"), 400).startswith("hold must match")
+    assert error(create({"end": "2028-12-03T10:00:00Z"}), 400).startswith("The time from start to end")
+    assert person.there.events() == []
+
+
+@GOOGLE
+def test_days_are_those_of_the_zone(api, person, create):
+    days = {"start": "2026-12-03", "end": "2026-12-04"}
+    assert create(days).status_code == 201
+    assert conflicts(create()) == [("09:00", "10:00")]
+
+
+def test_a_unified_event_needs_all_calendars_of_the_user(api, both, monkeypatch):
+    user = both()
+    path = f"/users/{user}/calendar/events/meta"
+
+    def create(**query):
+        body = {**NINE, "subject": "Both", "metaId": query.pop("metaId", "m-1")}
+        return api.post(path, body | query.pop("body", {}), query_string={"ifFree": "true"} | query)
+
+    # Both accounts are busy at ten.
+    assert conflicts(create(body=TEN)) != []
+    assert create().status_code == 201
+    # The repetition finds its own copies.
+    assert create().status_code == 201
+    assert conflicts(create(metaId="m-2")) == [("09:00", "10:00")]
+    eleven = meeting("12:00", "13:00")
+    mine = api.post("/holds", {"users": [user], **eleven}).json["data"]["id"]
+    assert api.post(path, eleven, query_string={"hold": mine}).status_code == 201
+    assert api.get(f"/holds/{mine}").status_code == 404
+    assert conditions.UNIFIED > conditions.ONE_EVENT

@@ -1,0 +1,258 @@
+"""Holds: time that is kept free, and what counts it as busy."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from providers.sandbox.client import Sandbox
+from store.sql.models import HeldTime, User
+from store.sql.queries import holds
+from tests.app.answers import error
+from tests.app.days import MORNING, PROVIDERS, meeting, starts
+from tests.conftest import stores_of
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+GOOGLE = pytest.mark.parametrize("provider", ["google"])
+NINE = meeting("09:00", "10:00")
+TEN = meeting("10:00", "11:00")
+
+
+@pytest.fixture
+def take(api):
+    """Hold time of users, nine to ten by default."""
+
+    def take(*users, body=None, **more):
+        return api.post("/holds", {"users": list(users)} | NINE | (body or {}), **more)
+
+    return take
+
+
+def held(answer):
+    assert answer.status_code == 201, answer.json
+    return answer.json["data"]
+
+
+def conflicts(answer):
+    """The user and the clock times of each conflict."""
+    assert answer.status_code == 409, answer.json
+    assert answer.json["code"] == "slotTaken"
+    return [(each["userId"], each["start"][11:16], each["end"][11:16]) for each in answer.json["conflicts"]]
+
+
+@BOTH
+def test_held_time_is_offered_by_no_route_until_it_is_released(api, person, take, new_organization):
+    user, slug = person.user, new_organization()
+    assert api.post(f"/organizations/{slug}/members", {"userIds": [user]}).status_code == 201
+    # Warm before the hold: its answer makes cached data old.
+    assert starts(api.get(f"/users/{user}/scheduling", **MORNING)) == ["09:00", "10:00", "11:00"]
+
+    hold = held(take(user, body=TEN | {"note": "cart 4711"}))
+
+    assert hold["users"] == [user]
+    assert (hold["start"], hold["end"]) == ("2026-12-03T10:00:00.000Z", "2026-12-03T11:00:00.000Z")
+    assert hold["note"] == "cart 4711"
+    for _ in range(2):
+        assert starts(api.get(f"/users/{user}/scheduling", **MORNING)) == ["09:00", "11:00"]
+        assert starts(api.get(f"/organizations/{slug}/scheduling", **MORNING)) == ["09:00", "11:00"]
+        several = api.post("/users/scheduling", {"users": [{"id": user}]}, query_string=MORNING)
+        assert len(several.json["data"][0]["availableSlots"]) == 2
+        padded = api.get(f"/users/{user}/scheduling", **MORNING, padding=30)
+        assert starts(padded) == []
+        assert starts(api.get(f"/users/{user}/scheduling", **MORNING, maxOverlaps=1))[:2] == [
+            "09:00",
+            "10:00",
+        ]
+    busy = api.get(f"/users/{user}/calendar/busy", start=MORNING["start"], end=MORNING["end"])
+    assert busy.json["data"] == []
+    explained = api.get(f"/users/{user}/scheduling/explain", **MORNING, at="2026-12-03T10:20:00Z").json[
+        "data"
+    ]
+    assert explained["reason"] == "busy"
+    assert "the time is held from 10:00 to 11:00. The hold expires at " in explained["sentence"]
+    assert explained["blockedBy"] == []
+    assert explained["heldBy"][0]["expiresAt"] == hold["expiresAt"]
+    whole = api.get(f"/organizations/{slug}/scheduling/explain", **MORNING, at="2026-12-03T10:20:00Z")
+    assert whole.json["data"]["members"][0]["heldBy"][0]["start"] == hold["start"]
+
+    assert api.get(f"/holds/{hold['id']}").json["data"] == hold
+    assert api.get("/holds", user=user).json["data"] == [hold]
+    assert api.delete(f"/holds/{hold['id']}").json["data"] == {"success": True}
+    assert api.delete(f"/holds/{hold['id']}").status_code == 404
+    assert api.get("/holds", user=user).json["data"] == []
+    assert starts(api.get(f"/users/{user}/scheduling", **MORNING)) == ["09:00", "10:00", "11:00"]
+
+
+@GOOGLE
+def test_overlapping_time_is_taken(person, take):
+    held(take(person.user))
+
+    assert conflicts(take(person.user)) == [(person.user, "09:00", "10:00")]
+    assert conflicts(take(person.user, body=meeting("09:30", "10:30"))) == [(person.user, "09:30", "10:00")]
+    assert conflicts(take(person.user, body=TEN | {"padding": 15})) == [(person.user, "10:00", "10:15")]
+    held(take(person.user, body=TEN))
+
+
+@BOTH
+def test_busy_time_cannot_be_held(person, take):
+    person.there.post()
+    after = meeting("09:30", "10:30")
+
+    assert conflicts(take(person.user, body=after)) == [(person.user, "09:30", "10:00")]
+    assert conflicts(take(person.user, body=TEN, query_string={"padding": "15"})) == [
+        (person.user, "10:00", "10:15")
+    ]
+    held(take(person.user, body=after | {"maxOverlaps": 1}))
+
+
+@GOOGLE
+def test_busy_time_of_another_program_is_seen_past_the_cache(api, person, take):
+    assert starts(api.get(f"/users/{person.user}/scheduling", **MORNING))[0] == "09:00"
+    person.there.post()
+
+    assert conflicts(take(person.user)) == [(person.user, "09:00", "10:00")]
+
+
+@GOOGLE
+def test_all_users_are_held_or_none(person, new_person, take, api):
+    other = new_person("microsoft")
+    other.there.post()
+
+    assert conflicts(take(person.user, other.user)) == [(other.user, "09:00", "10:00")]
+    assert api.get("/holds", user=person.user).json["data"] == []
+    hold = held(take(person.user, other.user, person.user, body=TEN))
+    assert hold["users"] == sorted([person.user, other.user])
+
+
+@GOOGLE
+def test_a_user_that_cannot_be_read_is_not_held(api, person, new_person, take, sandbox: Sandbox):
+    other = new_person("microsoft")
+    sandbox.fault(provider="microsoft", status=503, retry_after=60)
+
+    answer = take(person.user, other.user)
+
+    assert answer.status_code == 502
+    assert answer.json["reason"] == "providerError"
+    assert [each["userId"] for each in answer.json["failedUsers"]] == [other.user]
+    assert api.get("/holds", user=person.user).json["data"] == []
+    with stores_of(api.client.application).database.reading() as session:
+        assert session.query(HeldTime).join(User).filter_by(custom_id=person.user).count() == 0
+
+
+@GOOGLE
+def test_bad_input_is_refused(person, take, new_user):
+    user = person.user
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    past = {"start": (yesterday - timedelta(hours=1)).isoformat(), "end": yesterday.isoformat()}
+    for body, sentence in (
+        (past, "end must not be in the past"),
+        ({"end": NINE["start"]}, "start must be before end"),
+        ({"end": "2026-12-04T09:00:01Z"}, "end must be at most 24 hours after start"),
+        ({"expiresIn": 29}, "expiresIn must be between 30 and 3600"),
+        ({"expiresIn": 3601}, "expiresIn must be between 30 and 3600"),
+        ({"note": "x" * 257}, "note must have 0 to 256 characters"),
+        ({"users": []}, "users must have 1 to 100 elements"),
+        ({"users": [f"user-{n}" for n in range(101)]}, "users must have 1 to 100 elements"),
+    ):
+        assert error(take(user, body=body), 400) == sentence
+    assert error(take(user, "nobody"), 404) == "User not found"
+    assert error(take(user, new_user()), 404) == "User has no connected calendars"
+    held(take(user, body={"start": "2026-12-03", "end": "2026-12-04"}))
+
+
+@GOOGLE
+def test_an_expired_hold_blocks_nothing(api, person, take, monkeypatch):
+    hold = held(take(person.user, body={"expiresIn": 30}))
+    stores = stores_of(api.client.application)
+    with stores.database.writing() as session:
+        holds.renew(session, hold["id"], expires_at=int(time.time() * 1000) + 300, now=0)
+    stores.held_times.released()
+    assert starts(api.get(f"/users/{person.user}/scheduling", **MORNING)) == ["10:00", "11:00"]
+
+    time.sleep(0.4)
+
+    assert starts(api.get(f"/users/{person.user}/scheduling", **MORNING))[0] == "09:00"
+    assert api.get(f"/holds/{hold['id']}").status_code == 404
+    held(take(person.user))
+
+
+@GOOGLE
+def test_a_repeated_request_has_one_hold(api, person, take):
+    key = {"Idempotency-Key": f"hold-{person.user}"}
+    first = take(person.user, headers=key)
+    again = take(person.user, headers=key)
+
+    assert held(first) == held(again)
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert len(api.get("/holds", user=person.user).json["data"]) == 1
+
+
+@GOOGLE
+def test_a_bound_key_reaches_holds_of_its_members_only(
+    api, new_api, person, new_person, new_organization, take
+):
+    slug = new_organization()
+    other = new_person("microsoft")
+    api.post(f"/organizations/{slug}/members", {"userIds": [person.user]})
+    bound = new_api(organization=slug)
+    both, own = held(take(person.user, other.user)), held(take(person.user, body=TEN))
+
+    assert [each["id"] for each in bound.get("/holds").json["data"]] == [own["id"]]
+    assert bound.get(f"/holds/{both['id']}").status_code == 404
+    assert bound.delete(f"/holds/{both['id']}").status_code == 404
+    assert bound.get("/holds", user=other.user).status_code == 404
+    assert bound.post("/holds", {"users": [other.user], **NINE}).status_code == 404
+    assert conflicts(bound.post("/holds", {"users": [person.user], **NINE})) == [
+        (person.user, "09:00", "10:00")
+    ]
+    assert new_api(read_only=True).post("/holds", {"users": [person.user], **NINE}).status_code == 403
+
+
+@GOOGLE
+def test_holds_are_audited_and_listed_by_start(api, person, take):
+    later, first = held(take(person.user, body=TEN)), held(take(person.user))
+
+    assert [each["id"] for each in api.get("/holds", user=person.user).json["data"]] == [
+        first["id"],
+        later["id"],
+    ]
+    page = api.get("/holds", user=person.user, limit=1).json
+    assert page["data"] == [first]
+    assert api.get("/holds", user=person.user, cursor=page["nextCursor"]).json["data"] == [later]
+
+
+@GOOGLE
+def test_a_hold_that_other_processes_cannot_be_told_of_is_not_promised(api, person, take, monkeypatch):
+    from redis.exceptions import ConnectionError as Down
+
+    def down(_self):
+        raise Down
+
+    with monkeypatch.context() as patched:
+        patched.setattr("store.cache.held_times.HeldTimes.changed", down)
+        assert take(person.user).status_code == 503
+
+    assert api.get("/holds", user=person.user).json["data"] == []
+    held(take(person.user))
+
+
+def test_the_fast_path_sees_a_hold_at_once(api, fast, sandbox, new_user):
+    user = new_user(sandbox.account("google", "fast@example.com"))
+
+    def first():
+        """The first slot, and whether the fast path answered."""
+        answer = fast.get(f"/users/{user}/scheduling", **MORNING)
+        plain = answer or api.get(f"/users/{user}/scheduling", **MORNING)
+        return starts(plain)[0], answer is not None
+
+    first()
+    assert first() == ("09:00", True)
+    hold = held(api.post("/holds", {"users": [user], **NINE}))
+    # The plain path loads held time again; then the fast path answers.
+    assert [first() for _ in range(3)] == [("10:00", False), ("10:00", True), ("10:00", True)]
+    api.delete(f"/holds/{hold['id']}")
+    assert [first() for _ in range(2)] == [("09:00", False), ("09:00", True)]
