@@ -671,8 +671,10 @@ export interface paths {
         put?: never;
         /**
          * Create an event
-         * @description Safe to repeat with a `metaId` or the header `Idempotency-Key`. Microsoft always notifies guests. The
-         *     error `outcomeUnknown` means that the event may exist although the provider's answer was lost.
+         * @description With `ifFree=true` or `hold`, only in time that is free or held: otherwise 409 `slotTaken`, and
+         *     nothing is written. Such an event has a `metaId` if the request has an `Idempotency-Key`. Safe to
+         *     repeat with a `metaId` or the header `Idempotency-Key`. Microsoft always notifies guests. The error
+         *     `outcomeUnknown` means that the event may exist although the provider's answer was lost.
          */
         post: operations["createEvent"];
         delete?: never;
@@ -752,7 +754,8 @@ export interface paths {
          * Create a unified event
          * @description In every account, or in none: when one fails, the copies that were created are deleted again. A
          *     repeated request with the same `metaId` creates no second copy. If an existing copy has other content,
-         *     missing copies are not created and the status is 409.
+         *     missing copies are not created and the status is 409. With `ifFree=true` or `hold`, only in time that
+         *     is free or held: otherwise 409 `slotTaken`, and nothing is written.
          */
         post: operations["createUnifiedEvent"];
         delete?: never;
@@ -1035,6 +1038,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/holds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List holds
+         * @description By start. An API key that is bound to an organization sees holds whose users are all its members.
+         */
+        get: operations["listHolds"];
+        put?: never;
+        /**
+         * Hold time of users
+         * @description For all users of the request, or for none. Their calendars are read anew; when one cannot be read,
+         *     nothing is held. Of simultaneous requests for overlapping time of a user, exactly one succeeds. From
+         *     the answer on, the time counts as busy on every route of scheduling, until the hold expires, is
+         *     deleted, or an event is created by it.
+         */
+        post: operations["createHold"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/holds/{holdId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the hold.
+                 * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+                 */
+                holdId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a hold
+         * @description An expired hold does not exist any more.
+         */
+        get: operations["getHold"];
+        put?: never;
+        post?: never;
+        /**
+         * Release a hold
+         * @description Its time can be taken by others at once.
+         */
+        delete: operations["deleteHold"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/webhooks": {
         parameters: {
             query?: never;
@@ -1310,6 +1370,66 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "hold.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Time is held
+         * @description The time of the users counts as busy until the hold expires, is deleted or used. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
+         */
+        post: operations["holdCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "hold.expired": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A hold has expired
+         * @description Its time is free again, since `expiresAt`. The event may come a minute later. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
+         */
+        post: operations["holdExpired"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "hold.released": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A hold was released
+         * @description It was deleted, or an event was created by it; `reason` says which. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
+         */
+        post: operations["holdReleased"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "webhook.test": {
         parameters: {
             query?: never;
@@ -1333,6 +1453,26 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        /** @description A part of the time that is taken, for one user. It does not say by what. */
+        Conflict: {
+            /**
+             * @description The id of the user.
+             * @example ada
+             */
+            userId: string;
+            /**
+             * Format: date-time
+             * @description Where it begins, padding included.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            start: string;
+            /**
+             * Format: date-time
+             * @description Where it ends, padding included.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            end: string;
+        };
         /** @description A calendar that could not be read. */
         FailedCalendar: {
             /**
@@ -1349,6 +1489,28 @@ export interface components {
              * @example Google says that this connection has ended
              */
             message: string;
+        };
+        /** @description A member with at least one calendar that could not be read. */
+        FailedUser: {
+            /**
+             * @description The id of the user.
+             * @example ada
+             */
+            customId: string;
+            /**
+             * @description The same as `customId`.
+             * @example ada
+             */
+            userId: string;
+            /** @description Why it could not be read; the set is closed. */
+            reason: components["schemas"]["FailureReason"];
+            /**
+             * @description The same for people: it names no token, address or internal.
+             * @example Google says that this connection has ended
+             */
+            message: string;
+            /** @description Empty when nothing of this member could be read. */
+            failedCalendars: components["schemas"]["FailedCalendar"][];
         };
         /** @description The body of every error response. */
         Error: {
@@ -1375,6 +1537,10 @@ export interface components {
             validScopes?: string[];
             /** @description Seconds to wait before the request is repeated, as in `Retry-After`. */
             retryAfter?: number;
+            /** @description With `slotTaken`: the parts of the time that are taken. */
+            conflicts?: components["schemas"]["Conflict"][];
+            /** @description Holds: the users who could not be read. */
+            failedUsers?: components["schemas"]["FailedUser"][];
             /** @description Unified events: what to repeat the creation with. */
             metaId?: string;
             /** @description The calendars that could not be read or written. Unified events: the accounts that failed. */
@@ -2312,28 +2478,6 @@ export interface components {
             /** @description The calendars that could not be read. They never appear as free. Empty when everything was read. */
             failedCalendars: components["schemas"]["FailedCalendar"][];
         };
-        /** @description A member with at least one calendar that could not be read. */
-        FailedUser: {
-            /**
-             * @description The id of the user.
-             * @example ada
-             */
-            customId: string;
-            /**
-             * @description The same as `customId`.
-             * @example ada
-             */
-            userId: string;
-            /** @description Why it could not be read; the set is closed. */
-            reason: components["schemas"]["FailureReason"];
-            /**
-             * @description The same for people: it names no token, address or internal.
-             * @example Google says that this connection has ended
-             */
-            message: string;
-            /** @description Empty when nothing of this member could be read. */
-            failedCalendars: components["schemas"]["FailedCalendar"][];
-        };
         /** @description Busy periods of all members, and the members with a calendar that could not be read. */
         OrganizationBusyAnswer: {
             /** @description The periods in which at least one member is busy, merged and by `start`. */
@@ -2763,6 +2907,39 @@ export interface components {
              */
             paddedEnd: string;
         };
+        /** @description Held time that covers the moment when padding is added. */
+        Held: {
+            /**
+             * Format: date-time
+             * @description The first moment of the period.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            start: string;
+            /**
+             * Format: date-time
+             * @description The end of the period, which is not a part of it.
+             * @example 2026-11-20T09:30:00.000Z
+             */
+            end: string;
+            /**
+             * Format: date-time
+             * @description `start`, and the padding before it.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            paddedStart: string;
+            /**
+             * Format: date-time
+             * @description `end`, and the padding after it.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            paddedEnd: string;
+            /**
+             * Format: date-time
+             * @description When the hold expires.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            expiresAt: string;
+        };
         /** @description A user who is not free for the whole slot, and why. */
         MissingUser: {
             /** @description Whether some slot holds the moment, its end not included. */
@@ -2788,6 +2965,8 @@ export interface components {
             previousSlot: components["schemas"]["Slot"] | null;
             /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
             blockedBy: components["schemas"]["Blocking"][];
+            /** @description The held time that covers the moment; absent if there is none. */
+            heldBy?: components["schemas"]["Held"][];
             /**
              * @description The id of the user.
              * @example ada
@@ -2867,6 +3046,8 @@ export interface components {
             previousSlot: components["schemas"]["Slot"] | null;
             /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
             blockedBy: components["schemas"]["Blocking"][];
+            /** @description The held time that covers the moment; absent if there is none. */
+            heldBy?: components["schemas"]["Held"][];
             /**
              * Format: date-time
              * @description The moment that is explained.
@@ -2907,6 +3088,8 @@ export interface components {
             previousSlot: components["schemas"]["Slot"] | null;
             /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
             blockedBy: components["schemas"]["Blocking"][];
+            /** @description The held time that covers the moment; absent if there is none. */
+            heldBy?: components["schemas"]["Held"][];
             /**
              * @description The id of the user.
              * @example ada
@@ -2938,6 +3121,90 @@ export interface components {
             data: components["schemas"]["OrganizationExplained"];
             /** @description The members with a calendar that could not be read. They never appear as free. Empty when everything was read. */
             failedUsers: components["schemas"]["FailedUser"][];
+        };
+        /** @description Time of users that is kept free. */
+        Hold: {
+            /**
+             * @description The id of the hold.
+             * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+             */
+            id: string;
+            /**
+             * @description The users, by id.
+             * @example [
+             *       "ada"
+             *     ]
+             */
+            users: string[];
+            /**
+             * Format: date-time
+             * @description Where the held time begins, ISO 8601.
+             * @example 2026-12-03T09:00:00Z
+             */
+            start: string;
+            /**
+             * Format: date-time
+             * @description Where it ends, not included.
+             * @example 2026-12-03T09:30:00.000Z
+             */
+            end: string;
+            /**
+             * Format: date-time
+             * @description When the time is free again. While an event is being created by the hold, it may be later than at first.
+             * @example 2026-11-20T09:05:00.000Z
+             */
+            expiresAt: string;
+            /**
+             * @description A text of your own, which only `GET` shows.
+             * @example cart 4711
+             */
+            note: string | null;
+        };
+        /** @description A list. Each element: Time of users that is kept free. */
+        HoldListAnswer: {
+            /** @description The elements of the list. */
+            data: components["schemas"]["Hold"][];
+            /** @description `cursor` of the next page. Only with `limit` or `cursor`; null at the end. */
+            nextCursor?: string | null;
+        };
+        /** @description The time to hold. */
+        HoldBody: {
+            /**
+             * @description The users whose time is held, all of them or none.
+             * @example [
+             *       "ada"
+             *     ]
+             */
+            users: string[];
+            /**
+             * @description Where the held time begins, ISO 8601.
+             * @example 2026-12-03T09:00:00Z
+             */
+            start: string;
+            /**
+             * @description Where it ends, not included; at most 24 hours after `start`, and not in the past.
+             * @example 2026-12-03T09:30:00Z
+             */
+            end: string;
+            /**
+             * @description After how many seconds the hold expires.
+             * @default 300
+             */
+            expiresIn?: number;
+            /**
+             * @description A text of your own, which only `GET` shows.
+             * @default null
+             * @example cart 4711
+             */
+            note?: string | null;
+            /** @description Minutes that must be free before and after the time too. */
+            padding?: number;
+            /** @description How many busy periods may overlap the time. Held time never may. */
+            maxOverlaps?: number;
+        };
+        /** @description Time of users that is kept free. */
+        HoldAnswer: {
+            data: components["schemas"]["Hold"];
         };
         /** @description An endpoint that receives events. */
         Webhook: {
@@ -2989,7 +3256,7 @@ export interface components {
              */
             url: string;
             /**
-             * @description The events to send there. Without it those of calendars and connections; events of grants are sent to endpoints that name them.
+             * @description The events to send there. Without it those of calendars and connections; events of grants and holds are sent to endpoints that name them.
              * @example [
              *       "calendar.changed"
              *     ]
@@ -3121,7 +3388,7 @@ export interface components {
         /** @description The subject of an event, by the ids of this API. */
         WebhookData: {
             /**
-             * @description The user; absent from `webhook.test` and from events of a grant.
+             * @description The user; only of events of a calendar or a connection.
              * @example ada
              */
             userId?: string;
@@ -3130,7 +3397,7 @@ export interface components {
              * @example design-team
              */
             organization?: string;
-            /** @description The provider of the account; absent from `webhook.test` only. */
+            /** @description The provider of the account; absent from `webhook.test` and from events of a hold. */
             provider?: components["schemas"]["Provider"];
             /**
              * @description Only of `webhook.test`: the endpoint that is tested.
@@ -3142,6 +3409,38 @@ export interface components {
              * @example primary
              */
             calendarId?: string;
+            /**
+             * @description Only of events of a hold.
+             * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+             */
+            holdId?: string;
+            /**
+             * @description Only of events of a hold: its users, or those of the endpoint's organization.
+             * @example [
+             *       "ada"
+             *     ]
+             */
+            users?: string[];
+            /**
+             * Format: date-time
+             * @description Only of events of a hold: its start.
+             * @example 2026-12-03T09:00:00.000Z
+             */
+            start?: string;
+            /**
+             * Format: date-time
+             * @description Only of events of a hold: its end.
+             * @example 2026-12-03T09:00:00.000Z
+             */
+            end?: string;
+            /**
+             * Format: date-time
+             * @description Only of events of a hold: when it expires.
+             * @example 2026-12-03T09:00:00.000Z
+             */
+            expiresAt?: string;
+            /** @description Only of `hold.released`: it was deleted, or an event was created by it. */
+            reason?: components["schemas"]["ReleaseReason"];
         };
         /** @description The body of a webhook. */
         WebhookEvent: {
@@ -3242,7 +3541,7 @@ export interface components {
          * @description What is wrong, for programs. A code is never renamed.
          * @enum {string}
          */
-        ErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "metricsTokenInvalid" | "authorizationInvalid" | "keyReadOnly" | "keyMayNotShowTokens" | "keyBoundToOrganization" | "userInOtherOrganizations" | "metricsForbidden" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "organizationNotFound" | "connectionNotFound" | "grantNotFound" | "noConnectedCalendars" | "organizationHasNoMembers" | "calendarNotFound" | "eventNotFound" | "memberNotFound" | "webhookNotFound" | "deliveryNotFound" | "channelNotFound" | "notFound" | "providerNotConfigured" | "pathNotFound" | "methodNotAllowed" | "requestTimeout" | "userExists" | "organizationExists" | "connectionDelegated" | "webhookPaused" | "webhookDisabled" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "tooManyWebhooks" | "eventChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "metricsTokenInvalid" | "authorizationInvalid" | "keyReadOnly" | "keyMayNotShowTokens" | "keyBoundToOrganization" | "userInOtherOrganizations" | "metricsForbidden" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "organizationNotFound" | "connectionNotFound" | "grantNotFound" | "noConnectedCalendars" | "organizationHasNoMembers" | "calendarNotFound" | "eventNotFound" | "memberNotFound" | "holdNotFound" | "webhookNotFound" | "deliveryNotFound" | "channelNotFound" | "notFound" | "providerNotConfigured" | "pathNotFound" | "methodNotAllowed" | "requestTimeout" | "userExists" | "organizationExists" | "connectionDelegated" | "webhookPaused" | "webhookDisabled" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "tooManyWebhooks" | "slotTaken" | "holdInUse" | "eventChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /**
          * @description Whether an event takes place.
          * @enum {string}
@@ -3279,6 +3578,11 @@ export interface components {
          */
         Relation: "oauthConnections" | "organizations";
         /**
+         * @description Why a hold was released.
+         * @enum {string}
+         */
+        ReleaseReason: "deleted" | "used";
+        /**
          * @description What an attendee has answered.
          * @enum {string}
          */
@@ -3287,7 +3591,7 @@ export interface components {
          * @description An event that an endpoint may receive; `webhook.test` is sent on request only.
          * @enum {string}
          */
-        SentEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "webhook.test";
+        SentEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "hold.created" | "hold.expired" | "hold.released" | "webhook.test";
         /**
          * @description Whether the owner of the calendar counts as busy during an event.
          * @enum {string}
@@ -3307,7 +3611,7 @@ export interface components {
          * @description What has happened.
          * @enum {string}
          */
-        WebhookEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored";
+        WebhookEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "hold.created" | "hold.expired" | "hold.released";
         /**
          * @description A day of the week.
          * @enum {string}
@@ -3609,7 +3913,7 @@ export interface components {
          * @description The codes of errors of: Create an event.
          * @enum {string}
          */
-        CreateEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        CreateEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read an event. */
         GetEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetEventErrorCode"];
@@ -3645,7 +3949,7 @@ export interface components {
          * @description The codes of errors of: Create a unified event.
          * @enum {string}
          */
-        CreateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        CreateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read a unified event. */
         GetUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetUnifiedEventErrorCode"];
@@ -3772,6 +4076,42 @@ export interface components {
          * @enum {string}
          */
         ExplainOrganizationMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: List holds. */
+        ListHoldsError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ListHoldsErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: List holds.
+         * @enum {string}
+         */
+        ListHoldsErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Hold time of users. */
+        CreateHoldError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["CreateHoldErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Hold time of users.
+         * @enum {string}
+         */
+        CreateHoldErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: Read a hold. */
+        GetHoldError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["GetHoldErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Read a hold.
+         * @enum {string}
+         */
+        GetHoldErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "holdNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Release a hold. */
+        DeleteHoldError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["DeleteHoldErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Release a hold.
+         * @enum {string}
+         */
+        DeleteHoldErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "holdNotFound" | "holdInUse" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List webhook endpoints. */
         ListWebhooksError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListWebhooksErrorCode"];
@@ -8908,6 +9248,14 @@ export interface operations {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description Minutes that must be free before and after the time too. */
+                padding?: number;
+                /** @description How many busy periods may overlap the time. Held time never may. */
+                maxOverlaps?: number;
+                /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. */
+                ifFree?: boolean;
+                /** @description Create the event only if this hold of the user covers its time; the hold is then used up. Otherwise 409 `slotTaken`. */
+                hold?: string;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -8954,7 +9302,7 @@ export interface operations {
                     "application/json": components["schemas"]["EventAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9011,7 +9359,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateEventError"];
                 };
             };
-            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `idempotencyKeyInUse`. */
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `idempotencyKeyInUse` or `slotTaken`. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9711,6 +10059,14 @@ export interface operations {
                 timeZone?: string;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
+                /** @description Minutes that must be free before and after the time too. */
+                padding?: number;
+                /** @description How many busy periods may overlap the time. Held time never may. */
+                maxOverlaps?: number;
+                /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. */
+                ifFree?: boolean;
+                /** @description Create the event only if this hold of the user covers its time; the hold is then used up. Otherwise 409 `slotTaken`. */
+                hold?: string;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -9747,7 +10103,7 @@ export interface operations {
                     "application/json": components["schemas"]["UnifiedAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9804,7 +10160,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateUnifiedEventError"];
                 };
             };
-            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `eventCopiesDiffer` or `metaIdInUse` or `idempotencyKeyInUse`. */
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `eventCopiesDiffer` or `metaIdInUse` or `idempotencyKeyInUse` or `slotTaken`. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12438,6 +12794,640 @@ export interface operations {
             };
         };
     };
+    listHolds: {
+        parameters: {
+            query?: {
+                /** @description The longest page, 1 to 1000. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+                /** @description Only the holds of this user. */
+                user?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldListAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsError"];
+                };
+            };
+        };
+    };
+    createHold: {
+        parameters: {
+            query?: {
+                /** @description The same as the header `X-Timezone`, which it overrides. */
+                timeZone?: string;
+                /** @description Minutes that must be free before and after the time too. */
+                padding?: number;
+                /** @description How many busy periods may overlap the time. Held time never may. */
+                maxOverlaps?: number;
+            };
+            header?: {
+                /** @description Time zone of the times in the request, an IANA name. */
+                "X-Timezone"?: string;
+                /** @description Chosen by you, unique for each request. A request that is repeated within 24 hours gets the first response, and nothing is created twice. Errors are not stored: the request runs again. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HoldBody"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `invalidCalendarId` or `tooManyCalendars`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid` or `authorizationInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `accessDenied` or `mailboxUnavailable` or `insufficientScopes`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `idempotencyKeyInUse` or `slotTaken`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The `Idempotency-Key` was used with another request; or the provider wrote an event and returned one that cannot be read. `code` is `idempotencyKeyReused`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError` or `outcomeUnknown`. */
+            502: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateHoldError"];
+                };
+            };
+        };
+    };
+    getHold: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the hold.
+                 * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+                 */
+                holdId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `holdNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetHoldError"];
+                };
+            };
+        };
+    };
+    deleteHold: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the hold.
+                 * @example hold_5d9a3b4c2e8d6f7a901f0c7e
+                 */
+                holdId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuccessAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `holdNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `holdInUse`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteHoldError"];
+                };
+            };
+        };
+    };
     listWebhooks: {
         parameters: {
             query?: {
@@ -14087,6 +15077,202 @@ export interface operations {
                      * @constant
                      */
                     type?: "grant.restored";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is disabled, and pending deliveries to it are given up. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery is tried again, up to ten times within two days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    holdCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same for every attempt. An event may arrive more than once. */
+                "webhook-id": string;
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description The signature of id, timestamp and body. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The event. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "hold.created",
+                 *       "timestamp": "2026-11-20T09:00:00.000Z",
+                 *       "data": {
+                 *         "holdId": "hold_5d9a3b4c2e8d6f7a901f0c7e",
+                 *         "users": [
+                 *           "ada"
+                 *         ],
+                 *         "start": "2026-12-03T09:00:00.000Z",
+                 *         "end": "2026-12-03T09:30:00.000Z",
+                 *         "expiresAt": "2026-11-20T09:05:00.000Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookEvent"] & {
+                    /**
+                     * @description The event.
+                     * @constant
+                     */
+                    type?: "hold.created";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is disabled, and pending deliveries to it are given up. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery is tried again, up to ten times within two days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    holdExpired: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same for every attempt. An event may arrive more than once. */
+                "webhook-id": string;
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description The signature of id, timestamp and body. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The event. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "hold.expired",
+                 *       "timestamp": "2026-11-20T09:00:00.000Z",
+                 *       "data": {
+                 *         "holdId": "hold_5d9a3b4c2e8d6f7a901f0c7e",
+                 *         "users": [
+                 *           "ada"
+                 *         ],
+                 *         "start": "2026-12-03T09:00:00.000Z",
+                 *         "end": "2026-12-03T09:30:00.000Z",
+                 *         "expiresAt": "2026-11-20T09:05:00.000Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookEvent"] & {
+                    /**
+                     * @description The event.
+                     * @constant
+                     */
+                    type?: "hold.expired";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is disabled, and pending deliveries to it are given up. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery is tried again, up to ten times within two days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    holdReleased: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same for every attempt. An event may arrive more than once. */
+                "webhook-id": string;
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description The signature of id, timestamp and body. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The event. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "hold.released",
+                 *       "timestamp": "2026-11-20T09:00:00.000Z",
+                 *       "data": {
+                 *         "holdId": "hold_5d9a3b4c2e8d6f7a901f0c7e",
+                 *         "users": [
+                 *           "ada"
+                 *         ],
+                 *         "start": "2026-12-03T09:00:00.000Z",
+                 *         "end": "2026-12-03T09:30:00.000Z",
+                 *         "expiresAt": "2026-11-20T09:05:00.000Z",
+                 *         "reason": "used"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookEvent"] & {
+                    /**
+                     * @description The event.
+                     * @constant
+                     */
+                    type?: "hold.released";
                 };
             };
         };
