@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from flask import Flask, Response, abort, jsonify, request, send_from_directory
+from flask import Flask, Response, abort, jsonify, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -72,6 +72,7 @@ def create_app(service: str, key: str, offer: Offer) -> Flask:
     # Not another name that resolves to this machine: its pages could read the answers.
     app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
     team = [each.user for each in offer.team]
+    modules = {file.name: file.read_bytes() for file in (FOLDER / "almanac-client").glob("*.js")}
     addresses = {each.email for each in offer.team}
 
     @app.before_request
@@ -86,7 +87,9 @@ def create_app(service: str, key: str, offer: Offer) -> Flask:
 
     @app.get("/almanac-client/<name>")
     def client(name: str) -> Response:
-        return send_from_directory(FOLDER / "almanac-client", name, mimetype="text/javascript")
+        if name not in modules:
+            abort(404)
+        return Response(modules[name], mimetype="text/javascript")
 
     @app.get("/settings.json")
     def settings() -> Response:
