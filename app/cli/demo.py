@@ -173,7 +173,7 @@ def week_of(person: Person, monday: date) -> Iterator[dict[str, Any]]:
 
 
 def offer() -> booking.Offer:
-    """What the booking page offers: half an hour with Ada and one of her colleagues, in her office hours."""
+    """The offer of the booking page: half an hour with Ada and one of her colleagues, in her office hours."""
     people = {person.id: person for person in PEOPLE}
     team = [people[name] for name in BOOKABLE]
     days = ("monday", "tuesday", "wednesday", "thursday", "friday")
