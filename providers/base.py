@@ -29,7 +29,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class IssuedTokens:
     """Tokens that a token endpoint issued.
 
     ``refresh_token`` is None when the provider sent none: the old one stays valid (Google never
@@ -353,7 +353,7 @@ class Channels(Protocol):
 class OAuthServer(Protocol):
     """The token endpoint of one provider."""
 
-    def refresh(self, refresh_token: Token, *, deadline: float) -> Grant:
+    def refresh(self, refresh_token: Token, *, deadline: float) -> IssuedTokens:
         """Exchange a refresh token for a new access token.
 
         :raise GrantGone: when the user has to consent again

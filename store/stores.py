@@ -13,10 +13,10 @@ from store.cache.fast_redis import FastRedis
 from store.cache.held_times import HeldTimes
 from store.cache.versioned_cache import HOLDS_VERSION_KEY, VersionedCache
 from store.config.settings import Settings
+from store.coordination.account_locks import AccountLocks
 from store.coordination.api_rate_limiter import ApiRateLimiter
 from store.coordination.channel_usage import ChannelUsage
 from store.coordination.circuit_breaker import CircuitBreakers
-from store.coordination.grants import Grants
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
 from store.coordination.single_flight import SingleFlight
@@ -77,7 +77,7 @@ class Stores:
             "api_rate_limiter",
             "provider_rate_limiter",
         )
-        for name in ("counters", "grants", "key_usage", "heartbeats", "channel_usage", *caches):
+        for name in ("counters", "account_locks", "key_usage", "heartbeats", "channel_usage", *caches):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -209,9 +209,9 @@ class Stores:
         return OAuthStates(self.redis, self.keyring)
 
     @cached_property
-    def grants(self) -> Grants:
+    def account_locks(self) -> AccountLocks:
         """Mutual exclusion of revocations and consents of one provider account."""
-        return Grants(self.redis)
+        return AccountLocks(self.redis)
 
     @cached_property
     def registration_trials(self) -> RegistrationTrials:

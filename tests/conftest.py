@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -46,6 +49,37 @@ hypothesis.settings.register_profile(
     derandomize=services.IN_CI,
 )
 hypothesis.settings.load_profile("almanac")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Collect without the garbage collector, which took a fifth of the time and found nothing."""
+    gc.disable()
+    try:
+        import_share(session.config)
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def import_share(config: pytest.Config) -> None:
+    """In a process of pytest-xdist, import a share of the test modules before the others.
+
+    After a checkout, pytest rewrites the assertions of every module and saves the result as bytecode. All
+    processes import the modules in the same order, so each of them rewrote everything, for 14 s of CPU time.
+    With this, each process rewrites its share and reads what the others saved.
+    """
+    process = os.environ.get("PYTEST_XDIST_WORKER")
+    if process is None or sys.dont_write_bytecode:
+        return
+    folders = [config.invocation_params.dir / argument for argument in config.args]
+    modules = sorted({module for folder in folders for module in folder.rglob("test_*.py")})
+    number, count = int(process.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for module in modules[number::count]:
+        name = ".".join(module.relative_to(config.rootpath).with_suffix("").parts)
+        # The collection imports the module again, and reports the error.
+        with suppress(Exception):
+            importlib.import_module(name)
 
 
 def pytest_collection_finish() -> None:

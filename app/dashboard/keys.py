@@ -108,7 +108,7 @@ def new_key() -> ResponseReturnValue:
 def revoke_key(key_id: int) -> ResponseReturnValue:
     """Revoke a key."""
     with services().stores.database.writing() as session:
-        visible = api_keys.end(session, key_id)
+        visible = api_keys.revoke_one(session, key_id)
         if visible is not None:
             audit.record(session, actor=sessions.actor(), action="revokeKey", subject=visible)
     if visible is None:

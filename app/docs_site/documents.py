@@ -24,6 +24,7 @@ GROUPS = {
         "time",
         "explain",
         "groups",
+        "holds",
         "webhooks",
         "organization-grants",
     ],

@@ -104,7 +104,7 @@ class Lease:
 class Condition:
     """The condition of a create, and how to find the event of an earlier attempt of the same request.
 
-    ``calendars`` are those that an event is created in, each with its connection. ``meta_id`` is None for a
+    ``calendars`` are the calendars of the event, each with its connection. ``meta_id`` is None for a
     request that cannot be repeated. ``deadlines`` is the length of the lease.
     """
 

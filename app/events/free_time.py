@@ -87,7 +87,7 @@ def busy(
     failures = {users[n]: Failures.of(result, n) for n in sorted(result.failing())}
     if failures:
         raise _unread(failures)
-    # Without held time: whoever asks has locked the time, and knows of other holds.
+    # Without held time: the caller has locked the time in the database.
     free_parts = free(question, result.busy, result.request_of, result.request_count)
     whole = Intervals(np.array([time.start]), np.array([time.end]))
     return [

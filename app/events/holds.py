@@ -67,7 +67,7 @@ def take(
 
 
 def listed(authentication: Authentication, user: str | None) -> list[HoldView]:
-    """The holds of a user, or all holds; those that the caller reaches.
+    """The holds of a user, or of all users, as far as the caller reaches them.
 
     :raise NotFound: for a user that the caller does not reach
     """
@@ -142,7 +142,7 @@ def drop(hold_id: str) -> None:
 def _promise(caller: Caller, hold_id: str, seconds: int) -> HoldView:
     """Make a hold count as busy in every process.
 
-    :raise ApiError: when it has expired, or other processes cannot be told
+    :raise ApiError: when it has expired, or Redis is down, so that other processes would not see it
     """
     moment = now()
     with services().stores.database.writing() as session:
@@ -163,11 +163,16 @@ def _subject(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
+def is_past(end: int) -> bool:
+    """Whether time that ends at this moment is over. A hold may have begun, as a meeting may."""
+    return end <= now()
+
+
 def _time(body: Mapping[str, Any], zone: ZoneInfo) -> Time:
     start, end = body["start"].milliseconds(zone), body["end"].milliseconds(zone)
     if start >= end:
         raise Invalid("start must be before end", param="start")
-    if end <= now():
+    if is_past(end):
         raise Invalid("end must not be in the past", param="end")
     if end - start > LONGEST:
         raise Invalid("end must be at most 24 hours after start", param="end")

@@ -59,7 +59,7 @@ class BlockingSchema(BusyPeriodSchema):
     paddedEnd = Timestamp(required=True, metadata={"description": "`end`, and the padding after it."})
 
 
-class HeldSchema(BusyPeriodSchema):
+class HeldBlockingSchema(BusyPeriodSchema):
     """Held time that covers the moment when padding is added."""
 
     paddedStart = Timestamp(required=True, metadata={"description": "`start`, and the padding before it."})
@@ -126,7 +126,7 @@ class ExplainedSchema(Schema):
         },
     )
     heldBy = fields.List(
-        fields.Nested(HeldSchema),
+        fields.Nested(HeldBlockingSchema),
         metadata={"description": "The held time that covers the moment; absent if there is none."},
     )
 

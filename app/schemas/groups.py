@@ -54,7 +54,7 @@ class Required(fields.Field[Any]):
     def __init__(self, **options: Any) -> None:
         shape = {
             "oneOf": [
-                {"type": "string", "enum": [ALL]},
+                {"type": "string", "const": ALL},
                 {"type": "integer", "minimum": 1, "maximum": MOST_USERS},
             ],
             "description": "How many of the group have to be free for the whole slot.",

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from authlib.oauth2.rfc6749.parameters import prepare_token_request
 
-from providers.base import Grant, Token
+from providers.base import IssuedTokens, Token
 from providers.errors import AuthorizationInvalid, ProviderNotConfigured, Unavailable
 from providers.http.send import FORM, Call, ErrorReader, Json, send, unreadable
 from providers.names import ProviderName
@@ -41,11 +41,11 @@ DEFAULT_LIFE = 300
 class Consented:
     """The result of a code exchange: the grant, and the claims of the id token."""
 
-    grant: Grant
+    grant: IssuedTokens
     claims: Json = field(repr=False)
 
 
-def token_grant(title: str, answer: Json, operation: str) -> Grant:
+def token_grant(title: str, answer: Json, operation: str) -> IssuedTokens:
     """The tokens in the answer of a token endpoint.
 
     :raise Unavailable: when it cannot be parsed
@@ -58,7 +58,7 @@ def token_grant(title: str, answer: Json, operation: str) -> Grant:
         expires_at = datetime.now(UTC) + life
     except (TypeError, ValueError, OverflowError):
         raise unreadable(title, operation) from None
-    return Grant(
+    return IssuedTokens(
         access_token=Token(access),
         refresh_token=Token(refresh) if isinstance(refresh, str) and refresh else None,
         expires_at=expires_at,
@@ -109,7 +109,7 @@ class OAuth(ABC):
     def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
         """The identity of the connected account, as far as the grant allows to read it."""
 
-    def refresh(self, refresh_token: Token, *, deadline: float) -> Grant:
+    def refresh(self, refresh_token: Token, *, deadline: float) -> IssuedTokens:
         """Exchange a refresh token for a new access token; safe to repeat.
 
         :raise GrantGone: when the user has to consent again

@@ -18,7 +18,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 
-from providers.base import Grant, Token
+from providers.base import IssuedTokens, Token
 from providers.errors import ProviderNotConfigured
 from providers.http.send import FORM, Call, ErrorReader, send
 from providers.oauth.client import token_grant
@@ -97,7 +97,7 @@ def google_token(
     scopes: Collection[str],
     *,
     deadline: float,
-) -> Grant:
+) -> IssuedTokens:
     """An access token for the account ``subject``, by domain-wide delegation.
 
     :raise GrantRefused: when the administrator of the domain has to act
@@ -111,7 +111,9 @@ def google_token(
     return _request("Google", endpoints.token, form, google_error, deadline)
 
 
-def microsoft_token(endpoints: MicrosoftEndpoints, tenant: str, client: Client, *, deadline: float) -> Grant:
+def microsoft_token(
+    endpoints: MicrosoftEndpoints, tenant: str, client: Client, *, deadline: float
+) -> IssuedTokens:
     """An access token for the mailboxes of a tenant; the grant's ``scope`` has the permissions, if known.
 
     :raise GrantRefused: when the administrator of the tenant has to act
@@ -134,7 +136,7 @@ def microsoft_token(endpoints: MicrosoftEndpoints, tenant: str, client: Client, 
 
 def _request(
     title: str, url: str, form: Mapping[str, str], read_error: ErrorReader, deadline: float
-) -> Grant:
+) -> IssuedTokens:
     call = Call(title, OPERATION, "POST", url, urlencode(form).encode(), content_type=FORM)
     return token_grant(title, send(call, read_error, deadline=deadline), OPERATION)
 

@@ -37,7 +37,7 @@ class HeldTimes:
     def load(self, version: bytes | None, now: int) -> tuple[Held, bool]:
         """The held time from the database, and whether the version is still the current one.
 
-        If it is not, what was read from Redis with the version may be older than the held time.
+        If it is not, the busy periods that were read with the version may be older than the held time.
         """
         if version is None:
             self._versions.current()

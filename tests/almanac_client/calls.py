@@ -194,13 +194,19 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
         ),
         "listOrganizationSlots": call(almanac.scheduling.organization, "acme", **SLOTS),
         "listSharedSlots": call(
-            almanac.scheduling.groups, GROUPS, schedules=SCHEDULES, on_failure="partial", **SLOTS
+            almanac.scheduling.groups,
+            GROUPS,
+            schedules=SCHEDULES,
+            overrides=OVERRIDES,
+            on_failure="partial",
+            **SLOTS,
         ),
         "explainSharedMoment": call(
             almanac.explain.groups,
             GROUPS,
             at="2026-12-03T09:00",
             schedules=SCHEDULES,
+            overrides=OVERRIDES,
             on_failure="partial",
             **SLOTS,
         ),

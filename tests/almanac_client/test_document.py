@@ -158,7 +158,7 @@ def test_every_method_belongs_to_an_operation():
     # Lists by several requests, and the second form of a request.
     others = {Calendars.list, Events.list, Connections.delegate}
 
-    assert len(resources) == 12
+    assert len(resources) == 13
     assert methods - reached == others
     for method in methods:
         assert ">>> " in method.__doc__, method

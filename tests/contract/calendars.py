@@ -10,6 +10,7 @@ from tests.contract.rows import (
     INVALID,
     LATER,
     PROVIDERS,
+    TAKEN,
     THROTTLED,
     UNREAD_ERROR,
     Row,
@@ -52,6 +53,8 @@ LONELY = {"userId": "{lonely}"}
 NO_CALENDARS = "User has no connected calendars"
 SCHEDULES = {"schedules": [{"days": ["thursday"], "start": "09:00", "end": "17:00"}]}
 NEW = {"subject": "New", **NINE}
+ELEVEN = {"subject": "New", "start": "2026-12-03T11:00:00Z", "end": "2026-12-03T12:00:00Z"}
+LONG = NEW | {"end": "2028-12-03T12:00:00Z"}
 RENAMED = {"subject": "New"}
 OWN = {"provider": "{provider}"}
 GOOGLE = ("google",)
@@ -185,6 +188,9 @@ EVENTS: tuple[Row, ...] = (
         ok(data(EVENT), 201, body=NEW),
         ok(data(EVENT), 201, body=NEW | {"metaId": "m-1", "attendees": [{"email": "bob@example.com"}]}),
         ok(data(EVENT), 201, body={"start": "2026-12-03", "end": "2026-12-04", "meeting": True}),
+        ok(data(EVENT), 201, body=ELEVEN, query={"ifFree": "true"}),
+        bad("The time is taken", 409, "slotTaken", shape=TAKEN, body=NEW, query={"ifFree": "true"}),
+        bad("The time from", 400, "rangeTooLarge", shape=INVALID, body=LONG, query={"ifFree": "true"}),
         bad("end must not be before start", body=NEW | {"end": "2026-12-02T00:00:00Z"}),
         bad("start is required", body={"end": NINE["end"]}),
         apple(body=NEW),
@@ -281,6 +287,9 @@ UNIFIED_ROWS: tuple[Row, ...] = (
         f"POST {META}",
         ok(data(UNIFIED, **PARTLY), 201, body=NEW),
         ok(data(UNIFIED, **PARTLY), 201, body=NEW, query=OWN, providers=PROVIDERS),
+        ok(data(UNIFIED, **PARTLY), 201, body=ELEVEN, query={"ifFree": "true"}),
+        bad("The time is taken", 409, "slotTaken", shape=TAKEN, body=NEW, query={"ifFree": "true"}),
+        bad("The time from", 400, "rangeTooLarge", shape=INVALID, body=LONG, query={"ifFree": "true"}),
         bad("sendNotificationsFor[0]", body=NEW | {"sendNotificationsFor": ["apple"]}),
         missing(NO_CALENDARS, names=LONELY, body=NEW),
         no_user(body=NEW),

@@ -6,8 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.app.days import before_thursday
 from tests.contract import examples
 from tests.contract.world import World
+
+
+@pytest.fixture(autouse=True)
+def in_november(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows hold time on Thursday."""
+    before_thursday(monkeypatch)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import orjson
 from werkzeug.test import TestResponse
 
 from app.openapi.examples import EXAMPLES, FILE
-from app.schemas.fields import DELIVERY_ID, WEBHOOK_ID
+from app.schemas.fields import DELIVERY_ID, HOLD_ID, WEBHOOK_ID
 from app.schemas.fields import EXAMPLES as IDENTIFIERS
 from tests.contract.world import World
 
@@ -54,6 +54,7 @@ PATTERNS = {
     re.compile(r"(?<=try again in )\d+(?= s\b)"): "60",
     WEBHOOK_ID: IDENTIFIERS[WEBHOOK_ID],
     DELIVERY_ID: IDENTIFIERS[DELIVERY_ID],
+    HOLD_ID: IDENTIFIERS[HOLD_ID],
     re.compile(r"http://127\.0\.0\.1:\d+/hook"): "https://app.example.com/hooks/almanac",
     # Ids that providers and this service choose.
     re.compile(r"AAMk[\w=-]{20,}"): "AAMkAGIwYjZkAAA=",

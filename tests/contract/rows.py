@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.contract.shapes import ERROR, FAILED_CALENDAR, REASON
+from tests.contract.shapes import ERROR, FAILED_CALENDAR, REASON, TIME
 from tests.contract.world import World
 
 PROVIDERS = ("google", "microsoft")
@@ -15,6 +15,7 @@ THROTTLED = {**ERROR, "retryAfter": int}
 # A provider failed; where calendars are read or written, the answer names them.
 PROVIDER_ERROR = {**ERROR, "reason": REASON}
 UNREAD_ERROR = {**PROVIDER_ERROR, "failedCalendars": [FAILED_CALENDAR]}
+TAKEN = {**ERROR, "conflicts": [{"userId": str, "start": TIME, "end": TIME}]}
 SCOPE_ERROR = {**UNREAD_ERROR, "operation": str, "validScopes": [str]}
 # A ``Retry-After`` beyond the deadline, so that calls are not retried and a row has no pauses.
 LATER = 60
@@ -80,6 +81,7 @@ MISSING = {
     "User is not a member of": "memberNotFound",
     "There is no grant": "grantNotFound",
     "Webhook not found": "webhookNotFound",
+    "Hold not found": "holdNotFound",
     "Delivery not found": "deliveryNotFound",
 }
 # The codes that tests show for every operation, by status.

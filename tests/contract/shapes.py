@@ -186,6 +186,7 @@ EXPLAINED = {
     "nextSlot": nullable(PERIOD),
     "previousSlot": nullable(PERIOD),
     "blockedBy": [BLOCKING],
+    "heldBy?": [PERIOD | {"paddedStart": TIME, "paddedEnd": TIME, "expiresAt": TIME}],
 }
 USER_EXPLAINED = {"at": TIME, **EXPLAINED, "options": OPTIONS}
 MEMBERS_EXPLAINED = {

@@ -21,14 +21,14 @@ from werkzeug.test import TestResponse
 from app.openapi.examples import EXAMPLES, IDEMPOTENT, SHARED
 from store.sql.models import IdempotencyKey, now
 from tests.app.routes import METHODS
-from tests.contract import calendars, examples, explain, grants, groups, records, webhooks
+from tests.contract import calendars, examples, explain, grants, groups, holds, records, webhooks
 from tests.contract.rows import COMMON, THROTTLED, Row
 from tests.contract.shapes import ERROR, shape_errors
 from tests.contract.world import World
 
 pytestmark = pytest.mark.usefixtures("worker", "no_webhook_endpoints")
 
-ROWS = records.ROWS + grants.ROWS + calendars.ROWS + explain.ROWS + groups.ROWS + webhooks.ROWS
+ROWS = records.ROWS + grants.ROWS + calendars.ROWS + explain.ROWS + groups.ROWS + holds.ROWS + webhooks.ROWS
 
 
 def name_of(row: Row, provider: str) -> str:

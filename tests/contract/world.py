@@ -46,6 +46,7 @@ class World:
             "calendarId": "primary",
             "metaId": "m-1",
             "webhookId": f"wh_{0:024x}",
+            "holdId": f"hold_{0:024x}",
             "deliveryId": f"msg_{0:032x}",
             "new": f"new-{user}",
             "own": ADA[self.provider],

@@ -47,6 +47,7 @@ def test_without_a_broker_it_ends_with_one_line(tmp_path: Path):
     assert "planted" not in printed
 
 
+@pytest.mark.long
 def test_a_broker_that_refuses_the_password_is_named_without_it(tmp_path: Path):
     services.rabbitmq().require()
     url = services.RABBITMQ.replace("guest:guest", "guest:planted-password")
@@ -60,8 +61,10 @@ def test_a_broker_that_refuses_the_password_is_named_without_it(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [([str(ALMANAC), "worker"], "REDIS_URL"), (CELERY, "BROKER_URL")],
-    ids=["ours", "celery"],
+    [
+        pytest.param([str(ALMANAC), "worker"], "REDIS_URL", id="ours"),
+        pytest.param(CELERY, "BROKER_URL", id="celery", marks=pytest.mark.long),
+    ],
 )
 def test_an_address_that_is_none_is_named_by_its_setting(tmp_path: Path, command, name):
     status, printed = run(command, tmp_path, **{name: "http://:planted-password@127.0.0.1:6379"})

@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from providers.base import Failed, Grant
+from providers.base import Failed, IssuedTokens
 from providers.errors import GrantGone, ProviderError, Reason
 from providers.names import ProviderName
 from providers.oauth.identity import AccountIdentity
@@ -55,7 +55,7 @@ class _Exchanged:
     """The result of redeeming a code: tokens, granted scopes, the account, and the moment before the call."""
 
     began: float
-    grant: Grant
+    grant: IssuedTokens
     scopes: tuple[str, ...]
     account: AccountIdentity
 
@@ -88,7 +88,7 @@ def _exchange(runtime: Runtime, waiting: PendingExchange, deadline: float) -> _E
     provider = ProviderName(consent.provider)
     # The link was made with the registration of that moment, which may have been saved just before.
     oauth = runtime.registrations.current()[provider].oauth
-    began = runtime.stores.grants.now()
+    began = runtime.stores.account_locks.now()
     with log_refused_registration(provider):
         consented = oauth.redeem(waiting.code, consent.verifier, consent.redirect_uri, deadline=deadline)
     scopes = consent.scopes if consented.grant.scope is None else consented.grant.scope
@@ -111,8 +111,8 @@ def _store(
     """Store the connection, and clean up after the one that it replaces; returns why it was refused."""
     stores, account = runtime.stores, exchanged.account
     opened = ProviderAccount(consent.provider, account.id, account.email)
-    with stores.grants.exclusive(opened, deadline=deadline):
-        if stores.grants.revoked_since(opened, exchanged.began):
+    with stores.account_locks.exclusive(opened, deadline=deadline):
+        if stores.account_locks.revoked_since(opened, exchanged.began):
             return REVOKED_MEANWHILE
         with stores.database.writing() as session:
             user = consents.check(session, consent)

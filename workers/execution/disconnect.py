@@ -101,7 +101,7 @@ def revoke_unused(runtime: Runtime, revocation: PendingRevocation, deadline: flo
     """
     stores = runtime.stores
     account = ProviderAccount(revocation.provider, revocation.account_id, revocation.email)
-    with stores.grants.exclusive(account, deadline=deadline):
+    with stores.account_locks.exclusive(account, deadline=deadline):
         with stores.database.reading() as session:
             used = connections.uses_account(session, account, or_user=revocation.user_id)
         if used:
@@ -110,8 +110,8 @@ def revoke_unused(runtime: Runtime, revocation: PendingRevocation, deadline: flo
         oauth = runtime.providers[ProviderName(revocation.provider)].oauth
         # Before the call, in case this process dies, and after it: a code that is redeemed meanwhile may get
         # tokens that die.
-        stores.grants.note_revocation(account)
+        stores.account_locks.note_revocation(account)
         try:
             oauth.revoke(Token(revocation.token), deadline=deadline)
         finally:
-            stores.grants.note_revocation(account)
+            stores.account_locks.note_revocation(account)

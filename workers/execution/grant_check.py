@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from providers.base import Failed, Grant
+from providers.base import Failed, IssuedTokens
 from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason, SubjectRefused
 from providers.names import ProviderName
 from store.security.grant_trials import GrantTrial
@@ -32,7 +32,7 @@ def check(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
     return Reply(checked=GrantCheck(scope=grant.scope))
 
 
-def _token(runtime: Runtime, proposal: GrantTrial, deadline: float) -> Grant:
+def _token(runtime: Runtime, proposal: GrantTrial, deadline: float) -> IssuedTokens:
     if proposal.provider == ProviderName.GOOGLE:
         return grant_tokens.by_service_account(
             runtime, proposal.secret or "", proposal.subject or "", proposal.scope, deadline=deadline

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import orjson
 
-from providers.base import Grant, Token
+from providers.base import IssuedTokens, Token
 from providers.errors import GrantRefused
 from providers.names import ProviderName
 from providers.oauth.endpoints import Client
@@ -16,7 +16,7 @@ from workers.runtime import Runtime
 
 def by_service_account(
     runtime: Runtime, key_file: str, subject: str, scope: Collection[str], *, deadline: float
-) -> Grant:
+) -> IssuedTokens:
     """An access token for the Google account ``subject``, by the JSON text of a key file.
 
     :raise ProviderError: as ``google_token``
@@ -32,7 +32,7 @@ def by_service_account(
 
 def by_application(
     runtime: Runtime, tenant: str, client_id: str | None, secret: str | None, *, deadline: float
-) -> Grant:
+) -> IssuedTokens:
     """An access token for the mailboxes of a tenant.
 
     Without ``client_id`` it is requested by the installation's registration.

@@ -6,7 +6,7 @@ import logging
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from providers.base import Grant, Token
+from providers.base import IssuedTokens, Token
 from providers.errors import (
     AuthorizationInvalid,
     ClientRefused,
@@ -143,7 +143,7 @@ class OrganizationTokens:
         self._runtime.stores.grant_tokens.forget(grant.id)
 
 
-def _token(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadline: float) -> Grant:
+def _token(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadline: float) -> IssuedTokens:
     if grant.provider == ProviderName.GOOGLE:
         return grant_tokens.by_service_account(
             runtime, grant.secret or "", subject or "", grant.scope, deadline=deadline

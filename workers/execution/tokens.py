@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from providers.base import Grant, Token
+from providers.base import IssuedTokens, Token
 from providers.errors import AuthorizationInvalid, GrantGone, Unavailable
 from providers.names import ProviderName
 from providers.oauth.client import OAuth
@@ -103,7 +103,7 @@ def ends_soon(expires_at: datetime | None) -> bool:
     return expires_at is not None and expires_at - MARGIN <= datetime.now(UTC)
 
 
-def _tokens(grant: Grant, old_refresh: str) -> Tokens:
+def _tokens(grant: IssuedTokens, old_refresh: str) -> Tokens:
     # Google's answer to a refresh has no refresh token: the old one stays valid.
     rotated = grant.refresh_token.reveal if grant.refresh_token else old_refresh
     return Tokens(grant.access_token.reveal, rotated, grant.expires_at)

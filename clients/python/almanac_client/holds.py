@@ -16,12 +16,12 @@ class Holds(Resource[TransportT]):
     """Time that no other client can hold or book, and that is not offered as a slot."""
 
     @listing
-    def list(self, user_id: str | None = None, *, limit: int = PAGE) -> Listing[Hold]:
+    def list(self, user: str | None = None, *, limit: int = PAGE) -> Listing[Hold]:
         """The holds of a user, or all that the key reaches, by start, in pages of ``limit``.
 
         >>> [each.expires_at for each in almanac.holds.list("ada")]
         """
-        return Listing(Request.get("/holds", query(user=user_id)), limit, rows(list[Hold]))
+        return Listing(Request.get("/holds", query(user=user)), limit, rows(list[Hold]))
 
     @operation
     def create(

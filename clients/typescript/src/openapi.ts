@@ -2908,7 +2908,7 @@ export interface components {
             paddedEnd: string;
         };
         /** @description Held time that covers the moment when padding is added. */
-        Held: {
+        HeldBlocking: {
             /**
              * Format: date-time
              * @description The first moment of the period.
@@ -2966,7 +2966,7 @@ export interface components {
             /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
             blockedBy: components["schemas"]["Blocking"][];
             /** @description The held time that covers the moment; absent if there is none. */
-            heldBy?: components["schemas"]["Held"][];
+            heldBy?: components["schemas"]["HeldBlocking"][];
             /**
              * @description The id of the user.
              * @example ada
@@ -3047,7 +3047,7 @@ export interface components {
             /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
             blockedBy: components["schemas"]["Blocking"][];
             /** @description The held time that covers the moment; absent if there is none. */
-            heldBy?: components["schemas"]["Held"][];
+            heldBy?: components["schemas"]["HeldBlocking"][];
             /**
              * Format: date-time
              * @description The moment that is explained.
@@ -3089,7 +3089,7 @@ export interface components {
             /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
             blockedBy: components["schemas"]["Blocking"][];
             /** @description The held time that covers the moment; absent if there is none. */
-            heldBy?: components["schemas"]["Held"][];
+            heldBy?: components["schemas"]["HeldBlocking"][];
             /**
              * @description The id of the user.
              * @example ada
@@ -4093,7 +4093,7 @@ export interface components {
          * @description The codes of errors of: Hold time of users.
          * @enum {string}
          */
-        CreateHoldErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        CreateHoldErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read a hold. */
         GetHoldError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetHoldErrorCode"];
@@ -12801,7 +12801,10 @@ export interface operations {
                 limit?: number;
                 /** @description `nextCursor` of the page before. */
                 cursor?: string;
-                /** @description Only the holds of this user. */
+                /**
+                 * @description Only the holds of this user.
+                 * @example ada
+                 */
                 user?: string;
             };
             header?: never;
@@ -12817,7 +12820,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12831,7 +12833,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -12846,7 +12847,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -12862,7 +12862,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -12877,7 +12876,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -12893,7 +12891,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -12909,7 +12906,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     Allow: components["headers"]["Allow"];
                     [name: string]: unknown;
@@ -12925,10 +12921,6 @@ export interface operations {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
-                /** @description Minutes that must be free before and after the time too. */
-                padding?: number;
-                /** @description How many busy periods may overlap the time. Held time never may. */
-                maxOverlaps?: number;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -12952,7 +12944,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
@@ -12967,7 +12958,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -12982,7 +12972,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -12998,7 +12987,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13013,7 +13001,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13021,14 +13008,13 @@ export interface operations {
                     "application/json": components["schemas"]["CreateHoldError"];
                 };
             };
-            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `eventExists` or `idempotencyKeyInUse` or `slotTaken`. */
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `idempotencyKeyInUse` or `slotTaken`. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13044,7 +13030,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13059,7 +13044,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13074,7 +13058,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13089,7 +13072,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13098,14 +13080,13 @@ export interface operations {
                     "application/json": components["schemas"]["CreateHoldError"];
                 };
             };
-            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError` or `outcomeUnknown`. */
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError`. */
             502: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13121,7 +13102,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13137,7 +13117,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     Allow: components["headers"]["Allow"];
                     [name: string]: unknown;
@@ -13170,7 +13149,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13184,7 +13162,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13199,7 +13176,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13215,7 +13191,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13230,7 +13205,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13246,7 +13220,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13262,7 +13235,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     Allow: components["headers"]["Allow"];
                     [name: string]: unknown;
@@ -13295,7 +13267,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13309,7 +13280,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13324,7 +13294,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13340,7 +13309,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13355,7 +13323,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13370,7 +13337,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13385,7 +13351,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13401,7 +13366,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Retry-After": components["headers"]["Retry-After"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
@@ -13417,7 +13381,6 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
                     Link: components["headers"]["Link"];
                     Allow: components["headers"]["Allow"];
                     [name: string]: unknown;

@@ -134,7 +134,7 @@ def count(session: Session, organization_id: int) -> int:
     return session.scalars(query.where(ApiKey.organization_id == organization_id, _in_force())).one()
 
 
-def end(session: Session, key_id: int) -> str | None:
+def revoke_one(session: Session, key_id: int) -> str | None:
     """Revoke one key; returns its visible part, or None when it is not valid."""
     ended = update(ApiKey).where(ApiKey.id == key_id, _in_force()).values(revoked_at=now())
     return session.scalars(ended.returning(ApiKey.visible)).one_or_none()

@@ -1,6 +1,6 @@
 """Holds: time of users that only one request has at once.
 
-Whoever takes time locks the users' rows first, in one order, so of two concurrent takers one sees the rows of
+A taker locks the users' rows first, in one order, so of two concurrent takers one sees the rows of
 the other. SQLite has one writer. Expired holds block nothing: a taker deletes those of its users.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import ColumnExpressionArgument, Select, delete, func, or_, select, update
+from sqlalchemy import ColumnExpressionArgument, Select, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from store.sql.models import HeldTime, Hold, Membership, User
@@ -258,9 +258,3 @@ def _load(session: Session, conditions: Sequence[ColumnExpressionArgument[bool]]
         )
         for hold, users in rows.values()
     ]
-
-
-def count_active(session: Session, *, now: int) -> int:
-    """How many promised holds have not expired."""
-    query = select(func.count()).select_from(Hold).where(Hold.promised, Hold.expires_at > now)
-    return session.scalars(query).one()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from store.coordination import grants
+from store.coordination import account_locks
 from store.sql.models import OAuthConnection
 from store.sql.queries.connections import ProviderAccount
 from tests.app.answers import connections_of
@@ -210,7 +210,7 @@ def test_a_consent_that_meets_a_revocation_is_refused_instead_of_stored_dead(
     coming = new_user()
     landed = consent(link(api, coming, "google"), email)
     # As a revocation that ends while the code is being redeemed: its moment lies after the exchange began.
-    stores.redis.set(_revoked(account_id), repr(stores.grants.now() + 60), ex=60)
+    stores.redis.set(_revoked(account_id), repr(stores.account_locks.now() + 60), ex=60)
 
     page = arrive(api, landed)
 
@@ -227,5 +227,5 @@ def _account_id(stores, user: str) -> str:
 
 
 def _revoked(account_id: str) -> str:
-    (name,) = grants._names(ProviderAccount("google", account_id, None))
+    (name,) = account_locks._names(ProviderAccount("google", account_id, None))
     return f"grant-revoked:{name}"

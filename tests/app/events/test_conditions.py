@@ -14,7 +14,7 @@ from store.sql.models import HeldTime, Hold, User
 from store.sql.queries import holds
 from tests.app.answers import error
 from tests.app.at_provider import INSERT, NINE, one
-from tests.app.days import PROVIDERS, meeting
+from tests.app.days import PROVIDERS, before_thursday, meeting
 from tests.conftest import Api, stores_of
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -22,6 +22,11 @@ pytestmark = pytest.mark.usefixtures("worker")
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 GOOGLE = pytest.mark.parametrize("provider", ["google"])
 TEN = meeting("10:00", "11:00")
+
+
+@pytest.fixture(autouse=True)
+def in_november(monkeypatch):
+    before_thursday(monkeypatch)
 
 
 @pytest.fixture
@@ -225,6 +230,7 @@ def test_a_calendar_that_cannot_be_read_fails_the_create(api, person, create, ro
     sandbox.fault(provider="google", status=503, retry_after=60)
 
     assert create().status_code == 502
+    sandbox.clear_faults()
     assert person.there.events() == []
     assert rows() == []
 

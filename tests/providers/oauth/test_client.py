@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from providers.base import Grant, Token
+from providers.base import IssuedTokens, Token
 from providers.errors import (
     GrantGone,
     Misconfigured,
@@ -29,7 +29,7 @@ BOTH = pytest.mark.parametrize("provider", ["google", "microsoft"])
 CLIENT = Client("client-id", Token("secret-of-client"))
 
 
-def refreshed(server: Any, token: str = "secret-refresh", left: float = 5.0) -> Grant:
+def refreshed(server: Any, token: str = "secret-refresh", left: float = 5.0) -> IssuedTokens:
     return server.refresh(Token(token), deadline=time.monotonic() + left)
 
 
@@ -204,7 +204,7 @@ def test_microsoft_has_nothing_to_revoke_with(sandbox, oauth):
 
 
 def test_no_secret_is_shown_by_anything_that_holds_one(script):
-    grant = Grant(Token("secret-a"), Token("secret-b"), datetime.now(UTC), None)
+    grant = IssuedTokens(Token("secret-a"), Token("secret-b"), datetime.now(UTC), None)
     server = scripted(script)
     reply = Reply("Google", "oauth.token.refresh", 200, {"access_token": "secret-d"})
     for shown in (CLIENT, grant, server, Token("secret-c"), reply):

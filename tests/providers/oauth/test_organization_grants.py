@@ -13,7 +13,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
-from providers.base import Grant, Token
+from providers.base import IssuedTokens, Token
 from providers.errors import (
     AuthorizationInvalid,
     ClientRefused,
@@ -50,12 +50,14 @@ TENANT = "84bd8158-6d4d-4958-8b9f-9d6445542f95"
 TOKEN = {"access_token": "secret-token", "expires_in": 3599, "token_type": "Bearer"}
 
 
-def google(url: str, subject: str = "reader@example.com", left: float = 5.0) -> Grant:
+def google(url: str, subject: str = "reader@example.com", left: float = 5.0) -> IssuedTokens:
     key = ServiceAccountKey.parse(KEY_FILE)
     return google_token(google_at(url), key, subject, SCOPES, deadline=time.monotonic() + left)
 
 
-def microsoft(url: str, tenant: str = TENANT, client: Client | None = None, left: float = 5.0) -> Grant:
+def microsoft(
+    url: str, tenant: str = TENANT, client: Client | None = None, left: float = 5.0
+) -> IssuedTokens:
     ours = client or Client("client-id", Token("secret-of-client"))
     return microsoft_token(microsoft_at(url), tenant, ours, deadline=time.monotonic() + left)
 

@@ -66,13 +66,13 @@ def test_keys_of_one_organization(fresh_database, acme, keys):
 @pytest.mark.parametrize("name", ["expired", "revoked"])
 def test_a_key_that_has_ended_is_not_revoked_again(fresh_database, keys, name):
     with fresh_database.writing() as session:
-        assert api_keys.end(session, keys[name]) is None
-        assert api_keys.end(session, 0) is None
+        assert api_keys.revoke_one(session, keys[name]) is None
+        assert api_keys.revoke_one(session, 0) is None
 
 
 def test_revoking_one_key_leaves_the_others(fresh_database, acme, keys):
     with fresh_database.writing() as session:
-        visible = api_keys.end(session, keys["bound"])
+        visible = api_keys.revoke_one(session, keys["bound"])
     assert visible.startswith("alm_")
     assert names(fresh_database, in_force=True) == ["lasting", "forever"]
     with fresh_database.reading() as session:

@@ -150,7 +150,6 @@ def test_only_promised_time_is_public(fresh_database, take, promised):
         assert holds.listed(session, "ada", within=None, now=NOW) == []
         assert holds.listed(session, "bob", within=None, now=NOW) == [view]
         assert holds.find(session, view.id, within=None, now=NOW + 5 * MINUTE) is None
-        assert holds.count_active(session, now=NOW) == 1
 
 
 def test_a_hold_that_expired_before_its_answer_is_not_promised(fresh_database, take):

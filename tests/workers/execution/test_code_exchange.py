@@ -282,7 +282,7 @@ def test_what_is_no_longer_allowed_when_the_connection_is_stored_is_refused(
 
     with runtime.stores.database.writing() as session:
         if ended == "key":
-            api_keys.end(session, changed["key_id"])
+            api_keys.revoke_one(session, changed["key_id"])
         elif ended == "shared":
             organizations.add_members(session, other_id, [user_id])
     if ended == "account":

@@ -151,7 +151,9 @@ def test_a_revocation_waits_for_a_consent_that_is_being_stored(sandbox, put, run
     sandbox.forget_requests()
     # The consent has only the account's address.
     with (
-        runtime.stores.grants.exclusive(ProviderAccount("google", None, ADA.upper()), deadline=_soon(5)),
+        runtime.stores.account_locks.exclusive(
+            ProviderAccount("google", None, ADA.upper()), deadline=_soon(5)
+        ),
         pytest.raises(LockTimeout),
     ):
         revoke_unused(runtime, revocation, _soon(0.2))
@@ -168,29 +170,29 @@ def test_a_revocation_waits_for_a_consent_that_is_being_stored(sandbox, put, run
     ids=["by id", "by address"],
 )
 def test_a_consent_learns_that_its_account_was_revoked_meanwhile(sandbox, put, runtime, consented):
-    grants, account = runtime.stores.grants, sandbox.account("google", ADA)
-    before = grants.now()
-    assert not grants.revoked_since(consented, before)
+    locks, account = runtime.stores.account_locks, sandbox.account("google", ADA)
+    before = locks.now()
+    assert not locks.revoked_since(consented, before)
 
     revoke_unused(runtime, PendingRevocation(0, "google", "1", ADA, account.refresh_token), _soon(5))
 
-    assert grants.revoked_since(consented, before)
-    assert not grants.revoked_since(consented, grants.now())
-    assert not grants.revoked_since(ProviderAccount("google", "2", "eve@example.com"), before)
-    assert not grants.revoked_since(ProviderAccount("google", None, None), before)
+    assert locks.revoked_since(consented, before)
+    assert not locks.revoked_since(consented, locks.now())
+    assert not locks.revoked_since(ProviderAccount("google", "2", "eve@example.com"), before)
+    assert not locks.revoked_since(ProviderAccount("google", None, None), before)
 
 
 def test_a_revocation_that_fails_is_a_value_and_counts_as_done_for_consents(sandbox, put, runtime):
     account = sandbox.account("google", ADA)
     sandbox.fault(operation="google.revoke", status=503)
-    before = runtime.stores.grants.now()
+    before = runtime.stores.account_locks.now()
     revocation = PendingRevocation(0, "google", "1", ADA, account.refresh_token)
     name = runtime.stores.oauth_states.hand_over_revocation(revocation)
 
     reply = perform(runtime, Revoke(name), None, _soon(1))
 
     assert isinstance(reply.failed, Failed)
-    assert runtime.stores.grants.revoked_since(ProviderAccount("google", "1", None), before)
+    assert runtime.stores.account_locks.revoked_since(ProviderAccount("google", "1", None), before)
 
 
 def test_a_grant_to_revoke_waits_once_and_shows_no_token(runtime):

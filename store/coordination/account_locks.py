@@ -20,7 +20,7 @@ from store.sql.queries.connections import ProviderAccount
 REMEMBERED_SECONDS = 600
 
 
-class Grants:
+class AccountLocks:
     """Locks of provider accounts, and the times at which their grants were revoked."""
 
     def __init__(self, redis: Redis) -> None:
