@@ -84,8 +84,9 @@ examples: setup ## record the examples of the OpenAPI document again, from the a
 test-typescript: setup clients/typescript/node_modules/.package-lock.json ## the TypeScript client, against a running service
 	@$(BIN)/python -m pytest tests/almanac_typescript
 
-client-types: setup clients/typescript/node_modules/.package-lock.json ## the types of the TypeScript client, from the OpenAPI document
+client-types: setup clients/typescript/node_modules/.package-lock.json ## the types of the TypeScript client, from the OpenAPI document; and the client for the booking page
 	@$(BIN)/python -m tests.almanac_typescript.types
+	@$(BIN)/python -m tests.almanac_typescript.booking
 
 test-browser: browser ## the dashboard in a headless Chromium: pages, keyboard, accessibility, consent
 	@$(BIN)/python -m pytest tests/browser

@@ -17,7 +17,8 @@ import requests
 from sqlalchemy.orm import Session
 
 from app.accounts import invitations
-from app.server.supervisor import Supervisor
+from app.cli import booking
+from app.server.supervisor import Supervisor, require_free
 from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from store.config.settings import read_settings
 from store.security.api_keys import visible_part
@@ -73,6 +74,8 @@ SCOPES = {
 }
 # Her grant is revoked, so that the demo shows how the API reports it.
 UNREADABLE = "hana"
+# A visitor of the booking page meets the first of them and one of the others.
+BOOKABLE = ("ada", "bruno", "emiko", "gabriel")
 # The name for signing in to the dashboard.
 ADMINISTRATOR = "demo"
 # A user without accounts, for trying to connect one by browser.
@@ -90,8 +93,9 @@ TOPICS = (
 )
 
 
-def run(port: int, sandbox_port: int) -> None:
+def run(port: int, sandbox_port: int, booking_port: int) -> None:
     """Start everything in a temporary data folder, seed it, and serve until Ctrl-C."""
+    require_free(booking_port, "--booking-port")
     with tempfile.TemporaryDirectory(prefix="almanac-demo-") as folder:
         # Ignore the environment's settings: the demo must not write into an existing installation.
         for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
@@ -102,8 +106,10 @@ def run(port: int, sandbox_port: int) -> None:
                 key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
                 password = secrets.token_urlsafe(12)
                 invitations.create(stores, ADMINISTRATOR, password)
-            click.echo(_instructions(supervisor.url, key, password, _links(supervisor.url, key)))
-            supervisor.wait()
+            links = _links(supervisor.url, key)
+            with booking.serving(booking.create_app(supervisor.url, key, offer()), booking_port) as page:
+                click.echo(_instructions(supervisor.url, page, key, password, links))
+                supervisor.wait()
 
 
 def seed(stores: Stores, sandbox_url: str, *, report: Report) -> str:
@@ -164,6 +170,21 @@ def week_of(person: Person, monday: date) -> Iterator[dict[str, Any]]:
             "allDay": True,
             "showAs": "oof",
         }
+
+
+def offer() -> booking.Offer:
+    """The offer of the booking page: half an hour with Ada and one of her colleagues, in her office hours."""
+    people = {person.id: person for person in PEOPLE}
+    team = [people[name] for name in BOOKABLE]
+    days = ("monday", "tuesday", "wednesday", "thursday", "friday")
+    return booking.Offer(
+        team=tuple(
+            booking.Person(each.id, each.id.title(), _address(each.id, each.providers[0])) for each in team
+        ),
+        provider=team[0].providers[0],
+        timeZone=team[0].zone,
+        schedules=({"days": days, "start": "09:00", "end": "17:00"},),
+    )
 
 
 def _event(subject: str, day: date, at: time, minutes: int) -> dict[str, Any]:
@@ -261,7 +282,7 @@ def _links(url: str, key: str) -> list[dict[str, str]]:
         return links
 
 
-def _instructions(url: str, key: str, password: str, links: list[dict[str, str]]) -> str:
+def _instructions(url: str, booking_page: str, key: str, password: str, links: list[dict[str, str]]) -> str:
     day = datetime.now(UTC).date() + timedelta(days=1)
     while day.weekday() >= 5:
         day += timedelta(days=1)
@@ -273,6 +294,8 @@ def _instructions(url: str, key: str, password: str, links: list[dict[str, str]]
     return f"""
 Dashboard    {url}/dashboard
              sign in as {ADMINISTRATOR} with the password {password}
+Booking page {booking_page}
+             an example of what can be built; see examples/booking
 API          {url}
 Documents    {url}/docs
 Description  {url}/v1/docs

@@ -24,6 +24,7 @@ from store.stores import Stores
 from workers.telemetry import logs
 
 SANDBOX_PORT = 8090
+BOOKING_PORT = 8091
 
 
 class Almanac(click.Group):
@@ -95,15 +96,18 @@ def up(
 @main.command()
 @click.option("--port", default=PORT, show_default=True, help="Where the API listens.")
 @click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True, help="Where the sandbox listens.")
-def demo(port: int, sandbox_port: int) -> None:
+@click.option(
+    "--booking-port", default=BOOKING_PORT, show_default=True, help="Where the booking page listens."
+)
+def demo(port: int, sandbox_port: int, booking_port: int) -> None:
     """Run everything, with the sandbox and demo data.
 
-    Prints an API key, a request that answers, and how to sign in to the dashboard. Runs until Ctrl-C, and
-    keeps nothing.
+    Prints an API key, a request that answers, how to sign in to the dashboard, and the address of a booking
+    page. Runs until Ctrl-C, and keeps nothing.
     """
     from app.cli.demo import run
 
-    run(port, sandbox_port)
+    run(port, sandbox_port, booking_port)
 
 
 @main.command()

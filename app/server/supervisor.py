@@ -101,15 +101,15 @@ class Supervisor:
                 part.wait()
 
     def _start(self) -> None:
-        _require_free(self._port, "--port")
+        require_free(self._port, "--port")
         if self._sandbox_port is not None:
-            _require_free(self._sandbox_port, "--sandbox-port")
+            require_free(self._sandbox_port, "--sandbox-port")
             use_sandbox(f"http://{HOST}:{self._sandbox_port}")
             # The sandbox sends notifications there. Real providers need an https address from the operator;
             # without one, OAuth redirects return to the host of the request.
             os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
         if self._flower_port is not None:
-            _require_free(self._flower_port, "--flower-port")
+            require_free(self._flower_port, "--flower-port")
         settings = read_settings()
         # Its beat writes down there what it has started.
         make_data_dir(settings.data_dir)
@@ -159,7 +159,8 @@ class Supervisor:
                 raise click.ClickException(f"{name} ended by itself (status {part.returncode}); see above")
 
 
-def _require_free(port: int, option: str) -> None:
+def require_free(port: int, option: str) -> None:
+    """Raise an error that names the option when a port of this machine is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

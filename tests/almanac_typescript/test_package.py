@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from providers.sandbox.client import Sandbox
+from tests.almanac_typescript import booking
 from tests.almanac_typescript.conftest import run
 from tests.almanac_typescript.types import PACKAGE, TYPES, document, generate
 from tests.conftest import Api
@@ -51,6 +52,13 @@ def test_the_client_runs_where_node_is_not(package):
         imported = set(re.findall(r'from "([^"]+)"', file.read_text()))
         others = {name for name in imported if not name.startswith("./")}
         assert others == ({"standardwebhooks"} if file.name == "webhooks.js" else set()), file.name
+
+
+def test_the_client_of_the_booking_page_is_this_one():
+    """After a change of the client, `make client-types` compiles it again."""
+    committed = {file.name: file.read_text() for file in booking.TARGET.iterdir()}
+
+    assert committed == booking.modules()
 
 
 def test_both_clients_have_one_version():

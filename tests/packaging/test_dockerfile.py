@@ -156,6 +156,10 @@ def test_what_pages_are_made_of_is_in_it_and_nothing_of_the_project_s_own(image,
     assert {path.name for path in (ROOT / "docs").glob("*.md")} <= {
         path.name for path in (packages / "app/docs_site/documents").iterdir()
     }
+    # The demo's booking page.
+    example = packages / "app/cli/examples/booking"
+    assert (example / "index.html").is_file()
+    assert (example / "almanac-client/index.js").is_file()
     for folder in FOLDERS:
         assert any((packages / folder).iterdir())
     for absent in (

@@ -13,12 +13,15 @@ const CREATIONS: Record<KeyedPaths, true> = {
   "/v1/users/{userId}/oauth/{provider}": true,
   "/v1/users/{userId}/calendar/events/{provider}/{calendarId}": true,
   "/v1/users/{userId}/calendar/events/meta": true,
+  "/v1/holds": true,
   "/v1/webhooks": true,
   "/v1/webhooks/{webhookId}/secret": true,
 };
 
 // Requests that have a body and only read.
 const READS_BY_POST: readonly PathsWith<"post">[] = [
+  "/v1/scheduling",
+  "/v1/scheduling/explain",
   "/v1/users/scheduling",
   "/v1/users/{userId}/scheduling",
   "/v1/users/{userId}/scheduling/explain",

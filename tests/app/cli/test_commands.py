@@ -182,8 +182,9 @@ class Demo:
 
     def __init__(self) -> None:
         self.port = free_port()
+        others = ["--sandbox-port", str(free_port()), "--booking-port", str(free_port())]
         self.process = subprocess.Popen(
-            [str(ALMANAC), "demo", "--port", str(self.port), "--sandbox-port", str(free_port())],
+            [str(ALMANAC), "demo", "--port", str(self.port), *others],
             env=clean_environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -224,6 +225,9 @@ def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
         }
         docs = requests.get(f"http://127.0.0.1:{demo.port}/v1/docs", timeout=5)
         assert docs.status_code == 200
+        page = re.search(r"Booking page (\S+)", demo.printed)
+        assert page is not None
+        assert "<h1" in requests.get(page[1], timeout=5).text
     finally:
         demo.process.send_signal(signal.SIGINT)
         time.sleep(0.3)
