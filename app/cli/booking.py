@@ -27,6 +27,8 @@ FOLDER = _EXAMPLES / "booking"
 
 # In seconds; an answer of Almanac takes less.
 TIMEOUT = 60
+# How long the server may take to notice that it is to stop.
+STOP_SECONDS = 0.05
 LARGEST_BODY = 16 * 1024
 NOT_ALLOWED = "The booking page may not send this request"
 SENT_HEADERS = ("Content-Type", "Idempotency-Key", "X-Timezone")
@@ -154,7 +156,7 @@ def create_app(service: str, key: str, offer: Offer) -> Flask:
 def serving(app: Flask, port: int) -> Iterator[str]:
     """Serve the page from a thread; yields its address."""
     server = make_server(HOST, port, app, threaded=True, request_handler=_Quiet)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(STOP_SECONDS,), daemon=True)
     thread.start()
     try:
         yield f"http://{HOST}:{server.port}/"

@@ -6,8 +6,10 @@ import json
 import os
 import random
 import secrets
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -101,15 +103,18 @@ def run(port: int, sandbox_port: int, booking_port: int) -> None:
         for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
             del os.environ[name]
         os.environ["ALMANAC_DATA_DIR"] = folder
-        with Supervisor(port, sandbox_port) as supervisor:
+        with ExitStack() as stack, Supervisor(port, sandbox_port) as supervisor:
             with Stores(read_settings()) as stores:
                 key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
                 password = secrets.token_urlsafe(12)
                 invitations.create(stores, ADMINISTRATOR, password)
             links = _links(supervisor.url, key)
-            with booking.serving(booking.create_app(supervisor.url, key, offer()), booking_port) as page:
-                click.echo(_instructions(supervisor.url, page, key, password, links))
-                supervisor.wait()
+            app = booking.create_app(supervisor.url, key, offer())
+            page = stack.enter_context(booking.serving(app, booking_port))
+            click.echo(_instructions(supervisor.url, page, key, password, links))
+            supervisor.wait()
+            # A second Ctrl-C must not interrupt the cleanup, after which the process ends.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def seed(stores: Stores, sandbox_url: str, *, report: Report) -> str:

@@ -234,7 +234,7 @@ def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
         # A second Ctrl-C leaves no process behind either.
         demo.process.send_signal(signal.SIGINT)
         _, errors = demo.process.communicate(timeout=30)
-    assert demo.process.returncode == 0
+    assert demo.process.returncode == 0, errors
     assert "Traceback" not in errors
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", demo.port)) != 0
