@@ -26,6 +26,9 @@ EVENT_DESCRIPTIONS = {
     stored.Event.CONNECTION_RESTORED: "A connection that had ended works again.",
     stored.Event.GRANT_EXPIRED: "A provider refuses an organization's grant: its members cannot be read.",
     stored.Event.GRANT_RESTORED: "The grant of an organization that had ended works again.",
+    stored.Event.HOLD_CREATED: "Time of users was held.",
+    stored.Event.HOLD_EXPIRED: "A hold has expired: its time is free again.",
+    stored.Event.HOLD_RELEASED: "A hold was released, or an event was created in its time.",
 }
 
 SENT_BEFORE = (

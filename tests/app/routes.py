@@ -16,6 +16,7 @@ NOBODY = {
     "provider": "google",
     "webhookId": f"wh_{0:024x}",
     "deliveryId": f"msg_{0:032x}",
+    "holdId": f"hold_{0:024x}",
 }
 
 

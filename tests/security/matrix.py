@@ -27,6 +27,10 @@ OWN_WORDS = {
     *("robot", "privateKey", "subject", "tenant", "clientId", "clientSecret"),
 }
 
+GROUPS = {"participants": [{"users": ["{userId}"]}]}
+# In a year in which no hold has expired when the tests run.
+HELD = {"users": ["{userId}"], "start": "2099-01-05T09:00:00Z", "end": "2099-01-05T10:00:00Z"}
+
 NAME = re.compile(r"\{(\w+)\}")
 
 
@@ -148,9 +152,16 @@ ROWS = (
     # They take a body and change nothing.
     read(f"POST {USER}/scheduling", query=DAY, body=WEEKLY),
     read("POST /users/scheduling", foreign=200, query=DAY, body={"users": [{"id": "{userId}"}]}),
+    read("POST /scheduling", foreign=200, query=DAY, body=GROUPS),
+    read("POST /scheduling/explain", foreign=200, query=MOMENT, body=GROUPS),
     read(f"GET {USER}/scheduling/explain", query=MOMENT),
     read(f"POST {USER}/scheduling/explain", query=MOMENT, body=WEEKLY),
     read(f"GET {ORG}/scheduling/explain", query=MOMENT),
+    read("GET /holds", query={"user": "{userId}"}),
+    # Held time is free no more, so the next request of the same needs another tenant.
+    write("POST /holds", 201, ends=True, body=HELD),
+    read("GET /holds/{holdId}"),
+    write("DELETE /holds/{holdId}", ends=True),
     read("GET /webhooks"),
     write("POST /webhooks", 201, body={"url": URL}),
     read(f"GET {HOOK}"),

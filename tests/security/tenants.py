@@ -68,6 +68,7 @@ def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str 
     tenant = Tenant(names, accounts, frozenset())
     _listen(tenant, stores, word)
     _grant(api, sandbox, tenant, word)
+    _hold(api, tenant)
     secrets = {tenant.names["privateKey"][30:60], tenant.names["clientSecret"]}
     tokens = {token for each in accounts for token in (each.access_token, each.refresh_token)}
     tenant.words = frozenset(
@@ -81,7 +82,7 @@ def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
     with stores.database.writing() as session:
         number = organizations.ids(session, [tenant.slug], within=None)[tenant.slug]
         endpoint, _ = webhooks.create(
-            session, stores.keyring, url=f"{URL}/{word}", events=list(Event), within=number
+            session, stores.keyring, url=f"{URL}/{word}", events=EVENTS, within=number
         )
         (connection, *_) = connections.of_user(session, tenant.user, within=None) or ()
         webhooks.record(session, Event.CALENDAR_CHANGED, connection.id, calendar_id="primary")
@@ -108,6 +109,12 @@ def _grant(api: Api, sandbox: Sandbox, tenant: Tenant, word: str) -> None:
     for body, provider in ((SERVICE_ACCOUNT, "google"), (APPLICATION, "microsoft")):
         _, _, more = Row("PUT /", body=body).request(tenant.names)
         _made(api.put(f"/organizations/{tenant.slug}/grants/{provider}", more["json"]), 200)
+
+
+def _hold(api: Api, tenant: Tenant) -> None:
+    """A hold of the user."""
+    body = {"users": [tenant.user], "start": "2099-01-06T09:00:00Z", "end": "2099-01-06T10:00:00Z"}
+    tenant.names["holdId"] = _made(api.post("/holds", body | {"expiresIn": 3600}), 201)["id"]
 
 
 def consent(api: Api, tenant: Tenant) -> dict[str, str]:
@@ -155,4 +162,6 @@ def leaks(answer: TestResponse, words: frozenset[str], said: str) -> Iterator[st
     return (word for word in words if word in told and word not in said)
 
 
+# Deliveries of other events would be tried, and change, while a test compares the tables.
+EVENTS = [Event.CALENDAR_CHANGED, Event.CONNECTION_EXPIRED, Event.CONNECTION_RESTORED]
 Settle = Callable[..., Tenant]

@@ -32,6 +32,7 @@ OURS = {
     ("providers/oauth/token_errors.py", "word == 'invalid_token'"),
     ("app/accounts/organization_grants.py", "(client_id is None) != (client_secret is None)"),
     ("app/dashboard/grants/forms.py", "('clientId' in form.values) != has_secret"),
+    ("store/sql/queries/holds.py", "Hold.claim == token"),
     ("workers/execution/organization_grants.py", "token == rejected"),
     ("workers/execution/tokens.py", "self._tokens.access_token == rejected.reveal"),
 }

@@ -34,6 +34,7 @@ OF_USERS = {
     "POST /users/{userId}/oauth/{provider}": "userId",
     "POST /users/{userId}/calendar/events/{provider}/{calendarId}": "userId",
     "POST /users/{userId}/calendar/events/meta": "userId",
+    "POST /holds": "userId",
 }
 OF_OTHERS = {"POST /organizations", "POST /webhooks", "POST /webhooks/{webhookId}/secret"}
 CREATING = tuple(row for row in ROWS if row.operation in OF_USERS.keys() | OF_OTHERS)

@@ -94,10 +94,10 @@ def refused(request, stores, api, new_organization) -> Headers:
 @pytest.fixture
 def nobodys() -> dict[str, str]:
     names = {"userId": "nobody", "orgSlug": "nowhere", "metaId": "x", "eventId": "x", "calendarId": "primary"}
-    ids = {"webhookId": f"wh_{0:024x}", "deliveryId": f"msg_{0:032x}", "provider": "google", "new": "new"}
+    ids = {"webhookId": f"wh_{0:024x}", "deliveryId": f"msg_{0:032x}", "holdId": f"hold_{0:024x}"}
     application = {"tenant": "x", "clientId": "x", "clientSecret": "x"}
     grant = {"robot": "x", "privateKey": "x", "subject": "x", "domain": "x", **application}
-    return names | ids | grant | {"code": "x", "state": "x"}
+    return names | ids | {"provider": "google", "new": "new"} | grant | {"code": "x", "state": "x"}
 
 
 @pytest.mark.security
@@ -168,7 +168,7 @@ def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, s
         assert (answer.status_code, answer.json) == (403, {"data": None, **refusal}), row
         return
     assert answer.status_code == row.foreign, (row, answer.text)
-    if row.foreign == 200:
+    if row.operation == "POST /users/scheduling":
         nobody = {
             "status": "error",
             "error": "User not found",
@@ -176,6 +176,10 @@ def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, s
             "failedCalendars": [],
         }
         assert answer.json == {"data": [{"userId": names["userId"], **nobody}]}
+    elif row.foreign == 200:
+        assert answer.json is not None
+        (nobody,) = answer.json["failedUsers"]
+        assert (nobody["userId"], nobody["message"]) == (names["userId"], "User not found")
 
 
 @pytest.mark.security

@@ -13,12 +13,13 @@ from sqlalchemy import select
 from app.accounts import invitations
 from store.cache.busy_buckets import CalendarKey
 from store.sql.database import Standing, alembic_config
-from store.sql.models import Base, OAuthConnection, now
+from store.sql.models import Base, OAuthConnection, User, now
 from store.sql.queries import (
     administrators,
     api_keys,
     channels,
     connections,
+    holds,
     organization_grants,
     organizations,
     provider_clients,
@@ -67,6 +68,10 @@ def written(own, api, accounts):
     for account in accounts:
         connect(api, "ada", account)
     with stores.database.writing() as session:
+        user = session.scalars(select(User)).first()
+        assert user is not None
+        hold = holds.NewHold(starts=0, ends=1, expires_at=2, request="once")
+        assert isinstance(holds.take(session, [user.id], hold, now=0), str)
         for row in session.scalars(select(OAuthConnection)).all():
             assert channels.add(session, f"channel-{row.provider}", CalendarKey(row.id, "primary"), "proof")
             until = now() + timedelta(days=1)

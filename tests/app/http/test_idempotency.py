@@ -30,6 +30,8 @@ MAKES_NOTHING = {
     "scheduling.UserScheduling",
     "scheduling.UsersScheduling",
     "explain.UserExplanation",
+    "groups.GroupScheduling",
+    "groups.GroupExplanation",
     "authorization.Authorize",
     "authorization.Verify",
     "push.google_push",
@@ -38,6 +40,8 @@ MAKES_NOTHING = {
     "webhooks.WebhookTest",
 }
 
+# In a year in which no hold has expired when the tests run.
+HELD = {"start": "2099-01-05T09:00:00Z", "end": "2099-01-05T10:00:00Z"}
 OTHER = "This Idempotency-Key was used with another request; each request needs a key of its own"
 UNDER_WAY = "A request with this Idempotency-Key is still under way; try again"
 SHAPE = "Idempotency-Key must have 1 to 255 characters, printable ASCII without spaces"
@@ -93,6 +97,7 @@ def test_every_creation_is_done_once_and_answered_alike(
         "oauth.Connection": (f"/users/{eve}/oauth/google", {"accessToken": "planted", "scope": ["calendar"]}),
         "events.CalendarEvents": (f"/users/{user}/calendar/events/microsoft/primary", MEETING),
         "unified.UnifiedEvents": (f"/users/{user}/calendar/events/meta", MEETING),
+        "holds.Holds": ("/holds", HELD | {"users": [user]}),
         "webhooks.WebhookSecret": (f"/webhooks/{hook}/secret", {}),
         "webhooks.Webhooks": ("/webhooks", {"url": "http://127.0.0.1:9/"}),
     }
@@ -574,6 +579,8 @@ NOT_CREATING = {
     "post/v1/users/{userId}/scheduling",
     "post/v1/users/{userId}/scheduling/explain",
     "post/v1/users/scheduling",
+    "post/v1/scheduling",
+    "post/v1/scheduling/explain",
     "post/v1/webhooks/{webhookId}/deliveries/{deliveryId}/replay",
     "post/v1/webhooks/{webhookId}/test",
 }

@@ -50,6 +50,7 @@ GROUP_OF = {
     "authorization": "oauth",
     "explain": "scheduling",
     "grants": "organizations",
+    "groups": "scheduling",
     "unified": "events",
     "push": "other",
     "api-docs": "other",

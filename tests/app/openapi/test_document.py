@@ -404,11 +404,13 @@ def test_no_other_route_is_open_but_those_that_tell_how_the_service_is(app):
     assert outside == {"/docs", "/healthz", "/readyz", "/metrics", "/static/<path:filename>"}
 
 
-def test_read_only_keys_may_use_three_routes_by_post(app):
+def test_read_only_keys_may_use_five_routes_by_post(app):
     posts = [route for route in routes(app) if route.method == "POST"]
 
     assert {route.endpoint for route in posts if facts_of(app, route).writes is False} == {
         "scheduling.UserScheduling",
         "scheduling.UsersScheduling",
         "explain.UserExplanation",
+        "groups.GroupScheduling",
+        "groups.GroupExplanation",
     }

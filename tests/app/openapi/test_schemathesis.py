@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -58,7 +59,7 @@ class Real:
         self, api: Api, new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox
     ):
         self._api, self._new_user, self._new_organization = api, new_user, new_organization
-        self._keys = itertools.count()
+        self._keys, self._hours = itertools.count(), itertools.count()
         self.organization = new_organization()
         self._domains = {each: sandbox.domain(each, "acme.example") for each in ("google", "microsoft")}
         google = sandbox.account("google", "ada@example.com", events=[MEETING])
@@ -99,9 +100,13 @@ class Real:
             case.body |= {"scope": ["calendar"], "expiresAt": None}
         if isinstance(case.body, dict) and "userIds" in case.body:
             case.body["userIds"] = [self.user]
-        if isinstance(case.body, dict) and "users" in case.body:
+        if case.path == "/v1/holds" and isinstance(case.body, dict):
+            case.body |= self._free_hour()
+        elif isinstance(case.body, dict) and "users" in case.body:
             for user in case.body["users"]:
                 user["id"] = self.user
+        if isinstance(case.body, dict) and "participants" in case.body:
+            case.body["participants"] = [{"users": [self.user], "required": 1}]
 
     def _put_event_into(self, case: Case, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         """An existing event in an existing calendar, and a valid range of times."""
@@ -118,6 +123,8 @@ class Real:
             given["eventId"] = self._api.post(path, MEETING).json["data"]["id"]
         if "webhookId" in given:
             given["webhookId"] = self._api.post("/webhooks", {"url": NOBODY_LISTENS}).json["data"]["id"]
+        if "holdId" in given:
+            given["holdId"] = self._api.post("/holds", self._free_hour()).json["data"]["id"]
         if "deliveryId" in given:
             # Writing an event creates a delivery.
             self._api.post(f"/users/{self._new_user(*self._others)}/calendar/events/google/primary", MEETING)
@@ -130,6 +137,15 @@ class Real:
             case.body["start"], case.body["end"] = draw(st.sampled_from(WRITTEN))
             # Google's own alphabet, which the document tells in words.
             case.body.pop("id", None)
+
+    def _free_hour(self) -> dict[str, Any]:
+        """The body of a hold: an hour that no other hold has, in a year in which no hold has expired."""
+        hour = datetime(2099, 1, 1, tzinfo=UTC) + timedelta(hours=next(self._hours))
+        return {
+            "users": [self.user],
+            "start": hour.isoformat(),
+            "end": (hour + timedelta(minutes=30)).isoformat(),
+        }
 
     def _put_grant_into(self, case: Case) -> None:
         """A grant that a provider accepts, or one that is stored already."""
