@@ -30,7 +30,10 @@ from scheduling.query import Query
 MOST_SHOWN = 100
 # The API call for several users. It has no explanations.
 SEVERAL = "/v1/users/scheduling"
+GROUPS = "/v1/scheduling"
 DAYS = ("1", "3", "5", "7", "14")
+# Everybody has to be free.
+ALL = "all"
 
 
 class Names(Parsed[tuple[str, ...]]):
@@ -50,6 +53,21 @@ class Names(Parsed[tuple[str, ...]]):
         return names
 
 
+class Together(Parsed[str]):
+    """How many people have to be free together: ``all``, or a number."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(shape={}, **options)
+
+    def parse(self, text: str) -> str:
+        """``all``, or the digits of the number."""
+        if text.lower() == ALL:
+            return ALL
+        if not (text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= MOST_SHOWN):
+            raise ValidationError(f"must be all, or a number from 1 to {MOST_SHOWN}")
+        return str(int(text))
+
+
 def _within_years(day: date) -> None:
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise ValidationError(OUT_OF_YEARS)
@@ -67,13 +85,15 @@ class ExplorerForm(Body):
     earliestTimeEachDay = Clock(load_default=9 * 60)
     latestTimeEachDay = Clock(load_default=17 * 60)
     slotDuration = IntegerText(least=1, most=10_080, load_default=30)
+    together = Together()
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """An availability question: ``arguments`` is the API's query string, ``query`` is the same, parsed.
 
-    ``engine`` is the query for the scheduling engine, which includes ``schedules``.
+    ``engine`` is the query for the scheduling engine, which includes ``schedules``. ``together`` is
+    ``ALL`` or the number of people who have to be free together; None: slots of each person.
     """
 
     organization: str | None
@@ -85,6 +105,7 @@ class Question:
     query: Mapping[str, Any]
     schedules: Sequence[Mapping[str, Any]] | None
     engine: Query = field(repr=False)
+    together: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -106,13 +127,14 @@ class Question:
 
         The API's call for an organization takes no weekly hours: with them, the command names its members.
         """
-        named = self if self.schedules is None else replace(self, organization=None, users=tuple(people))
+        by_name = self.schedules is not None and self.together is None
+        named = replace(self, organization=None, users=tuple(people)) if by_name else self
         path, body = named._call()
         return self._line(f"{base}{path}", self.arguments, body)
 
     def explain_curl(self, base: str, person: str, at: int) -> str | None:
         """A curl command for the explanation of a moment; None where the API has no single call for it."""
-        one = replace(self, organization=None, users=(person,)) if person else self
+        one = replace(self, organization=None, users=(person,), together=None) if person else self
         path, body = one._call()
         if path == SEVERAL:
             return None
@@ -127,6 +149,8 @@ class Question:
 
     def _call(self) -> tuple[str, dict[str, Any] | None]:
         schedules = None if self.schedules is None else parameters.echoed_schedules(self.schedules)
+        if self.together is not None:
+            return GROUPS, self._group() | ({} if schedules is None else {"schedules": schedules})
         if self.organization is not None and schedules is None:
             return f"/v1/organizations/{quote(self.organization)}/scheduling", None
         if len(self.users) == 1:
@@ -134,6 +158,11 @@ class Question:
             return f"/v1/users/{quote(self.users[0], safe='')}/scheduling", body
         body = {"users": [{"id": user} for user in self.users]}
         return SEVERAL, body if schedules is None else body | {"schedules": schedules}
+
+    def _group(self) -> dict[str, Any]:
+        named = {"users": self.users} if self.organization is None else {"organization": self.organization}
+        required = ALL if self.together == ALL else int(self.together or 0)
+        return {"participants": [{**named, "required": required}]}
 
 
 def moment(day: date, zone: ZoneInfo, hour: int) -> int:
@@ -182,6 +211,7 @@ def read(sent: MultiDict[str, str], today: date) -> Question:
         query,
         schedules,
         engine,
+        form.get("together"),
     )
 
 
@@ -198,6 +228,9 @@ def _arguments(values: Mapping[str, str], form: Mapping[str, Any], first: date) 
     for name, default in _DEFAULTS.items():
         if values.get(name, default) != default:
             arguments[name] = values[name]
+    if "together" in form:
+        # Shared slots are always on the clock.
+        arguments.pop("align", None)
     if form["window"] == "daily":
         for name in ("earliestTimeEachDay", "latestTimeEachDay"):
             arguments[name] = parameters.clock(form[name])
@@ -271,4 +304,5 @@ _LABELS = {
     "align": "Start",
     "minimumNotice": "Notice",
     "limit": "Limit",
+    "together": "Free together",
 }

@@ -16,6 +16,7 @@ from app.dashboard.explorer import data, explanation, form, svg
 from app.dashboard.explorer.data import ExplorerData
 from app.dashboard.explorer.form import Question
 from app.dashboard.explorer.svg import Day
+from app.dashboard.explorer.together import together
 from app.http.errors import ApiError
 from app.schemas.schedules import WEEKDAYS
 from app.services import services
@@ -61,11 +62,13 @@ def _picture() -> dict[str, Any]:
         if question.is_empty:
             return {"is_empty": True}
         found = data.load(question, fresh="fresh" in request.args)
+        shared = together(question, found)
     except ApiError as error:
         return {"complaint": error.error}
     return {
         "question": question,
         "shown": found,
+        "together": shared,
         "curl": question.curl(explanation.base_url(), [lane.user for lane in found.lanes]),
         **_drawing(question, found),
         **_explanation(question, found),
