@@ -92,6 +92,9 @@ class Lease:
 
     def _end(self, change: Callable[[Any], object]) -> None:
         stores = services().stores
+        # Before the commit too: a request that has read busy periods from before the event must not miss the
+        # hold and take the version for current.
+        stores.held_times.released()
         try:
             with stores.database.writing() as session:
                 change(session)
