@@ -11881,13 +11881,22 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
-                /** @description ISO 8601; a bare date is its first moment. */
+                /**
+                 * @description ISO 8601; a bare date is its first moment.
+                 * @example 2026-12-03T09:00
+                 */
                 start: string;
-                /** @description ISO 8601, not included. After `start`. */
+                /**
+                 * @description ISO 8601, not included. After `start`.
+                 * @example 2026-12-03T12:00
+                 */
                 end: string;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
-                /** @description How long a slot is, in minutes. */
+                /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
@@ -12064,13 +12073,22 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
-                /** @description ISO 8601; a bare date is its first moment. */
+                /**
+                 * @description ISO 8601; a bare date is its first moment.
+                 * @example 2026-12-03T09:00
+                 */
                 start: string;
-                /** @description ISO 8601, not included. After `start`. */
+                /**
+                 * @description ISO 8601, not included. After `start`.
+                 * @example 2026-12-03T12:00
+                 */
                 end: string;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
-                /** @description How long a slot is, in minutes. */
+                /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
                 slotDuration?: number;
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
@@ -12094,7 +12112,10 @@ export interface operations {
                 latestTimeEachDay?: string;
                 /** @description `partial`: `required: all` means all members whose calendars could be read. */
                 onFailure?: components["schemas"]["OnFailure"];
-                /** @description The moment to explain, ISO 8601. It may lie outside the range. */
+                /**
+                 * @description The moment to explain, ISO 8601. It may lie outside the range.
+                 * @example 2026-12-03T09:10:00Z
+                 */
                 at: string;
             };
             header?: {
