@@ -142,7 +142,7 @@ class CalendarEvents(MethodView):
         )
         with conditions.leased(authentication(), condition) as lease:
             job = CreateEvent(ref.id, calendarId, new)
-            reply = creates.write({ref.id: job}, deadline=connections.deadline())[ref.id]
+            reply = creates.write_one(ref, job, deadline=connections.deadline(), repeatable=repeatable)
             if reply.failed is not None:
                 if creates.may_exist(reply.failed):
                     lease.keep()

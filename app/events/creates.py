@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
+
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
 
 from app.accounts import connections
 from app.http.error_codes import Code
-from app.http.errors import ApiError
+from app.http.errors import ApiError, OutOfService
 from providers.base import Failed
 from providers.errors import Problem
 from store.sql.queries.connections import ConnectionRef
 from workers.fanout.client import LATE
 from workers.fanout.failures import BROKEN
 from workers.fanout.jobs import CreateEvent, Reply
+
+log = logging.getLogger(__name__)
 
 # Failures of a job that do not say whether the worker had sent the create.
 _OUTCOME_UNKNOWN = (LATE, BROKEN)
@@ -22,6 +28,18 @@ def write(jobs: dict[str, CreateEvent], *, deadline: float) -> dict[str, Reply]:
     """The reply to each create, by connection. Without a reply in time, the outcome is unknown."""
     replies = connections.write(jobs, deadline=deadline)
     return {each: _with_outcome(reply) for each, reply in replies.items()}
+
+
+def write_one(ref: ConnectionRef, job: CreateEvent, *, deadline: float, repeatable: bool) -> Reply:
+    """The reply to one create; for ``repeatable``, see ``error``.
+
+    :raise ApiError: when Redis or the broker fails meanwhile, so that the event may exist
+    """
+    try:
+        return write({ref.id: job}, deadline=deadline)[ref.id]
+    except (RedisError, BrokerError) as error:
+        log.error("a create was cut off: %s", type(error).__name__)
+        raise _outcome_unknown(OutOfService(), repeatable=repeatable) from error
 
 
 def may_exist(failed: Failed) -> bool:
@@ -40,6 +58,10 @@ def error(ref: ConnectionRef, failed: Failed, calendar_id: str, *, repeatable: b
     cut_off = failed.problem is Problem.OUT_OF_SERVICE and failed.repeated
     if not (cut_off or failed.problem is Problem.OUTCOME_UNKNOWN):
         return answer
+    return _outcome_unknown(answer, repeatable=repeatable)
+
+
+def _outcome_unknown(answer: ApiError, *, repeatable: bool) -> ApiError:
     advice = "it is safe to repeat the request with the same Idempotency-Key or metaId"
     if not repeatable:
         advice = (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from redis.exceptions import ConnectionError
 
 from app.http.error_codes import Code
 from tests.app.answers import OF_ERROR, OF_PROVIDER
-from tests.app.at_provider import INSERT, LOOK, one
+from tests.app.at_provider import INSERT, LOOK, NINE, one
 from tests.app.days import PROVIDERS
 from tests.conftest import Api
 
@@ -25,6 +26,28 @@ def unknown(answer):
     assert (answer.json["code"], answer.json["reason"]) == ("outcomeUnknown", "providerError")
     assert "The event may exist" in answer.json["error"]
     return answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "advice"),
+    [(KEY, "it is safe to repeat the request"), (None, "look for it before you repeat the request")],
+)
+@pytest.mark.parametrize("query", [{}, {"ifFree": "true"}], ids=["plain", "ifFree"])
+def test_a_create_that_redis_interrupts_may_have_created_the_event(
+    api, new_person, monkeypatch, headers, advice, query
+):
+    def cut_off(*_args, **_options):
+        raise ConnectionError("Redis is away")
+
+    google = new_person("google")
+    path = f"/users/{google.user}/calendar/events/google/primary"
+    with monkeypatch.context() as patch:
+        patch.setattr("app.accounts.connections.write", cut_off)
+        answer = api.post(path, NINE, headers=headers, query_string=query)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.json["code"] == "outcomeUnknown"
+    assert "The event may exist" in answer.json["error"]
+    assert advice in answer.json["error"]
 
 
 @BOTH
