@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Self
 
 from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarLists
@@ -98,6 +100,8 @@ class Stores:
             max_connections=1000,
             socket_connect_timeout=REDIS_TIMEOUT,
             socket_timeout=LONGEST_POP + REDIS_TIMEOUT,
+            # A request whose command fails answers 503 at once: the client knows best when to repeat it.
+            retry=Retry(NoBackoff(), 0),
         )
 
     @cached_property

@@ -34,6 +34,7 @@ class Authentication:
 
         :raise Outdated: if they have another one; the view then runs again
         """
+        # Makes this the cache of the process, so that the next request loads fresh rows.
         services().stores.versioned_cache.under(version)
         # Without a version in Redis the current one is unknown: Redis may have been flushed.
         if not self.verified and (version is None or self.cached.version != version):

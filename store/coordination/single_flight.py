@@ -120,7 +120,7 @@ class SingleFlight:
         for start in range(0, len(reads), CLAIMS_AT_ONCE):
             some = reads[start : start + CLAIMS_AT_ONCE]
             arguments = named(
-                now=now,
+                claimed_at=now,
                 newer_than=newer_than or 0,
                 failure_lifetime=self._failure,
                 began=began,

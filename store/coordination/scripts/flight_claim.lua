@@ -2,7 +2,7 @@
 --
 -- KEYS[n]  generation of the connection of read n
 -- ARGV[1]  JSON object; times in milliseconds:
---   now                 current time of the request
+--   claimed_at          when the request sends this claim, by its own clock
 --   newer_than          reads that were claimed before this time are not used
 --   failure_lifetime    how long a failure is returned to further claims
 --   began               when the request began; results completed before it are left to the cache
@@ -48,7 +48,7 @@ end
 
 local function lead(key, n)
     local id = string.sub(key, #'flight:' + 1) .. ':' .. request.unique .. '-' .. n
-    local flight = {id = id, at = request.now, keep = request.keep, keep_failed = request.keep_failed}
+    local flight = {id = id, at = request.claimed_at, keep = request.keep, keep_failed = request.keep_failed}
     flights[key] = flight
     redis.call('SET', key, cmsgpack.pack(flight), 'PX', request.lease)
     return {1, id}

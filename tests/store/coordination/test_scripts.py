@@ -185,7 +185,7 @@ def test_a_watch_begins_with_a_new_generation_and_an_emptied_calendar_ends_it(re
 
 def claim(redis: Redis, key: str, waiter: str, *, unique: str):
     arguments = named(
-        now=NOW,
+        claimed_at=NOW,
         newer_than=0,
         failure_lifetime=2_000,
         began=NOW,
