@@ -39,7 +39,7 @@ class Client:
 
     def post(self, path: str, document: object) -> Answer:
         """Send JSON."""
-        return self._send("POST", path, {}, orjson.dumps(document))
+        return self._send("POST", path, {"Content-Type": "application/json"}, orjson.dumps(document))
 
     def _send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None

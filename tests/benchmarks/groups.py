@@ -25,7 +25,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
     house.organize(SLUG, range(MEMBERS))
     rounds = max(LEAST_ROUNDS, scale.rounds)
     with house.running() as running:
-        users = [each["userId"] for each in members(running.client.get(f"/v1/organizations/{SLUG}/members"))]
+        users = [each["id"] for each in members(running.client.get(f"/v1/organizations/{SLUG}/members"))]
         query = {**WEEK, "align": "clock"}
 
         def shared(required: str | int) -> Answer:
