@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
+from app.availability.freshness import now
 from providers.sandbox.client import Sandbox
 from store.sql.models import HeldTime, User
 from store.sql.queries import holds
@@ -240,6 +242,25 @@ def test_a_hold_that_other_processes_cannot_be_told_of_is_not_promised(api, pers
         assert take(person.user).status_code == 503
 
     assert api.get("/holds", user=person.user).json["data"] == []
+    held(take(person.user))
+
+
+@GOOGLE
+def test_a_database_that_goes_away_while_a_hold_is_taken_promises_nothing(api, person, take, monkeypatch):
+    """The rows that were written before are a lease without a promise, which ends by itself."""
+
+    def down(*_args, **_options):
+        raise OperationalError("UPDATE holds", None, Exception("server closed the connection"))
+
+    with monkeypatch.context() as patched:
+        for function in ("promise", "remove"):
+            patched.setattr(f"store.sql.queries.holds.{function}", down)
+        assert take(person.user).status_code == 503
+
+    assert api.get("/holds", user=person.user).json["data"] == []
+    assert take(person.user).json["code"] == "slotTaken"
+    after_the_lease = now() + 60_000
+    monkeypatch.setattr("app.events.holds.now", lambda: after_the_lease)
     held(take(person.user))
 
 
