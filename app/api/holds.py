@@ -56,10 +56,10 @@ class Holds(MethodView):
     def post(self, body: dict[str, Any], header: dict[str, ZoneInfo]) -> Any:
         """Hold time of users
 
-        For all users of the request, or for none. Their calendars are read anew; when one cannot be read,
-        nothing is held. Of simultaneous requests for overlapping time of a user, at most one succeeds. From
-        the answer on, the time counts as busy on every route of scheduling, until the hold expires, is
-        deleted, or an event is created by it.
+        For all users of the request, or for none. Their calendars are read past the cache; when one cannot
+        be read, nothing is held. Of simultaneous requests for overlapping time of a user, at most one
+        succeeds. From the answer on, the time counts as busy on every route of scheduling, until the hold
+        expires, is deleted, or an event is created by it.
         """
         # Not in the document: clients that have them in the query of slots may send them there here too.
         query = Blueprint.ARGUMENTS_PARSER.parse(MarginQuery(), request, location="query")

@@ -32,7 +32,7 @@ MOST_SHOWN = 100
 SEVERAL = "/v1/users/scheduling"
 GROUPS = "/v1/scheduling"
 DAYS = ("1", "3", "5", "7", "14")
-# Everybody has to be free.
+# All people have to be free.
 ALL = "all"
 
 

@@ -17,7 +17,7 @@ class Holds(Resource[TransportT]):
 
     @listing
     def list(self, user: str | None = None, *, limit: int = PAGE) -> Listing[Hold]:
-        """The holds of a user, or all that the key reaches, by start, in pages of ``limit``.
+        """The holds of a user, or of all users whom the key reaches, by start, in pages of ``limit``.
 
         >>> [each.expires_at for each in almanac.holds.list("ada")]
         """

@@ -1053,10 +1053,10 @@ export interface paths {
         put?: never;
         /**
          * Hold time of users
-         * @description For all users of the request, or for none. Their calendars are read anew; when one cannot be read,
-         *     nothing is held. Of simultaneous requests for overlapping time of a user, at most one succeeds. From
-         *     the answer on, the time counts as busy on every route of scheduling, until the hold expires, is
-         *     deleted, or an event is created by it.
+         * @description For all users of the request, or for none. Their calendars are read past the cache; when one cannot
+         *     be read, nothing is held. Of simultaneous requests for overlapping time of a user, at most one
+         *     succeeds. From the answer on, the time counts as busy on every route of scheduling, until the hold
+         *     expires, is deleted, or an event is created by it.
          */
         post: operations["createHold"];
         delete?: never;

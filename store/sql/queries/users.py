@@ -117,7 +117,7 @@ def ids(
 
 
 def add_missing(session: Session, custom_ids: Collection[str]) -> tuple[dict[str, int], set[int]]:
-    """The internal id of each user, and the ids of those that did not exist before, which are created.
+    """The internal id of each user, and the ids of users who did not exist before; they are created.
 
     The users are locked until the commit.
     """

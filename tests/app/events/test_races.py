@@ -186,7 +186,7 @@ def test_no_slot_is_booked_twice_while_workers_are_killed(installation, sandbox,
     # An event without an answer may be there; an answer without an event may not.
     assert len(winners) <= len(found)
     sandbox.clear_faults()
-    # What is left of interrupted creates ends with their leases: then every other slot can be booked.
+    # The leases of interrupted creates end: then every other slot can be booked.
     longest = conditions.ONE_EVENT * 10 + holds.MARGIN
     end = time.monotonic() + max(longest, 300.0)
     left = {n for n in range(SLOTS) if slot(n)["start"] not in found}
@@ -224,7 +224,7 @@ def test_holds_are_respected_by_warm_reads_of_another_process(installation, sand
                 user = chance.choice(users)
                 before = {hold: start for hold, (whose, start) in promised.copy().items() if whose == user}
                 found = offered(url, user, session)
-                # Those that were held all the time.
+                # The holds that lasted for the whole request.
                 reads["concurrent"] += 1
                 wrong.extend(start for hold, start in before.items() if hold in promised and start in found)
 

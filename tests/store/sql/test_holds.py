@@ -119,9 +119,9 @@ def test_of_concurrent_takers_exactly_one_wins(fresh_database, team):
         assert len(session.scalars(select(HeldTime)).all()) == 2
 
 
+# SQLite has no exclusion constraints.
+@pytest.mark.parametrize("fresh_database", ["postgresql"], indirect=True)
 def test_postgresql_itself_refuses_overlapping_rows(fresh_database, team, take):
-    if fresh_database.url.get_backend_name() == "sqlite":
-        pytest.skip("SQLite has no exclusion constraints")
     take("ada")
 
     with fresh_database.writing() as session:
