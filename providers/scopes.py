@@ -138,6 +138,20 @@ def reaches_calendars(provider: ProviderName, granted: Iterable[str]) -> bool:
     return any(_allows(provider, scopes, operation) for operation in Operation)
 
 
+def permitted(provider: ProviderName, granted: Iterable[str]) -> frozenset[Operation]:
+    """The operations that the scopes allow."""
+    scopes = frozenset(granted)
+    return frozenset(each for each in Operation if _allows(provider, scopes, each))
+
+
+def shows_times(provider: ProviderName, granted: Iterable[str]) -> bool:
+    """Whether the scopes let a person's busy times be read, from events or without them.
+
+    A connection without them answers no availability request.
+    """
+    return bool(permitted(provider, granted) & {Operation.FREE_BUSY, Operation.LIST_EVENTS})
+
+
 def level_scopes(provider: ProviderName, name: str) -> tuple[str, ...]:
     """The scopes to request for a level of access."""
     return _LEVEL_SCOPES[provider, level(name)]
