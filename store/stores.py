@@ -21,6 +21,7 @@ from store.coordination.channel_usage import ChannelUsage
 from store.coordination.circuit_breaker import CircuitBreakers
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
+from store.coordination.registration_checks import RegistrationChecks
 from store.coordination.single_flight import SingleFlight
 from store.lua import ScriptRedis
 from store.metrics.counters import Counters
@@ -42,14 +43,12 @@ LONGEST_POP = 1.0
 
 
 class Stores:
-    """Each store is opened when it is first used: a command that needs only the database connects only to it.
-
-    ``tell`` is called after a transaction that recorded webhook events, with the ids of their endpoints.
-    """
+    """Each store is opened when it is first used: a command of the database connects to nothing else."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        # Without a listener the next round of upkeep finds the deliveries.
+        # Called after a transaction that recorded webhook events, with the ids of their endpoints. Without a
+        # listener the next round of upkeep finds the deliveries.
         self.tell: Tell = lambda _endpoints: None
 
     def __enter__(self) -> Self:
@@ -67,20 +66,9 @@ class Stores:
             opened = self.__dict__.pop(name, None)
             if opened is not None:
                 opened.close()
-        # These hold the Redis client or the database that was just closed.
-        caches = (
-            "circuit_breakers",
-            "busy",
-            "calendar_lists",
-            "versioned_cache",
-            "held_times",
-            "single_flight",
-            "fast_redis",
-            "api_rate_limiter",
-            "provider_rate_limiter",
-        )
-        for name in ("counters", "account_locks", "key_usage", "heartbeats", "channel_usage", *caches):
-            self.__dict__.pop(name, None)
+        # The others hold the Redis client or the database that was just closed.
+        for name in self.__dict__.keys() - {"settings", "tell"}:
+            del self.__dict__[name]
 
     @cached_property
     def database(self) -> Database:
@@ -113,6 +101,11 @@ class Stores:
     def heartbeats(self) -> Heartbeats:
         """Heartbeats of workers and of beat."""
         return Heartbeats(self.redis)
+
+    @cached_property
+    def registration_checks(self) -> RegistrationChecks:
+        """The last answer of each provider about its registration."""
+        return RegistrationChecks(self.redis)
 
     @cached_property
     def key_usage(self) -> KeyUsage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from sqlalchemy import make_url
@@ -12,6 +13,7 @@ from store.config.setting import SettingsError
 _DATABASE_DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql+psycopg")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 _SOCKET_SCHEMES = ("unix", "redis+socket")
+_PREPARE_THRESHOLDS = re.compile(r"none|[0-9]{1,9}")
 _BROKER_SCHEMES = (*_REDIS_SCHEMES, "redis+socket", "amqp", "amqps", "pyamqp")
 
 
@@ -30,9 +32,15 @@ def database(url: str) -> str:
     if scheme in ("postgres", "postgresql"):
         url = f"postgresql+psycopg{found}{rest}"
     try:
-        known = make_url(url).drivername in _DATABASE_DRIVERS
+        parsed = make_url(url)
+        known = parsed.drivername in _DATABASE_DRIVERS
     except (ArgumentError, ValueError):
         known = False
+    if known and not _PREPARE_THRESHOLDS.fullmatch(str(parsed.query.get("prepare_threshold", "none"))):
+        raise BadURL(
+            "ALMANAC_DATABASE_URL must be like postgresql://user:password@host/name?prepare_threshold=none, "
+            "where the last is none or a whole number"
+        )
     if not known:
         raise BadURL(
             "ALMANAC_DATABASE_URL must be like postgresql://user:password@host/name or sqlite:///path"

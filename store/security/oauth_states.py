@@ -34,6 +34,8 @@ class PendingConsent:
 
     ``expected_email`` is the account that must be connected, if the client named one. ``browser_digest`` is
     the hash of the cookie of the only browser that may finish this consent; None lets any browser finish it.
+    ``invitation_id`` is the invitation that the consent began with, and ``retry_path`` the path of its page,
+    which contains the invitation's secret.
     """
 
     user_id: int
@@ -49,6 +51,8 @@ class PendingConsent:
     key_id: int | None = None
     expected_email: str | None = None
     browser_digest: str | None = None
+    invitation_id: str | None = None
+    retry_path: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

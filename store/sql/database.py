@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import URL, Engine, create_engine, event, text
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from store.config.settings import make_data_dir
 from store.sql.after_commit import Tell, tell_after_commit
-from store.sql.cache_invalidation import invalidate_on_commit
+from store.sql.row_version import invalidate_on_commit
 
 if TYPE_CHECKING:
     # Imported where it is used: the import takes half a second, and few commands migrate.
     from alembic.config import Config
+
+# A parameter of PostgreSQL's URL.
+PREPARE_THRESHOLD = "prepare_threshold"
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -45,10 +49,7 @@ class Database:
         if self.url.get_backend_name() == "sqlite":
             self.engine = _sqlite_engine(url)
         else:
-            # The ping detects a lost connection before a request uses it.
-            self.engine = create_engine(
-                url, pool_pre_ping=True, pool_size=10, max_overflow=54, hide_parameters=True
-            )
+            self.engine = _postgresql_engine(self.url)
         self._reads = sessionmaker(self.engine, expire_on_commit=False)
         self._writes = sessionmaker(self.engine.execution_options(writes=True), expire_on_commit=False)
         self._changing = changing
@@ -75,11 +76,14 @@ class Database:
             connection.execute(text("SELECT 1"))
 
     def upgrade(self) -> None:
-        """Run every migration that is missing."""
+        """Run every migration that is missing; none if a later version has migrated the database."""
         if self.url.get_backend_name() == "sqlite" and self.url.database:
             make_data_dir(Path(self.url.database).parent)
         from alembic import command
 
+        # A process of this version that starts again during an upgrade.
+        if self.standing() is Standing.NEWER:
+            return
         with self.migrating() as connection:
             command.upgrade(alembic_config(connection), "head")
         if self._changing is not None:
@@ -110,15 +114,28 @@ class Database:
     def standing(self) -> Standing:
         """Compare the migrations that have run with the ones of this version."""
         from alembic.runtime.migration import MigrationContext
+
+        head, known = self._revisions
+        with self.engine.connect() as connection:
+            theirs = MigrationContext.configure(connection).get_current_revision()
+        if theirs == head:
+            return Standing.CURRENT
+        return Standing.OLDER if theirs is None or theirs in known else Standing.NEWER
+
+    def warm_up(self) -> None:
+        """Import what ``standing`` needs, so that the first check is as fast as the others.
+
+        :raise SQLAlchemyError: when the database does not answer
+        """
+        self.standing()
+
+    @cached_property
+    def _revisions(self) -> tuple[str | None, frozenset[str]]:
+        """The newest revision of this version, and all of them."""
         from alembic.script import ScriptDirectory
 
-        with self.engine.connect() as connection:
-            ours = ScriptDirectory(str(MIGRATIONS))
-            theirs = MigrationContext.configure(connection).get_current_revision()
-        if theirs == ours.get_current_head():
-            return Standing.CURRENT
-        known = {script.revision for script in ours.walk_revisions()}
-        return Standing.OLDER if theirs is None or theirs in known else Standing.NEWER
+        ours = ScriptDirectory(str(MIGRATIONS))
+        return ours.get_current_head(), frozenset(script.revision for script in ours.walk_revisions())
 
     def close(self) -> None:
         """Close every pooled connection."""
@@ -139,6 +156,31 @@ def _sqlite_foreign_keys(connection: Connection, value: str) -> None:
     # Directly on the driver: inside a transaction SQLite ignores this pragma.
     driver: Any = connection.connection.driver_connection
     driver.execute(f"PRAGMA foreign_keys = {value}")
+
+
+def _postgresql_engine(url: URL) -> Engine:
+    # psycopg takes this from its caller only. A pooler in transaction mode serves one client by several
+    # connections, so that a statement which was prepared on one of them is missing on the next.
+    threshold = url.query.get(PREPARE_THRESHOLD)
+    arguments = {} if threshold is None else {PREPARE_THRESHOLD: _prepare_threshold(str(threshold))}
+    return create_engine(
+        url.difference_update_query([PREPARE_THRESHOLD]),
+        connect_args=arguments,
+        # The ping detects a lost connection before a request uses it.
+        pool_pre_ping=True,
+        pool_size=10,
+        max_overflow=54,
+        # Error messages must not show stored values.
+        hide_parameters=True,
+    )
+
+
+def _prepare_threshold(value: str) -> int | None:
+    """How often a statement runs before it is prepared; None: never.
+
+    :raise ValueError: for anything but ``none`` and a whole number
+    """
+    return None if value == "none" else int(value)
 
 
 def _sqlite_engine(url: str) -> Engine:

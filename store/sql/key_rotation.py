@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, CursorResult, func, inspect, literal, sele
 from sqlalchemy.orm import InstrumentedAttribute
 
 from store.security.crypto import PREFIX_BYTES, Keyring, Undecipherable
-from store.sql.cache_invalidation import UNCACHED
 from store.sql.database import Database
 from store.sql.models import (
+    Administrator,
     Base,
     IdempotencyKey,
     OAuthConnection,
@@ -25,8 +25,10 @@ from store.sql.queries import (
     idempotency,
     organization_grants,
     provider_clients,
+    second_factors,
     webhook_secrets,
 )
+from store.sql.row_version import UNCACHED
 
 # Rows of one transaction: SQLite allows one writer at a time, and requests write too.
 BATCH = 100
@@ -61,6 +63,7 @@ EVERY = (
     SealedColumn(
         WebhookEndpoint, WebhookEndpoint.sealed_previous_secret, webhook_secrets.previous_associated_data
     ),
+    SealedColumn(Administrator, Administrator.sealed_totp_secret, second_factors.associated_data),
     SealedColumn(IdempotencyKey, IdempotencyKey.sealed_answer, idempotency.associated_data),
 )
 

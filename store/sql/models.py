@@ -11,6 +11,7 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     ForeignKey,
+    Index,
     LargeBinary,
     MetaData,
     String,
@@ -20,6 +21,8 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column, relationship
+
+from store.sql.roles import Role
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -260,15 +263,19 @@ class IdempotencyKey(Base):
 
 
 class AuditRecord(Base):
-    """An entry of the audit log; ``actor`` is the visible part of an API key, or a person's name."""
+    """An entry of the audit log; ``actor`` is the visible part of an API key, or a person's role and name.
+
+    ``changes`` has the old and the new value of each field that changed, without secrets.
+    """
 
     __tablename__ = "audit_records"
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    created_at: Mapped[datetime] = mapped_column(default=now)
+    created_at: Mapped[datetime] = mapped_column(default=now, index=True)
     actor: Mapped[str] = mapped_column(String(128))
     action: Mapped[str] = mapped_column(String(64))
     subject: Mapped[str] = mapped_column(String(256))
+    changes: Mapped[dict[str, list[str | None]] | None] = mapped_column(JSON(none_as_null=True))
 
 
 class Hold(Base):
@@ -334,11 +341,15 @@ class WebhookDelivery(Base):
     ``id`` is the ``webhook-id`` of every attempt, and sorts by age. The delivery is pending while
     ``next_attempt_at`` is set. ``claimed_until`` is the lease of the worker that sends it. ``topic`` is set
     while it is pending and not being sent: a later event of the same topic is then merged into it.
-    ``user_id`` is None for a test event.
+    ``user_id`` is None for a test event. ``last_body`` is the start of the last answer's body.
     """
 
     __tablename__ = "webhook_deliveries"
-    __table_args__ = (UniqueConstraint("endpoint_id", "topic"),)
+    __table_args__ = (
+        UniqueConstraint("endpoint_id", "topic"),
+        # The last attempt of an endpoint says whether it fails.
+        Index(None, "endpoint_id", "last_attempt_at"),
+    )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     endpoint_id: Mapped[str] = mapped_column(ForeignKey("webhook_endpoints.id", ondelete="CASCADE"))
@@ -354,11 +365,16 @@ class WebhookDelivery(Base):
     last_attempt_at: Mapped[datetime | None]
     last_status: Mapped[int | None]
     last_error: Mapped[str | None] = mapped_column(String(200))
+    last_body: Mapped[str | None] = mapped_column(String(500))
     delivered_at: Mapped[datetime | None]
 
 
 class Administrator(Base):
-    """A person who signs in to the dashboard. ``password_hash`` is Argon2's, with its parameters."""
+    """A person who signs in to the dashboard. ``password_hash`` is Argon2's, with its parameters.
+
+    ``sealed_totp_secret`` is that of the authenticator app, encrypted and bound to ``id``; None without a
+    second factor. ``last_totp_step`` is the time step of the last code that was accepted.
+    """
 
     __tablename__ = "administrators"
     __table_args__ = NEVER_REUSE_IDS
@@ -366,7 +382,21 @@ class Administrator(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(128), unique=True)
     password_hash: Mapped[str] = mapped_column(String(256))
+    role: Mapped[str] = mapped_column(String(16), default=Role.VIEWER, server_default=Role.ADMINISTRATOR)
+    sealed_totp_secret: Mapped[bytes | None] = mapped_column(LargeBinary)
+    last_totp_step: Mapped[int | None] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class RecoveryCode(Base):
+    """A code that replaces one of the authenticator app, once; stored as a hash."""
+
+    __tablename__ = "recovery_codes"
+
+    administrator_id: Mapped[int] = mapped_column(
+        ForeignKey("administrators.id", ondelete="CASCADE"), primary_key=True
+    )
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
 
 
 class DashboardSession(Base):
@@ -390,13 +420,36 @@ class DashboardSession(Base):
 
 
 class Invitation(Base):
-    """A link that creates an administrator, once; its secret is stored as a hash."""
+    """A link by which a person registers for the dashboard, once; its secret is stored as a hash."""
 
     __tablename__ = "invitations"
 
     digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    role: Mapped[str] = mapped_column(String(16), default=Role.VIEWER, server_default=Role.ADMINISTRATOR)
     created_at: Mapped[datetime] = mapped_column(default=now)
     expires_at: Mapped[datetime]
+
+
+class UserInvitation(Base):
+    """A link by which a person connects an account to a user; its secret is stored as a hash.
+
+    ``id`` identifies it in lists. ``scope`` is the level of access to request. ``opened_at`` is when its page
+    was first opened, ``connected_at`` when an account was connected by it: it is used up then.
+    ``created_by`` is the actor who made it, as in the audit log.
+    """
+
+    __tablename__ = "user_invitations"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    scope: Mapped[str] = mapped_column(String(16))
+    created_by: Mapped[str] = mapped_column(String(160))
+    created_at: Mapped[datetime] = mapped_column(default=now, index=True)
+    expires_at: Mapped[datetime]
+    opened_at: Mapped[datetime | None]
+    connected_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
 
 
 class ProviderClient(Base):

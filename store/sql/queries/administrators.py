@@ -1,45 +1,66 @@
-"""Administrators of the dashboard, and their invitations."""
+"""The people who sign in to the dashboard, their roles, and their invitations."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from store.sql.models import Administrator, Invitation, now
+from store.sql.roles import Role
 
 INVITATION_LIFETIME = timedelta(days=1)
 SECRET_BYTES = 32
+LARGEST_ID = 2**31 - 1
 
 
-def create(session: Session, *, name: str, password_hash: str) -> Administrator:
-    """Store a new administrator.
+class LastAdministrator(Exception):
+    """The last administrator is neither removed nor given another role."""
+
+
+def create(
+    session: Session, *, name: str, password_hash: str, role: Role = Role.ADMINISTRATOR
+) -> Administrator:
+    """Store a new person.
 
     :raise IntegrityError: when the name is taken
     """
-    row = Administrator(name=name, password_hash=password_hash)
+    row = Administrator(name=name, password_hash=password_hash, role=role)
     session.add(row)
     session.flush()
     return row
 
 
 def find(session: Session, name: str) -> Administrator | None:
-    """The administrator of that name."""
+    """The person of that name."""
     return session.scalars(select(Administrator).where(Administrator.name == name)).one_or_none()
 
 
+def load(session: Session, administrator_id: int) -> Administrator | None:
+    """The person with that internal id."""
+    # Ids come from addresses of pages, and PostgreSQL rejects one that its column cannot hold.
+    return session.get(Administrator, administrator_id) if administrator_id <= LARGEST_ID else None
+
+
+def ids(session: Session, names: Collection[str]) -> dict[str, int]:
+    """The internal ids of the people with these names."""
+    rows = session.execute(select(Administrator.name, Administrator.id).where(Administrator.name.in_(names)))
+    return {row.name: row.id for row in rows}
+
+
 def every(session: Session) -> Sequence[Administrator]:
-    """All administrators, the oldest first."""
+    """All people, the oldest first."""
     return session.scalars(select(Administrator).order_by(Administrator.id)).all()
 
 
 def count(session: Session) -> int:
-    """The number of administrators."""
-    return session.scalars(select(func.count()).select_from(Administrator)).one()
+    """The number of people with the role of an administrator."""
+    counted = select(func.count()).where(Administrator.role == Role.ADMINISTRATOR)
+    return session.scalars(counted).one()
 
 
 def renew_password(session: Session, administrator_id: int, password_hash: str) -> None:
@@ -58,30 +79,58 @@ def change_password(session: Session, administrator_id: int, password_hash: str)
     )
 
 
+def change_role(session: Session, administrator_id: int, role: Role) -> None:
+    """Give a person another role; that of their browsers changes at once.
+
+    A person who is no administrator any more loses every open invitation: they may have made one for
+    themselves.
+
+    :raise LastAdministrator: for the last administrator
+    """
+    if role is not Role.ADMINISTRATOR:
+        _keep_an_administrator(session, without=administrator_id)
+        session.execute(delete(Invitation))
+    session.execute(update(Administrator).where(Administrator.id == administrator_id).values(role=role))
+
+
 def remove(session: Session, administrator_id: int) -> None:
-    """Delete an administrator, their sessions and every open invitation: they could return by their own."""
+    """Delete a person, their sessions and every open invitation: they could return by their own.
+
+    :raise LastAdministrator: for the last administrator
+    """
+    _keep_an_administrator(session, without=administrator_id)
     session.execute(delete(Administrator).where(Administrator.id == administrator_id))
     session.execute(delete(Invitation))
 
 
-def invite(session: Session) -> str:
+def _keep_an_administrator(session: Session, *, without: int) -> None:
+    # Locked: of two administrators who remove each other at the same moment, one stays. After the wait,
+    # PostgreSQL reads the rows again.
+    with_role = select(Administrator.id).where(Administrator.role == Role.ADMINISTRATOR)
+    ids = session.scalars(with_role.order_by(Administrator.id).with_for_update()).all()
+    if list(ids) == [without]:
+        raise LastAdministrator
+
+
+def invite(session: Session, role: Role = Role.ADMINISTRATOR) -> str:
     """Create an invitation; returns its secret, which is not stored. Expired invitations are deleted."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
     session.execute(delete(Invitation).where(Invitation.expires_at <= now()))
-    session.add(Invitation(digest=_digest(secret), expires_at=now() + INVITATION_LIFETIME))
+    session.add(Invitation(digest=_digest(secret), role=role, expires_at=now() + INVITATION_LIFETIME))
     return secret
 
 
-def invited(session: Session, secret: str) -> bool:
-    """Whether an invitation is still valid."""
-    good = select(Invitation.digest).where(_good(secret))
-    return session.scalars(good).one_or_none() is not None
+def invited(session: Session, secret: str) -> Role | None:
+    """The role that an invitation gives; None when it is no longer valid."""
+    role = session.scalars(select(Invitation.role).where(_good(secret))).one_or_none()
+    return None if role is None else Role(role)
 
 
-def accept(session: Session, secret: str) -> bool:
-    """Use up an invitation; False when it is no longer valid. Of concurrent calls, one succeeds."""
-    used = delete(Invitation).where(_good(secret)).returning(Invitation.digest)
-    return session.scalars(used).one_or_none() is not None
+def accept(session: Session, secret: str) -> Role | None:
+    """Use up an invitation; None when it is no longer valid. Of concurrent calls, one succeeds."""
+    used = delete(Invitation).where(_good(secret)).returning(Invitation.role)
+    role = session.scalars(used).one_or_none()
+    return None if role is None else Role(role)
 
 
 def _good(secret: str) -> ColumnElement[bool]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, func, literal, or_, select, update
 from sqlalchemy.orm import Session, selectinload
 
 from store.security.api_keys import digest, new_key, visible_part
-from store.sql.cache_invalidation import UNCACHED
+from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import ApiKey, UtcDateTime, now
+from store.sql.row_version import UNCACHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +112,39 @@ def revoke(session: Session, which: str, *, prefix: str) -> list[str]:
 
 def page(
     session: Session,
+    text: str = "",
     *,
     in_force: bool,
+    expires_before: datetime | None = None,
     organization_id: int | None = None,
-    before: int | None = None,
+    order: str = "created",
+    descending: bool = True,
+    position: Position | None = None,
     limit: int | None = None,
-) -> Sequence[ApiKey]:
-    """Keys with their organization, the newest first, beginning before ``before``: valid ones, or ended ones.
+) -> Rows[ApiKey]:
+    """A page of keys with their organization: valid ones, or ended ones.
 
-    ``organization_id`` limits to keys that are bound to it.
+    ``text`` is a part of the name or of the visible part. ``organization_id`` limits to keys bound to it,
+    ``expires_before`` to keys that expire until then.
     """
-    query = select(ApiKey).options(selectinload(ApiKey.organization)).order_by(ApiKey.id.desc())
-    query = query.where(_in_force() if in_force else ~_in_force())
+    query = select(ApiKey).where(_in_force() if in_force else ~_in_force())
+    if expires_before is not None:
+        query = query.where(ApiKey.expires_at <= expires_before)
+    if text:
+        # Wildcards of LIKE are escaped.
+        parts = (column.icontains(text, autoescape=True) for column in (ApiKey.name, ApiKey.visible))
+        query = query.where(or_(*parts))
     if organization_id is not None:
         query = query.where(ApiKey.organization_id == organization_id)
-    if before is not None:
-        query = query.where(ApiKey.id < before)
-    return session.scalars(query.limit(limit)).all()
+    return fetch(
+        session,
+        query,
+        ORDERS[order],
+        descending=descending,
+        position=position,
+        limit=limit,
+        options=[selectinload(ApiKey.organization)],
+    )
 
 
 def count(session: Session, organization_id: int) -> int:
@@ -143,3 +162,24 @@ def revoke_one(session: Session, key_id: int) -> str | None:
 def _in_force() -> ColumnElement[bool]:
     lasts = or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now())
     return and_(ApiKey.revoked_at.is_(None), lasts)
+
+
+def _by_moment(column: Any, name: str, otherwise: datetime) -> Order:
+    """By a time; ``otherwise`` stands for a key without one."""
+    return Order(
+        ApiKey.id,
+        attrgetter("id"),
+        int,
+        value=func.coalesce(column, literal(otherwise, UtcDateTime())),
+        value_of=lambda row: getattr(row, name) or otherwise,
+        parse_value=datetime.fromisoformat,
+    )
+
+
+# The orders of lists of keys, by the name of their column. Keys are created in the order of their ids.
+ORDERS: Mapping[str, Order] = {
+    "created": Order(ApiKey.id, attrgetter("id"), int),
+    "name": Order(ApiKey.id, attrgetter("id"), int, value=ApiKey.name, value_of=attrgetter("name")),
+    "used": _by_moment(ApiKey.last_used_at, "last_used_at", datetime(1970, 1, 1, tzinfo=UTC)),
+    "expires": _by_moment(ApiKey.expires_at, "expires_at", datetime(9999, 1, 1, tzinfo=UTC)),
+}

@@ -29,10 +29,10 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring, Undecipherable
-from store.sql.cache_invalidation import UNCACHED
 from store.sql.models import Membership, OAuthConnection, OrganizationGrant, User, UtcDateTime, now
 from store.sql.queries import webhooks
 from store.sql.queries.webhooks import Event
+from store.sql.row_version import UNCACHED
 
 _Ts = TypeVarTuple("_Ts")
 

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from store.security.oauth_states import PendingConsent
 from store.sql.models import User
-from store.sql.queries import api_keys, users
+from store.sql.queries import api_keys, user_invitations, users
 
 
 class Refusal(Enum):
@@ -16,6 +16,7 @@ class Refusal(Enum):
 
     USER_GONE = "User not found"
     KEY_GONE = "The API key that made this link is no longer in force"
+    INVITATION_GONE = "This invitation has expired, or was used or withdrawn"
     USER_SHARED = "The user belongs to other organizations too"
 
 
@@ -23,7 +24,7 @@ def check(session: Session, authorization: PendingConsent) -> User | Refusal:
     """The user to connect, locked until the transaction ends; else why the consent is refused.
 
     The API key must still be valid. If it is bound to an organization, the user must still be a member there,
-    and of no other organization.
+    and of no other organization. An invitation must still be open.
     """
     within = authorization.within
     if authorization.key_id is not None and not api_keys.is_in_force(session, authorization.key_id):
@@ -31,6 +32,10 @@ def check(session: Session, authorization: PendingConsent) -> User | Refusal:
     user = users.by_number(session, authorization.user_id, within=within, to_change=True)
     if user is None:
         return Refusal.USER_GONE
+    # After the lock, so that of two consents by one invitation the second finds it used.
+    invitation = authorization.invitation_id
+    if invitation is not None and not user_invitations.is_open(session, invitation):
+        return Refusal.INVITATION_GONE
     if within is not None and users.organization_ids(session, user.id) != {within}:
         return Refusal.USER_SHARED
     return user

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.orm import Session
 
-from store.sql.cache_invalidation import UNCACHED
 from store.sql.models import Administrator, DashboardSession, now
+from store.sql.roles import Role
+from store.sql.row_version import UNCACHED
 
 # A session lasts two weeks at most, or two days without a request.
 LIFETIME = timedelta(days=14)
@@ -23,11 +24,12 @@ SECRET_BYTES = 32
 
 
 class SignedIn(NamedTuple):
-    """A live session and its administrator."""
+    """A live session and the person who signed in."""
 
     id: str
     administrator_id: int
     name: str
+    role: Role
     seen_at: datetime
     expires_at: datetime
 
@@ -63,6 +65,7 @@ def load(session: Session, secret: str) -> SignedIn | None:
             DashboardSession.id,
             DashboardSession.administrator_id,
             Administrator.name,
+            Administrator.role,
             DashboardSession.seen_at,
             DashboardSession.expires_at,
         )
@@ -70,7 +73,10 @@ def load(session: Session, secret: str) -> SignedIn | None:
         .where(DashboardSession.digest == _digest(secret), _lives())
     )
     row = session.execute(query).one_or_none()
-    return None if row is None else SignedIn(*row)
+    if row is None:
+        return None
+    session_id, administrator_id, name, role, seen_at, expires_at = row
+    return SignedIn(session_id, administrator_id, name, Role(role), seen_at, expires_at)
 
 
 def seen(session: Session, session_id: str) -> None:

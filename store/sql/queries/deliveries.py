@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from sqlalchemy import ColumnElement, Update, and_, delete, exists, func, or_, select, update
+from sqlalchemy import Update, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from store.sql import after_commit
-from store.sql.models import Membership, User, WebhookDelivery, WebhookEndpoint, now
+from store.sql.models import WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import webhooks
-
-Status = Literal["pending", "delivered", "failed"]
-
-LOG_LIFETIME = timedelta(days=30)
+from store.sql.queries._delivery_conditions import due, theirs, waits
 
 # A delivery that was attempted within this time is not retried early: successes may come every second.
 LEAST_PAUSE = timedelta(seconds=60)
@@ -43,27 +39,14 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The outcome of an attempt; ``status`` is None without an answer, ``error`` is None after a success."""
+    """The outcome of an attempt; ``status`` is None without an answer, ``error`` is None after a success.
+
+    ``start`` is the start of the answer's body, from outside of this service.
+    """
 
     status: int | None
     error: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Logged:
-    """A delivery with the URL of its endpoint and the user that its event is about; None for a test event."""
-
-    delivery: WebhookDelivery
-    url: str = field(repr=False)
-    user: str | None
-
-
-class Counts(NamedTuple):
-    """The numbers of an endpoint's deliveries in the log, by status."""
-
-    pending: int = 0
-    delivered: int = 0
-    failed: int = 0
+    start: str | None = field(default=None, repr=False)
 
 
 def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | None:
@@ -76,14 +59,14 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | N
     oldest = (
         select(WebhookDelivery.id)
         .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .where(WebhookDelivery.endpoint_id == endpoint_id, _due(moment), _theirs())
+        .where(WebhookDelivery.endpoint_id == endpoint_id, due(moment), theirs())
         .order_by(WebhookDelivery.next_attempt_at, WebhookDelivery.id)
         .limit(1)
     )
     # The condition is repeated: of two concurrent claims, the second finds it claimed.
     taken = (
         update(WebhookDelivery)
-        .where(WebhookDelivery.id == oldest.scalar_subquery(), _waits(moment))
+        .where(WebhookDelivery.id == oldest.scalar_subquery(), waits(moment))
         .values(
             claimed_until=until,
             attempts=WebhookDelivery.attempts + 1,
@@ -162,7 +145,7 @@ def gone(session: Session, claimed: Claimed, answer: Answer) -> None:
 
 def has_due(session: Session, endpoint_id: str) -> bool:
     """Whether a delivery to an endpoint is due now."""
-    query = _with_endpoint().where(WebhookDelivery.endpoint_id == endpoint_id, _due(now())).limit(1)
+    query = _with_endpoint().where(WebhookDelivery.endpoint_id == endpoint_id, due(now())).limit(1)
     return session.scalars(query).first() is not None
 
 
@@ -173,124 +156,12 @@ def endpoints_due(session: Session, *, limit: int) -> Sequence[str]:
     """
     query = (
         _with_endpoint()
-        .where(_due(now()))
+        .where(due(now()))
         .group_by(WebhookDelivery.endpoint_id)
         .order_by(func.random())
         .limit(limit)
     )
     return session.scalars(query).all()
-
-
-def page(
-    session: Session, endpoint_id: str, *, before: str | None = None, limit: int | None = None
-) -> Sequence[WebhookDelivery]:
-    """The deliveries to an endpoint, the newest first, beginning before ``before``.
-
-    For an organization's endpoint, only deliveries about its current members are listed.
-    """
-    query = (
-        select(WebhookDelivery)
-        .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .where(WebhookDelivery.endpoint_id == endpoint_id, _theirs())
-    )
-    if before is not None:
-        query = query.where(WebhookDelivery.id < before)
-    return session.scalars(query.order_by(WebhookDelivery.id.desc()).limit(limit)).all()
-
-
-def recent(
-    session: Session,
-    *,
-    status: Status | None = None,
-    endpoint_id: str | None = None,
-    before: str | None = None,
-    limit: int | None = None,
-) -> list[Logged]:
-    """Deliveries, the newest first, beginning before ``before``: of one status or endpoint, or all."""
-    query = (
-        select(WebhookDelivery, WebhookEndpoint.url, User.custom_id)
-        .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .join(User, User.id == WebhookDelivery.user_id, isouter=True)
-        .order_by(WebhookDelivery.id.desc())
-    )
-    if status is not None:
-        query = query.where(_IS[status])
-    if endpoint_id is not None:
-        query = query.where(WebhookDelivery.endpoint_id == endpoint_id)
-    if before is not None:
-        query = query.where(WebhookDelivery.id < before)
-    return [Logged(*row) for row in session.execute(query.limit(limit))]
-
-
-def counts(session: Session, endpoint_ids: Collection[str]) -> dict[str, Counts]:
-    """The numbers of deliveries of each of these endpoints, in one statement."""
-    query = (
-        select(WebhookDelivery.endpoint_id, *(func.count().filter(_IS[each]) for each in Counts._fields))
-        .where(WebhookDelivery.endpoint_id.in_(endpoint_ids))
-        .group_by(WebhookDelivery.endpoint_id)
-    )
-    found = {endpoint: Counts(*tally) for endpoint, *tally in session.execute(query)}
-    return {endpoint: found.get(endpoint, Counts()) for endpoint in endpoint_ids}
-
-
-def waiting(session: Session) -> int:
-    """The number of pending deliveries of all endpoints that are neither disabled nor paused."""
-    receiving = select(WebhookEndpoint.id).where(_RECEIVES)
-    query = select(func.count()).where(_IS["pending"], WebhookDelivery.endpoint_id.in_(receiving))
-    return session.scalar(query) or 0
-
-
-def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDelivery | None:
-    """Send a delivery again as if it were new, whatever its status; None when the log has no such delivery.
-
-    Its attempts are counted from zero. A disabled endpoint is enabled again.
-    """
-    again = (
-        update(WebhookDelivery)
-        .where(
-            WebhookDelivery.id == delivery_id,
-            WebhookDelivery.endpoint_id == endpoint_id,
-            WebhookEndpoint.id == WebhookDelivery.endpoint_id,
-            _theirs(),
-        )
-        .values(next_attempt_at=now(), first_attempt_at=None, delivered_at=None, attempts=0)
-        .returning(WebhookDelivery)
-    )
-    row = session.scalars(again).one_or_none()
-    if row is not None:
-        session.execute(
-            update(WebhookEndpoint).where(WebhookEndpoint.id == endpoint_id).values(disabled_at=None)
-        )
-        after_commit.note(session, [endpoint_id])
-    return row
-
-
-def status(row: WebhookDelivery) -> Status:
-    """Whether a delivery is pending, was delivered, or was given up."""
-    if row.next_attempt_at is not None:
-        return "pending"
-    return "failed" if row.delivered_at is None else "delivered"
-
-
-def purge(session: Session, *, limit: int) -> int:
-    """Delete up to ``limit`` deliveries that are older than ``LOG_LIFETIME``; returns how many."""
-    over = and_(WebhookDelivery.created_at <= now() - LOG_LIFETIME, WebhookDelivery.next_attempt_at.is_(None))
-    some = select(WebhookDelivery.id).where(over).limit(limit)
-    # The condition is repeated: a delivery that is replayed between query and deletion stays.
-    gone = delete(WebhookDelivery).where(WebhookDelivery.id.in_(some), over).returning(WebhookDelivery.id)
-    return len(session.execute(gone).all())
-
-
-# The same as ``status``, in SQL.
-_IS: dict[str, ColumnElement[bool]] = {
-    "pending": WebhookDelivery.next_attempt_at.is_not(None),
-    "delivered": and_(WebhookDelivery.next_attempt_at.is_(None), WebhookDelivery.delivered_at.is_not(None)),
-    "failed": and_(WebhookDelivery.next_attempt_at.is_(None), WebhookDelivery.delivered_at.is_(None)),
-}
-
-
-# Whether deliveries are sent to an endpoint.
-_RECEIVES = and_(WebhookEndpoint.disabled_at.is_(None), WebhookEndpoint.paused_at.is_(None))
 
 
 def _with_endpoint() -> Any:
@@ -299,40 +170,17 @@ def _with_endpoint() -> Any:
     )
 
 
-def _due(moment: datetime) -> ColumnElement[bool]:
-    return and_(_waits(moment), _RECEIVES)
-
-
-def _theirs() -> ColumnElement[bool]:
-    """Whether the user of a delivery is still in the endpoint's scope; a test event has no user."""
-    member = (
-        exists()
-        .correlate(WebhookDelivery, WebhookEndpoint)
-        .where(
-            Membership.organization_id == WebhookEndpoint.organization_id,
-            Membership.user_id == WebhookDelivery.user_id,
-        )
-    )
-    return or_(WebhookEndpoint.organization_id.is_(None), WebhookDelivery.user_id.is_(None), member)
-
-
 def _give_up_strangers(session: Session, endpoint_id: str, moment: datetime) -> None:
     session.execute(
         update(WebhookDelivery)
         .where(
             WebhookDelivery.endpoint_id == endpoint_id,
             WebhookEndpoint.id == WebhookDelivery.endpoint_id,
-            _waits(moment),
-            ~_theirs(),
+            waits(moment),
+            ~theirs(),
         )
         .values(next_attempt_at=None, topic=None, last_error="no longer a member")
     )
-
-
-def _waits(moment: datetime) -> ColumnElement[bool]:
-    """Whether a delivery is due and not claimed."""
-    unclaimed = or_(WebhookDelivery.claimed_until.is_(None), WebhookDelivery.claimed_until <= moment)
-    return and_(WebhookDelivery.next_attempt_at <= moment, unclaimed)
 
 
 def _end(claimed: Claimed, answer: Answer) -> Update:
@@ -340,5 +188,7 @@ def _end(claimed: Claimed, answer: Answer) -> Update:
     return (
         update(WebhookDelivery)
         .where(WebhookDelivery.id == claimed.id, WebhookDelivery.claimed_until == claimed.until)
-        .values(claimed_until=None, last_status=answer.status, last_error=answer.error)
+        .values(
+            claimed_until=None, last_status=answer.status, last_error=answer.error, last_body=answer.start
+        )
     )

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import ColumnExpressionArgument, Select, delete, or_, select, update
+from sqlalchemy import ColumnExpressionArgument, Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from store.sql.models import HeldTime, Hold, Membership, User
@@ -122,6 +122,12 @@ def listed(session: Session, custom_id: str | None = None, *, within: int | None
         return _views(session, [], within, now)
     of_user = select(HeldTime.hold_id).join(User, User.id == HeldTime.user_id)
     return _views(session, [Hold.id.in_(of_user.where(User.custom_id == custom_id))], within, now)
+
+
+def count_active(session: Session, *, now: int) -> int:
+    """How many promised holds have not expired."""
+    query = select(func.count()).select_from(Hold).where(Hold.expires_at > now, Hold.promised)
+    return session.scalars(query).one()
 
 
 def active(session: Session, *, now: int) -> list[ActiveTime]:

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring, Undecipherable
-from store.sql.models import OAuthConnection, Organization, OrganizationGrant, now
+from store.sql.models import OAuthConnection, Organization, OrganizationGrant, User, now
 from store.sql.queries import connections, webhooks
 from store.sql.queries.connections import BECAUSE_LENGTH, RemovedConnection
 from store.sql.queries.webhooks import Event
@@ -304,6 +304,20 @@ def delegate(session: Session, grant: GrantSummary, emails: Mapping[int, str]) -
     restored = [str(row["id"]) for row in rows if row["user_id"] in dead]
     webhooks.record_all(session, Event.CONNECTION_RESTORED, restored)
     return done
+
+
+def delegated_members(
+    session: Session, organization_id: int, custom_ids: Collection[str]
+) -> list[tuple[str, str, str]]:
+    """Provider, user and address of the connections of these users by an organization's grants."""
+    query = (
+        select(OAuthConnection.provider, User.custom_id, OAuthConnection.email)
+        .join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id)
+        .join(User, User.id == OAuthConnection.user_id)
+        .where(OrganizationGrant.organization_id == organization_id, User.custom_id.in_(custom_ids))
+        .order_by(User.custom_id)
+    )
+    return [(provider, user, email) for provider, user, email in session.execute(query) if email]
 
 
 def leave(session: Session, organization_id: int, user_ids: Collection[int]) -> list[str]:

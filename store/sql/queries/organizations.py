@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, delete, func, or_, select
+from sqlalchemy import ColumnElement, ScalarSelect, Select, case, delete, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, subqueryload
 
+from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import Membership, OAuthConnection, Organization, OrganizationGrant, User
 
 # INSERT ... ON CONFLICT is specific to a dialect; SQLite and PostgreSQL use the same syntax.
@@ -41,7 +43,10 @@ class Preview:
 
 
 class Summary(NamedTuple):
-    """An organization in a list; ``dead`` is the number of its members' connections whose grant has ended."""
+    """An organization in a list.
+
+    ``dead`` is the number of its members' connections that have ended, ``ended_grants`` that of its grants.
+    """
 
     id: int
     slug: str
@@ -49,6 +54,7 @@ class Summary(NamedTuple):
     created_at: datetime
     members: int
     dead: int
+    ended_grants: int
 
 
 def load(session: Session, slug: str, *, within: int | None, to_change: bool = False) -> Organization | None:
@@ -121,22 +127,40 @@ def previews(session: Session, user_ids: Select[int], *, within: int | None) -> 
 
 
 def search(
-    session: Session, text: str = "", *, after: str | None = None, limit: int | None = None
-) -> list[Summary]:
-    """Organizations ordered by slug, beginning after ``after``. ``text`` is a part of slug or name.
+    session: Session,
+    text: str = "",
+    *,
+    ended_grants: bool = False,
+    order: str = "slug",
+    descending: bool = False,
+    position: Position | None = None,
+    limit: int | None = None,
+) -> Rows[Summary]:
+    """A page of organizations. ``text`` is a part of slug or name.
 
-    Members are not loaded; ``users.search`` finds those of one organization.
+    ``ended_grants`` limits to organizations with a grant that has ended. Members are not loaded;
+    ``users.search`` finds those of one organization.
     """
-    query = _summaries().where(*_found(text)).order_by(Organization.slug)
-    if after is not None:
-        query = query.where(Organization.slug > after)
-    return [Summary(*row) for row in session.execute(query.limit(limit))]
+    query = _summaries().where(*_found(text))
+    if ended_grants:
+        query = query.where(Organization.id.in_(_with_ended_grants()))
+    found = fetch(session, query, ORDERS[order], descending=descending, position=position, limit=limit)
+    return Rows([Summary(*row) for row in found.rows], found.offset, found.total)
 
 
 def summary(session: Session, slug: str) -> Summary | None:
     """One organization as a search shows it."""
     row = session.execute(_summaries().where(Organization.slug == slug)).one_or_none()
     return None if row is None else Summary(*row)
+
+
+def suggested(session: Session, text: str, *, limit: int) -> list[tuple[str, str | None]]:
+    """Slug and name of organizations that a search finds; names that begin with the text come first."""
+    later = case((Organization.slug.istartswith(text, autoescape=True), 0), else_=1)
+    query = select(Organization.slug, Organization.name).where(*_found(text))
+    return [
+        (slug, name) for slug, name in session.execute(query.order_by(later, Organization.slug).limit(limit))
+    ]
 
 
 def count(session: Session, text: str = "") -> int:
@@ -211,9 +235,12 @@ def _of_users(user_ids: Select[int], within: int | None) -> Iterator[ColumnEleme
         yield Membership.organization_id == within
 
 
-def _summaries() -> Select[int, str, str | None, datetime, int, int]:
-    members = select(func.count()).where(Membership.organization_id == Organization.id)
-    dead = (
+def _members() -> ScalarSelect[int]:
+    return select(func.count()).where(Membership.organization_id == Organization.id).scalar_subquery()
+
+
+def _dead() -> ScalarSelect[int]:
+    ended = (
         select(func.count())
         .select_from(Membership)
         .join(OAuthConnection, OAuthConnection.user_id == Membership.user_id)
@@ -223,13 +250,29 @@ def _summaries() -> Select[int, str, str | None, datetime, int, int]:
             or_(OAuthConnection.alive.is_(False), OrganizationGrant.alive.is_(False)),
         )
     )
+    return ended.scalar_subquery()
+
+
+def _ended_grants() -> ScalarSelect[int]:
+    ended = select(func.count()).select_from(OrganizationGrant)
+    return ended.where(
+        OrganizationGrant.organization_id == Organization.id, OrganizationGrant.alive.is_(False)
+    ).scalar_subquery()
+
+
+def _with_ended_grants() -> Select[int]:
+    return select(OrganizationGrant.organization_id).where(OrganizationGrant.alive.is_(False))
+
+
+def _summaries() -> Select[int, str, str | None, datetime, int, int, int]:
     return select(
         Organization.id,
         Organization.slug,
         Organization.name,
         Organization.created_at,
-        members.scalar_subquery(),
-        dead.scalar_subquery(),
+        _members(),
+        _dead(),
+        _ended_grants(),
     )
 
 
@@ -238,3 +281,27 @@ def _found(text: str) -> Iterator[ColumnElement[bool]]:
         # Wildcards of LIKE are escaped.
         parts = (column.icontains(text, autoescape=True) for column in (Organization.slug, Organization.name))
         yield or_(*parts)
+
+
+_SLUG = attrgetter("slug")
+# The orders of lists of organizations, by the name of their column.
+ORDERS: Mapping[str, Order] = {
+    "slug": Order(Organization.slug, _SLUG),
+    "name": Order(
+        Organization.slug,
+        _SLUG,
+        value=func.coalesce(Organization.name, ""),
+        value_of=lambda row: row.name or "",
+    ),
+    "members": Order(
+        Organization.slug, _SLUG, value=_members(), value_of=attrgetter("members"), parse_value=int
+    ),
+    "ended": Order(Organization.slug, _SLUG, value=_dead(), value_of=attrgetter("dead"), parse_value=int),
+    "created": Order(
+        Organization.slug,
+        _SLUG,
+        value=Organization.created_at,
+        value_of=attrgetter("created_at"),
+        parse_value=datetime.fromisoformat,
+    ),
+}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, delete, func, or_, select
+from sqlalchemy import ColumnElement, Select, case, delete, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, subqueryload
 
+from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import Membership, OAuthConnection, Organization, User
 from store.sql.queries import organizations
 from store.sql.queries.organizations import Preview
@@ -17,6 +20,19 @@ from store.sql.queries.organizations import Preview
 _INSERT: Mapping[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 RELATIONS = ("oauthConnections", "organizations")
+
+
+# The orders of lists of users, by the name of their column.
+ORDERS: Mapping[str, Order] = {
+    "id": Order(User.custom_id, attrgetter("custom_id")),
+    "registered": Order(
+        User.custom_id,
+        attrgetter("custom_id"),
+        value=User.created_at,
+        value_of=attrgetter("created_at"),
+        parse_value=datetime.fromisoformat,
+    ),
+}
 
 
 class Page(NamedTuple):
@@ -81,24 +97,57 @@ def search(
     text: str = "",
     *,
     within: int | None = None,
-    after: str | None = None,
+    condition: ColumnElement[bool] | None = None,
+    order: Order = ORDERS["id"],
+    descending: bool = False,
+    position: Position | None = None,
     limit: int | None = None,
-) -> Sequence[User]:
-    """Users with their connections and organizations, ordered by identifier, beginning after ``after``.
+) -> Rows[User]:
+    """A page of users with their connections and organizations.
 
     ``text`` is a part of the identifier or of a connection's address. Case is ignored, at least for ASCII
-    letters. ``within`` limits to one organization's members.
+    letters. ``within`` limits to one organization's members, ``condition`` to users that meet it.
     """
     relations = (subqueryload(User.connections), subqueryload(User.organizations))
-    query = select(User).where(*_found(text, within)).options(*relations).order_by(User.custom_id)
-    if after is not None:
-        query = query.where(User.custom_id > after)
-    return session.scalars(query.limit(limit)).all()
+    query = select(User).where(*found_by(text, within))
+    if condition is not None:
+        query = query.where(condition)
+    return fetch(
+        session,
+        query,
+        order,
+        descending=descending,
+        position=position,
+        limit=limit,
+        options=relations,
+    )
+
+
+def exported(
+    session: Session,
+    text: str = "",
+    *,
+    within: int | None = None,
+    condition: ColumnElement[bool] | None = None,
+) -> Sequence[User]:
+    """All users that a search finds, with connections and organizations, ordered by identifier."""
+    relations = (subqueryload(User.connections), subqueryload(User.organizations))
+    query = select(User).where(*found_by(text, within)).options(*relations).order_by(User.custom_id)
+    return session.scalars(query if condition is None else query.where(condition)).all()
+
+
+def suggested(session: Session, text: str, *, limit: int) -> list[tuple[str, str | None]]:
+    """Identifier and address of users that a search finds; those beginning with the text come first."""
+    address = select(func.min(OAuthConnection.email)).where(OAuthConnection.user_id == User.id)
+    later = case((User.custom_id.istartswith(text, autoescape=True), 0), else_=1)
+    query = select(User.custom_id, address.scalar_subquery()).where(*found_by(text, None))
+    rows = session.execute(query.order_by(later, User.custom_id).limit(limit))
+    return [(custom_id, email) for custom_id, email in rows]
 
 
 def count(session: Session, text: str = "", *, within: int | None = None) -> int:
     """The number of users that a search finds."""
-    query = select(func.count()).select_from(User).where(*_found(text, within))
+    query = select(func.count()).select_from(User).where(*found_by(text, within))
     return session.scalars(query).one()
 
 
@@ -143,7 +192,8 @@ def remove(session: Session, user_id: int) -> None:
     session.execute(delete(User).where(User.id == user_id))
 
 
-def _found(text: str, within: int | None) -> Iterator[ColumnElement[bool]]:
+def found_by(text: str, within: int | None = None) -> Iterator[ColumnElement[bool]]:
+    """The conditions of a search; see ``search``."""
     if text:
         # Wildcards of LIKE are escaped.
         address = OAuthConnection.email.icontains(text, autoescape=True)

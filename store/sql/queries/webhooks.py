@@ -102,13 +102,24 @@ def page(
     return session.scalars(query.limit(limit)).all()
 
 
-def listed(session: Session, *, after: str | None = None, limit: int | None = None) -> list[Listed]:
-    """All endpoints ordered by id, beginning after ``after``, each with its organization's slug."""
+def listed(
+    session: Session,
+    *,
+    after: str | None = None,
+    limit: int | None = None,
+    among: Collection[str] | None = None,
+) -> list[Listed]:
+    """All endpoints ordered by id, beginning after ``after``, each with its organization's slug.
+
+    ``among`` limits to endpoints of these ids.
+    """
     query = (
         select(WebhookEndpoint, Organization.slug)
         .join(Organization, Organization.id == WebhookEndpoint.organization_id, isouter=True)
         .order_by(WebhookEndpoint.id)
     )
+    if among is not None:
+        query = query.where(WebhookEndpoint.id.in_(among))
     if after is not None:
         query = query.where(WebhookEndpoint.id > after)
     return [Listed(endpoint, slug) for endpoint, slug in session.execute(query.limit(limit))]
@@ -123,6 +134,12 @@ def count(session: Session, organization_id: int) -> int:
 def find(session: Session, endpoint_id: str, *, within: int | None) -> WebhookEndpoint | None:
     """One endpoint."""
     return session.scalars(_endpoints(within).where(WebhookEndpoint.id == endpoint_id)).one_or_none()
+
+
+def existing(session: Session, endpoint_ids: Collection[str]) -> set[str]:
+    """Those of ``endpoint_ids`` that exist."""
+    found = select(WebhookEndpoint.id).where(WebhookEndpoint.id.in_(endpoint_ids))
+    return set(session.scalars(found))
 
 
 def remove(session: Session, endpoint_id: str) -> None:

@@ -19,6 +19,7 @@ from store.sql.models import (
     Hold,
     IdempotencyKey,
     Invitation,
+    RecoveryCode,
     WebhookDelivery,
     WebhookEndpoint,
 )
@@ -35,6 +36,7 @@ _NEVER_CACHED = (
     Hold,
     IdempotencyKey,
     Invitation,
+    RecoveryCode,
     WebhookDelivery,
     WebhookEndpoint,
 )

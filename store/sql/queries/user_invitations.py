@@ -1,0 +1,236 @@
+"""Invitations of users: links by which a person connects an account."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from store.security.api_keys import digest
+from store.sql.models import Membership, OAuthConnection, Organization, User, UserInvitation, now
+
+LIFETIME = timedelta(days=7)
+SECRET_BYTES = 24
+
+
+class State(StrEnum):
+    """The state of an invitation."""
+
+    PENDING = "pending"
+    OPENED = "opened"
+    CONNECTED = "connected"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new invitation; its secret is not stored and cannot be shown again."""
+
+    user: str
+    secret: str = field(repr=False)
+
+
+class Listed(NamedTuple):
+    """An invitation with its user's identifier."""
+
+    invitation: UserInvitation
+    user: str
+
+    @property
+    def state(self) -> State:
+        """Its state now."""
+        return state(self.invitation)
+
+
+class Found(NamedTuple):
+    """An invitation that was opened, its user, and the names of the user's organizations."""
+
+    invitation: UserInvitation
+    user: User
+    organizations: Sequence[str]
+
+
+def make(session: Session, user_ids: Mapping[str, int], *, scope: str, created_by: str) -> list[Made]:
+    """Invite users, given by identifier and internal id. Open invitations of these users are revoked."""
+    revoke_open(session, user_ids.values())
+    made = []
+    for custom_id, user_id in user_ids.items():
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        session.add(
+            UserInvitation(
+                id=secrets.token_hex(16),
+                digest=digest(secret),
+                user_id=user_id,
+                scope=scope,
+                created_by=created_by[:160],
+                expires_at=now() + LIFETIME,
+            )
+        )
+        made.append(Made(custom_id, secret))
+    session.flush()
+    return made
+
+
+def find(session: Session, secret: str) -> Found | None:
+    """The invitation of a secret, whatever its state; None for an unknown secret."""
+    query = (
+        select(UserInvitation, User)
+        .join(User, User.id == UserInvitation.user_id)
+        .where(UserInvitation.digest == digest(secret))
+    )
+    row = session.execute(query).one_or_none()
+    if row is None:
+        return None
+    names = (
+        select(func.coalesce(Organization.name, Organization.slug))
+        .join(Membership, Membership.organization_id == Organization.id)
+        .where(Membership.user_id == row.User.id)
+        .order_by(Organization.slug)
+    )
+    return Found(row.UserInvitation, row.User, session.scalars(names).all())
+
+
+def note_opened(session: Session, invitation_id: str) -> None:
+    """Store that the page of an invitation was opened; only the first time counts."""
+    unopened = and_(UserInvitation.id == invitation_id, UserInvitation.opened_at.is_(None))
+    session.execute(update(UserInvitation).where(unopened).values(opened_at=now()))
+
+
+def is_open(session: Session, invitation_id: str) -> bool:
+    """Whether an invitation can still be used."""
+    query = select(UserInvitation.id).where(UserInvitation.id == invitation_id, _open())
+    return session.scalars(query).one_or_none() is not None
+
+
+def use(session: Session, invitation_id: str) -> bool:
+    """Use an invitation up, as an account was connected; False if it could not be used any more."""
+    used = (
+        update(UserInvitation)
+        .where(UserInvitation.id == invitation_id, _open())
+        .values(connected_at=now())
+        .returning(UserInvitation.id)
+    )
+    return session.scalars(used).one_or_none() is not None
+
+
+def revoke(session: Session, invitation_id: str) -> str | None:
+    """Revoke an invitation; returns its user's identifier, or None if it could not be used any more."""
+    revoked = (
+        update(UserInvitation)
+        .where(UserInvitation.id == invitation_id, _open())
+        .values(revoked_at=now())
+        .returning(UserInvitation.user_id)
+    )
+    user_id = session.scalars(revoked).one_or_none()
+    if user_id is None:
+        return None
+    return session.scalars(select(User.custom_id).where(User.id == user_id)).one()
+
+
+def revoke_open(session: Session, user_ids: Collection[int]) -> None:
+    """Revoke the open invitations of users."""
+    session.execute(
+        update(UserInvitation)
+        .where(UserInvitation.user_id.in_(user_ids), _open())
+        .values(revoked_at=now())
+        .execution_options(synchronize_session=False)
+    )
+
+
+def page(
+    session: Session,
+    *,
+    state: State | None = None,
+    text: str = "",
+    user_id: int | None = None,
+    before: tuple[datetime, str] | None = None,
+    limit: int | None = None,
+) -> list[Listed]:
+    """Invitations, the newest first, beginning before ``before``: the time and id of the previous one."""
+    query = select(UserInvitation, User.custom_id).join(User, User.id == UserInvitation.user_id)
+    if state is not None:
+        query = query.where(_IS[state]())
+    if text:
+        query = query.where(User.custom_id.icontains(text, autoescape=True))
+    if user_id is not None:
+        query = query.where(UserInvitation.user_id == user_id)
+    if before is not None:
+        moment, last = before
+        same = and_(UserInvitation.created_at == moment, UserInvitation.id < last)
+        query = query.where(or_(UserInvitation.created_at < moment, same))
+    query = query.order_by(UserInvitation.created_at.desc(), UserInvitation.id.desc())
+    return [Listed(*row) for row in session.execute(query.limit(limit))]
+
+
+def counts(session: Session) -> dict[State, int]:
+    """The number of invitations in each state."""
+    columns = [func.count().filter(_IS[each]()) for each in State]
+    row = session.execute(select(*columns).select_from(UserInvitation)).one()
+    return dict(zip(State, row, strict=True))
+
+
+def latest(session: Session, user_ids: Collection[int]) -> dict[int, UserInvitation]:
+    """The newest invitation of each of these users that has any."""
+    query = (
+        select(UserInvitation)
+        .where(UserInvitation.user_id.in_(user_ids))
+        .order_by(UserInvitation.created_at, UserInvitation.id)
+    )
+    return {row.user_id: row for row in session.scalars(query)}
+
+
+def never_connected(session: Session, organization_id: int, *, limit: int) -> dict[str, int]:
+    """The members of an organization without any connection, by identifier."""
+    query = (
+        select(User.custom_id, User.id)
+        .join(Membership, Membership.user_id == User.id)
+        .where(
+            Membership.organization_id == organization_id,
+            ~exists().where(OAuthConnection.user_id == User.id),
+        )
+        .order_by(User.custom_id)
+        .limit(limit)
+    )
+    return {row.custom_id: row.id for row in session.execute(query)}
+
+
+def state(row: UserInvitation) -> State:
+    """The state of an invitation now."""
+    if row.connected_at is not None:
+        return State.CONNECTED
+    if row.revoked_at is not None:
+        return State.REVOKED
+    if row.expires_at <= now():
+        return State.EXPIRED
+    return State.PENDING if row.opened_at is None else State.OPENED
+
+
+def _open() -> ColumnElement[bool]:
+    return and_(
+        UserInvitation.connected_at.is_(None),
+        UserInvitation.revoked_at.is_(None),
+        UserInvitation.expires_at > now(),
+    )
+
+
+# The same as ``state``, in SQL.
+_IS: dict[State, Callable[[], ColumnElement[bool]]] = {
+    State.PENDING: lambda: and_(_open(), UserInvitation.opened_at.is_(None)),
+    State.OPENED: lambda: and_(_open(), UserInvitation.opened_at.is_not(None)),
+    State.CONNECTED: lambda: UserInvitation.connected_at.is_not(None),
+    State.EXPIRED: lambda: and_(
+        UserInvitation.connected_at.is_(None),
+        UserInvitation.revoked_at.is_(None),
+        UserInvitation.expires_at <= now(),
+    ),
+    State.REVOKED: lambda: and_(
+        UserInvitation.connected_at.is_(None), UserInvitation.revoked_at.is_not(None)
+    ),
+}
