@@ -14,15 +14,17 @@ from providers.base import Failed, IssuedTokens
 from providers.errors import GrantGone, ProviderError, Reason
 from providers.names import ProviderName
 from providers.oauth.identity import AccountIdentity
-from providers.scopes import reaches_calendars
+from providers.scopes import permitted, reaches_calendars, shows_times
 from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
 from store.security.oauth_states import PendingConsent, PendingExchange
-from store.sql.queries import audit, connections, consents
+from store.sql.models import now
+from store.sql.queries import audit, connections, consents, user_invitations
 from store.sql.queries.connections import ProviderAccount, RemovedConnection, Tokens
 from store.sql.queries.consents import Refusal
+from workers.execution.consent_gaps import INCOMPLETE, gap
 from workers.execution.disconnect import BUSY, clean_up, revoke_unused
-from workers.execution.registrations import log_refused_registration
+from workers.execution.registrations import note_registration
 from workers.fanout.jobs import ExchangeCode, Reply
 from workers.runtime import Runtime
 
@@ -46,6 +48,7 @@ REVOKED_MEANWHILE = Failed(
 _REFUSED = {
     Refusal.USER_GONE: Failed(Reason.NOT_FOUND, Refusal.USER_GONE.value),
     Refusal.KEY_GONE: Failed(Reason.AUTHORIZATION_INVALID, Refusal.KEY_GONE.value),
+    Refusal.INVITATION_GONE: Failed(Reason.AUTHORIZATION_INVALID, Refusal.INVITATION_GONE.value),
     Refusal.USER_SHARED: Failed(Reason.ACCESS_DENIED, Refusal.USER_SHARED.value),
 }
 
@@ -89,7 +92,7 @@ def _exchange(runtime: Runtime, waiting: PendingExchange, deadline: float) -> _E
     # The link was made with the registration of that moment, which may have been saved just before.
     oauth = runtime.registrations.current()[provider].oauth
     began = runtime.stores.account_locks.now()
-    with log_refused_registration(provider):
+    with note_registration(runtime.stores, oauth):
         consented = oauth.redeem(waiting.code, consent.verifier, consent.redirect_uri, deadline=deadline)
     scopes = consent.scopes if consented.grant.scope is None else consented.grant.scope
     account = oauth.account(consented, deadline=deadline)
@@ -100,7 +103,11 @@ def _refusal(consent: PendingConsent, exchanged: _Exchanged) -> Failed | None:
     """Why a grant is not stored, whatever the user has connected so far; None when it may be."""
     if consent.expected_email is not None and not exchanged.account.is_verified_as(consent.expected_email):
         return OTHER_ACCOUNT if exchanged.account.verified else UNNAMED_ACCOUNT
-    if not reaches_calendars(ProviderName(consent.provider), exchanged.scopes):
+    provider = ProviderName(consent.provider)
+    if not reaches_calendars(provider, exchanged.scopes):
+        return NO_CALENDARS
+    # A client may request less on purpose, such as the list of calendars alone.
+    if shows_times(provider, consent.scopes) and not shows_times(provider, exchanged.scopes):
         return NO_CALENDARS
     return None
 
@@ -118,12 +125,38 @@ def _store(
             user = consents.check(session, consent)
             if isinstance(user, Refusal):
                 return _REFUSED[user]
+            if missing := _missing(session, consent, exchanged):
+                return INCOMPLETE[missing]
             replaced = _replace(runtime, session, consent, exchanged)
             subject = f"{user.custom_id}/{consent.provider}"
             audit.record(session, actor=consent.asked_by, action="connect", subject=subject)
+            _use_invitation(session, consent, exchanged)
     if replaced is not None:
         _revoke_replaced(runtime, replaced, deadline)
     return None
+
+
+def _use_invitation(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> None:
+    """Use up the invitation of a consent. One that granted less than requested may be given again."""
+    provider = ProviderName(consent.provider)
+    complete = not gap(permitted(provider, consent.scopes), permitted(provider, exchanged.scopes))
+    if consent.invitation_id is not None and complete:
+        user_invitations.use(session, consent.invitation_id)
+
+
+def _missing(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> frozenset[str]:
+    """The requested access that a working connection has and this grant lacks.
+
+    It is empty if the grant may replace the connection, if there is one.
+    """
+    row = connections.find(session, consent.user_id, consent.provider)
+    if row is None or not row.usable:
+        return frozenset()
+    if row.sealed_refresh_token is None and row.expires_at is not None and row.expires_at <= now():
+        return frozenset()
+    provider = ProviderName(consent.provider)
+    wanted = permitted(provider, consent.scopes) & permitted(provider, row.scope)
+    return gap(wanted, permitted(provider, exchanged.scopes))
 
 
 def _replace(

@@ -23,7 +23,7 @@ from store.sql.queries import organization_grants
 from store.sql.queries.connections import Credentials
 from store.sql.queries.organization_grants import GrantCredentials
 from workers.execution import grant_tokens
-from workers.execution.registrations import log_refused_registration
+from workers.execution.registrations import note_registration
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -151,7 +151,9 @@ def _token(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadl
     tenant, client_id = grant.tenant or "", grant.client_id
     if client_id is not None:
         return grant_tokens.by_application(runtime, tenant, client_id, grant.secret, deadline=deadline)
-    with log_refused_registration(ProviderName.MICROSOFT):
+    ours = runtime.providers[ProviderName.MICROSOFT].oauth
+    # The token may be cached.
+    with note_registration(runtime.stores, ours, calls=False):
         try:
             return grant_tokens.by_application(runtime, tenant, None, None, deadline=deadline)
         except ClientRefused as error:

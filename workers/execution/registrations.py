@@ -138,11 +138,16 @@ class Registrations:
 
 
 @contextmanager
-def log_refused_registration(provider: ProviderName) -> Iterator[None]:
-    """Log what to check when the provider refuses the client id and secret."""
+def note_registration(stores: Stores, oauth: OAuth, *, calls: bool = True) -> Iterator[None]:
+    """Note whether the provider accepts the client id and secret, and log what to check when it does not.
+
+    Without ``calls``, the block may succeed without a call, which proves nothing.
+    """
+    provider = oauth.name
     try:
         yield
     except Misconfigured:
+        stores.registration_checks.note(provider, oauth.client_id, accepted=False)
         log.error(
             "%s refuses the registration of this installation: check its client id and secret in the "
             "dashboard, or ALMANAC_%s_CLIENT_ID and ALMANAC_%s_CLIENT_SECRET where they are set, and whether "
@@ -150,3 +155,5 @@ def log_refused_registration(provider: ProviderName) -> Iterator[None]:
             *(provider.title(), provider.upper(), provider.upper()),
         )
         raise
+    if calls:
+        stores.registration_checks.note(provider, oauth.client_id, accepted=True)

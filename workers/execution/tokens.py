@@ -12,7 +12,7 @@ from store.coordination.locks import LockTimeout, refresh_lock
 from store.sql.queries import connections
 from store.sql.queries.connections import Credentials, Tokens
 from store.stores import Stores
-from workers.execution.registrations import log_refused_registration
+from workers.execution.registrations import note_registration
 from workers.runtime import Runtime
 
 # A token that expires sooner could expire on the way to the provider.
@@ -76,7 +76,7 @@ class ConnectionTokens:
             expires_at = self._tokens.expires_at
             expired = expires_at is None or expires_at <= datetime.now(UTC)
             raise GrantGone(ENDED) if expired else AuthorizationInvalid(ENDED)
-        with log_refused_registration(self._oauth.name):
+        with note_registration(self._stores, self._oauth):
             grant = self._oauth.refresh(Token(old), deadline=deadline)
         self._tokens = _tokens(grant, old)
         with self._stores.database.writing() as session:

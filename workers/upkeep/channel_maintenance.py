@@ -13,7 +13,7 @@ from providers.base import Failed, Outcome
 from providers.errors import ProviderError, Reason
 from providers.names import ProviderName
 from scheduling.intervals import Intervals, clip
-from store.cache.invalidation import after_notification
+from store.cache.busy_invalidation import after_notification
 from store.coordination.circuit_breaker import Family
 from store.coordination.locks import LockTimeout, round_lock
 from store.sql.models import Channel

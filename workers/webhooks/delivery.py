@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 
 from store.coordination.locks import LockTimeout, round_lock
 from store.security.crypto import Undecipherable
-from store.sql.queries import deliveries, webhook_secrets, webhooks
+from store.sql.queries import deliveries, delivery_log, webhook_secrets, webhooks
 from store.sql.queries.deliveries import Answer, Claimed
 from store.sql.queries.webhooks import Event
 from store.stores import Stores
@@ -78,7 +78,7 @@ def purge(runtime: Runtime) -> int:
     """Delete expired secrets, and deliveries that are too old for the log; returns how many deliveries."""
     with runtime.stores.database.writing() as session:
         webhook_secrets.forget_expired(session)
-    return batches.purge(runtime, deliveries.purge)
+    return batches.purge(runtime, delivery_log.purge)
 
 
 def _is_due(runtime: Runtime, endpoint_id: str) -> bool:
@@ -122,7 +122,7 @@ def _attempt(runtime: Runtime, claimed: Claimed) -> Answer:
     body = orjson.dumps(claimed.payload)
     try:
         headers = _signed(runtime, claimed, body)
-        status = post(claimed.url, headers, body, allow_private=runtime.settings.webhooks_allow_private)
+        response = post(claimed.url, headers, body, allow_private=runtime.settings.webhooks_allow_private)
     except Refused as error:
         return Answer(None, f"url {error}")
     except NoAnswer as error:
@@ -130,7 +130,8 @@ def _attempt(runtime: Runtime, claimed: Claimed) -> Answer:
     except Undecipherable:
         log.exception("a webhook secret cannot be decrypted", extra={"endpoint": claimed.endpoint_id})
         return Answer(None, "the secret cannot be opened")
-    return Answer(status, None if 200 <= status < 300 else f"answered {status}")
+    status = response.status
+    return Answer(status, None if 200 <= status < 300 else f"answered {status}", response.start or None)
 
 
 def _signed(runtime: Runtime, claimed: Claimed, body: bytes) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Sends one webhook: a POST to a checked address. Only the status of the response is used."""
+"""Sends one webhook: a POST to a checked address. Only the status and the start of the response are used."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from threading import Event, Timer
+from typing import NamedTuple
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+from urllib3.response import BaseHTTPResponse
 
 from providers.http.transport import tls
 from workers.webhooks.ssrf_guard import Target, parse, resolve
@@ -20,18 +22,28 @@ from workers.webhooks.ssrf_guard import Target, parse, resolve
 TIMEOUT = 5.0
 # Limit in seconds for one address as a whole, which also ends a response that arrives byte by byte.
 MOST_SECONDS = 10.0
+# Time limit for the start of the body, which is kept for the log, in seconds; and its length in bytes.
+BODY_SECONDS = 1.0
+MOST_OF_BODY = 500
 # How many addresses of a host name are tried.
 MOST_ADDRESSES = 3
 
 USER_AGENT = "Almanac webhooks"
 
 
+class Response(NamedTuple):
+    """The status of a response, and the start of its body as text without control characters."""
+
+    status: int
+    start: str
+
+
 class NoAnswer(Exception):
     """The endpoint did not answer. The message names the stage that failed, and nothing that was sent."""
 
 
-def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bool) -> int:
-    """Send, and return the status of the response. Its body is not read; redirects are not followed.
+def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bool) -> Response:
+    """Send, and return the response. Only the start of its body is read; redirects are not followed.
 
     The host name is resolved once, and the connection goes to the checked address. A later DNS answer cannot
     redirect it.
@@ -47,8 +59,9 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bo
     for address in addresses[:MOST_ADDRESSES]:
         connection = _connection(target, address)
         try:
-            with _hung_up_in_time(connection):
-                return _exchange(connection, target, headers, body)
+            with _hung_up_in_time(connection, MOST_SECONDS):
+                response = _exchange(connection, target, headers, body)
+            return Response(response.status, _start(connection, response))
         except (NewConnectionError, ConnectTimeoutError):
             continue
         except (HTTPError, HTTPException, OSError) as error:
@@ -67,7 +80,9 @@ def _connection(target: Target, address: str) -> HTTPConnection:
     )
 
 
-def _exchange(connection: HTTPConnection, target: Target, headers: Mapping[str, str], body: bytes) -> int:
+def _exchange(
+    connection: HTTPConnection, target: Target, headers: Mapping[str, str], body: bytes
+) -> BaseHTTPResponse:
     connection.request(
         "POST",
         target.path,
@@ -75,11 +90,20 @@ def _exchange(connection: HTTPConnection, target: Target, headers: Mapping[str, 
         {**headers, "Host": target.authority, "User-Agent": USER_AGENT},
         preload_content=False,
     )
-    return connection.getresponse().status
+    return connection.getresponse()
+
+
+def _start(connection: HTTPConnection, response: BaseHTTPResponse) -> str:
+    """The start of the body, as far as it arrives at once; "" after an error, as the status is known."""
+    start = b""
+    with suppress(HTTPError, HTTPException, OSError, ValueError), _hung_up_in_time(connection, BODY_SECONDS):
+        start = response.read(MOST_OF_BODY, decode_content=False) or b""
+    text = start[:MOST_OF_BODY].decode("utf-8", "replace")
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 @contextmanager
-def _hung_up_in_time(connection: HTTPConnection) -> Iterator[None]:
+def _hung_up_in_time(connection: HTTPConnection, seconds: float) -> Iterator[None]:
     """Close the connection when the time limit has passed.
 
     :raise TimeoutError: then, even if a truncated response head looks complete
@@ -92,7 +116,7 @@ def _hung_up_in_time(connection: HTTPConnection) -> Iterator[None]:
             with suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
-    timer = Timer(MOST_SECONDS, hang_up)
+    timer = Timer(seconds, hang_up)
     timer.daemon = True
     timer.start()
     try:

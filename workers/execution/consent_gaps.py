@@ -1,0 +1,46 @@
+"""The access that a person did not grant with their consent, in words for pages and answers of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import combinations
+
+from providers.base import Failed
+from providers.errors import Reason
+from providers.scopes import Operation
+
+# The parts of an access, in the order of sentences. A delegated or custom grant may have any of them.
+PARTS = {
+    "the list of calendars": {Operation.LIST_CALENDARS},
+    "free and busy times": {Operation.FREE_BUSY},
+    "reading events": {Operation.LIST_EVENTS, Operation.GET_EVENT, Operation.WATCH_EVENTS},
+    "changing events": {Operation.INSERT_EVENT, Operation.UPDATE_EVENT, Operation.DELETE_EVENT},
+}
+
+
+def gap(wanted: Collection[Operation], granted: Collection[Operation]) -> frozenset[str]:
+    """The parts with an operation that is wanted and not granted."""
+    left = set(wanted) - set(granted)
+    return frozenset(part for part, operations in PARTS.items() if operations & left)
+
+
+def in_words(missing: Collection[str]) -> str:
+    """Parts as a list in a sentence."""
+    *most, last = [part for part in PARTS if part in missing]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _incomplete(missing: frozenset[str]) -> Failed:
+    return Failed(
+        Reason.AUTHORIZATION_INVALID,
+        f"Not everything was granted: {in_words(missing)} is missing. The connection that works is kept; "
+        "start again and leave every permission selected",
+    )
+
+
+# The failure for each set of missing parts. The texts are known, so that a page can tell them from others.
+INCOMPLETE: Mapping[frozenset[str], Failed] = {
+    missing: _incomplete(missing)
+    for number in range(1, len(PARTS) + 1)
+    for missing in map(frozenset, combinations(PARTS, number))
+}
