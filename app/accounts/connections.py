@@ -22,7 +22,7 @@ from providers.base import PRIMARY, Failed
 from providers.errors import Reason
 from providers.scopes import Operation
 from store.cache.busy_buckets import CalendarKey
-from store.cache.invalidation import after_write
+from store.cache.busy_invalidation import after_write
 from store.sql.queries import connections, organizations
 from store.sql.queries.connections import ConnectionRef
 from workers.fanout.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent

@@ -14,6 +14,7 @@ from providers.names import ProviderName
 from providers.oauth import registration_probe
 from providers.oauth.registration_probe import Finding, Verdict
 from providers.scopes import every_scope
+from store.coordination.registration_checks import RegistrationCheck
 from store.security.registration_trials import RegistrationTrial
 from store.sql.queries import audit, provider_clients
 from store.sql.queries.provider_clients import SealedClient, StoredClient
@@ -57,7 +58,8 @@ class Registration:
 
     If ``source`` is the database and ``configured`` is false, no encryption key decrypts its secret any more.
     ``redirect_url`` is None if the public URL of this service is unknown. ``push_address`` is None if the
-    provider sends no notifications. ``tenant`` is Microsoft's, and None for Google.
+    provider sends no notifications. ``tenant`` is Microsoft's, and None for Google. ``checked`` is what the
+    provider last said about this client; None if nothing is known.
     """
 
     provider: ProviderName
@@ -71,6 +73,7 @@ class Registration:
     push_address: str | None
     console: str
     scopes: tuple[str, ...]
+    checked: RegistrationCheck | None
 
 
 class CannotChange(Exception):
@@ -93,7 +96,13 @@ def overview(site: str | None) -> list[Registration]:
     """The registration with each provider; ``site`` is the base URL of this service, if it is known."""
     with services().stores.database.reading() as session:
         rows = provider_clients.load(session)
-    return [_registration(provider, rows.get(provider), site) for provider in ProviderName]
+    clients = {
+        str(name): each.oauth.client_id for name, each in oauth_flow.providers().items() if each.configured
+    }
+    checks = services().stores.registration_checks.read(clients)
+    return [
+        _registration(provider, rows.get(provider), site, checks.get(provider)) for provider in ProviderName
+    ]
 
 
 def check_and_save(
@@ -120,8 +129,16 @@ def check_and_save(
     if finding.verdict is not Verdict.WRONG:
         stores = services().stores
         with stores.database.writing() as session:
+            old = provider_clients.load(session).get(provider)
+            changes = {
+                "clientId": (old.client_id if old else None, client.client_id),
+                "tenant": (old.tenant if old else None, client.tenant),
+                "secret": (None, "replaced" if old else "set"),
+            }
             provider_clients.save(session, stores.keyring, provider, client)
-            audit.record(session, actor=actor, action="saveRegistration", subject=provider)
+            audit.record(session, actor=actor, action="saveRegistration", subject=provider, changes=changes)
+        stores.registration_checks.forget(provider)
+        _note(provider, client.client_id, finding)
     return finding
 
 
@@ -136,7 +153,11 @@ def check(provider: ProviderName, *, site: str | None) -> Finding | None:
     :raise Undecipherable: if no encryption key decrypts it
     """
     client = _in_force(provider)
-    return None if client is None else _check(provider, client, site)
+    if client is None:
+        return None
+    finding = _check(provider, client, site)
+    _note(provider, client.client_id, finding)
+    return finding
 
 
 def remove(provider: ProviderName, *, actor: str) -> None:
@@ -148,9 +169,24 @@ def remove(provider: ProviderName, *, actor: str) -> None:
         if not provider_clients.remove(session, provider):
             raise CannotChange(f"No registration with {_title(provider)} is saved")
         audit.record(session, actor=actor, action="removeRegistration", subject=provider)
+    services().stores.registration_checks.forget(provider)
 
 
-def _registration(provider: ProviderName, row: SealedClient | None, site: str | None) -> Registration:
+def _note(provider: ProviderName, client_id: str, finding: Finding) -> None:
+    """Keep a finding for the pages; one that is neither right nor wrong leaves what was known."""
+    if finding.verdict is not Verdict.UNKNOWN:
+        services().stores.registration_checks.note(
+            provider,
+            client_id,
+            accepted=finding.verdict is Verdict.RIGHT,
+            sentence=finding.sentence,
+            advice=finding.advice,
+        )
+
+
+def _registration(
+    provider: ProviderName, row: SealedClient | None, site: str | None, checked: RegistrationCheck | None
+) -> Registration:
     settings, known = services().settings, oauth_flow.providers()[provider]
     source, client_id, updated_at = Source.NOWHERE, None, None
     if services().celery.runtime.registrations.set_by_environment(provider):
@@ -172,6 +208,7 @@ def _registration(provider: ProviderName, row: SealedClient | None, site: str | 
         push_address=settings.push_address(provider),
         console=CONSOLES[provider],
         scopes=every_scope(provider),
+        checked=checked if known.configured else None,
     )
 
 

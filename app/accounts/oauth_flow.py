@@ -7,6 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -20,13 +21,21 @@ from providers.errors import Reason
 from providers.names import ProviderName
 from providers.oauth.consent import ConsentRequest, new_verifier, scopes_to_request
 from providers.registry import Provider
+from providers.scopes import permitted
 from store.security import redirect_allowlist
 from store.security.api_keys import digest
 from store.security.oauth_states import PendingConsent, PendingExchange
 from store.sql.queries import connections, consents, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.consents import Refusal
-from workers.execution.code_exchange import NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT
+from workers.execution.code_exchange import (
+    CODE_REFUSED,
+    NO_CALENDARS,
+    OTHER_ACCOUNT,
+    REVOKED_MEANWHILE,
+    UNNAMED_ACCOUNT,
+)
+from workers.execution.consent_gaps import INCOMPLETE, gap, in_words
 from workers.fanout.jobs import ExchangeCode
 from workers.queues import Queue
 
@@ -57,10 +66,11 @@ _REFUSALS = {
     "temporarily_unavailable": (Code.PROVIDER_ERROR, "{provider} is not available just now"),
 }
 # The reasons for which a worker does not connect an account.
-REFUSED_ACCOUNTS = (NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT)
+REFUSED_ACCOUNTS = (NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT, *INCOMPLETE.values())
 # The codes of consents that are refused for another reason than an invalid code or state, by sentence.
 _CODES = {
     NO_CALENDARS.message: Code.CALENDAR_ACCESS_NOT_GRANTED,
+    **{each.message: Code.CALENDAR_ACCESS_NOT_GRANTED for each in INCOMPLETE.values()},
     OTHER_ACCOUNT.message: Code.ACCOUNT_MISMATCH,
     Refusal.USER_GONE.value: Code.USER_NOT_FOUND,
     Refusal.USER_SHARED.value: Code.USER_IN_OTHER_ORGANIZATIONS,
@@ -81,6 +91,14 @@ class BrowserCookie(NamedTuple):
 
     name: str
     value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """The invitation that a consent begins with, and the path of its page, which contains a secret."""
+
+    id: str
+    path: str = field(repr=False)
 
 
 class Begun(NamedTuple):
@@ -109,16 +127,21 @@ def begin_here(
     *,
     site: str | None,
     host_url: str,
-    back: str,
+    back: str | None = None,
+    invitation: Invited | None = None,
 ) -> Begun:
     """As ``begin``, for this browser; afterwards it is redirected to ``back``, a path of this service.
+
+    Without ``back`` it gets a page with the result, from which an ``invitation`` can be opened again.
 
     Only this browser can finish the consent, if the callback has the host of ``host_url``, which this browser
     uses now. Otherwise it would not send the cookie to the callback, and any browser can finish the consent.
     """
     sends_cookie = site is not None and _same_host(site, host_url)
     browser = secrets.token_urlsafe(COOKIE_BYTES) if sends_cookie else None
-    return _begin(caller, custom_id, name, options, site=site, back=back, browser=browser)
+    return _begin(
+        caller, custom_id, name, options, site=site, back=back, browser=browser, invitation=invitation
+    )
 
 
 def _same_host(one: str, other: str) -> bool:
@@ -135,6 +158,7 @@ def _begin(
     site: str | None,
     back: str | None,
     browser: str | None,
+    invitation: Invited | None = None,
 ) -> Begun:
     provider = ProviderName(name)
     registered = providers()[provider]
@@ -166,6 +190,8 @@ def _begin(
             key_id=caller.id or None,
             expected_email=options["expectedEmail"],
             browser_digest=None if browser is None else digest(browser),
+            invitation_id=None if invitation is None else invitation.id,
+            retry_path=None if invitation is None else invitation.path,
         )
     )
     login_hint = options["expectedEmail"] or (connected.email if connected else None)
@@ -275,6 +301,44 @@ def is_refusal(provider: ProviderName, sentence: str) -> bool:
     title = providers()[provider].oauth.title
     refusals = (each.format(provider=title) for _, each in _REFUSALS.values())
     return sentence in {*refusals, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER}
+
+
+def again(authorization: PendingConsent) -> str:
+    """A link to give the same consent again, after one that failed or granted less than requested.
+
+    For consents that any browser may finish and that end with a page of this service.
+    """
+    if authorization.retry_path is not None:
+        return authorization.retry_path
+    oauth = providers()[ProviderName(authorization.provider)].oauth
+    verifier = new_verifier()
+    state = services().stores.oauth_states.begin(replace(authorization, verifier=verifier))
+    scopes = list(authorization.scopes)
+    login_hint = authorization.expected_email
+    return oauth.link(
+        ConsentRequest(authorization.redirect_uri, scopes, state, verifier, authorization.offline, login_hint)
+    )
+
+
+def not_granted(authorization: PendingConsent, scopes: Sequence[str]) -> str | None:
+    """The requested access that the granted scopes lack, in words; None if they lack nothing."""
+    provider = ProviderName(authorization.provider)
+    missing = gap(permitted(provider, authorization.scopes), permitted(provider, scopes))
+    return in_words(missing) if missing else None
+
+
+def can_be_repeated(authorization: PendingConsent, error: ApiError) -> bool:
+    """Whether the person can correct a failed consent by giving it again."""
+    known = (*REFUSED_ACCOUNTS, CODE_REFUSED)
+    denied = _REFUSALS["access_denied"][1]
+    return error.error in {denied, *(each.message for each in known)} and _any_browser(authorization)
+
+
+def _any_browser(authorization: PendingConsent) -> bool:
+    """Whether a link on a page of this service can repeat a consent."""
+    if authorization.return_url is not None:
+        return False
+    return authorization.retry_path is not None or authorization.browser_digest is None
 
 
 def granted(authorization: PendingConsent) -> tuple[str | None, Sequence[str]]:

@@ -20,8 +20,8 @@ _ACCESS = (
     (Operation.LIST_EVENTS, "Calendars and events: reading"),
     (Operation.FREE_BUSY, "Free and busy times only"),
 )
-# For scopes that allow only operations that belong to no level.
-SOME_ACCESS = "Some parts of your calendars"
+# For scopes by which no busy time can be read.
+NO_TIMES = "No busy times can be read with this access"
 
 _NEXT = {
     400: "Nothing has changed. To connect, ask for a new link and open it within ten minutes.",
@@ -44,9 +44,25 @@ def finished(authorization: PendingConsent, error: ApiError | None) -> Response:
         return _back(authorization.return_url, authorization.provider, error)
     provider = ProviderName(authorization.provider)
     if error is not None:
-        return _page(provider, error.status, error=error.error, hint=_NEXT.get(error.status, _LATER))
+        repeat = oauth_flow.can_be_repeated(authorization, error)
+        return _page(
+            provider,
+            error.status,
+            error=error.error,
+            hint="Nothing has changed." if repeat else _NEXT.get(error.status, _LATER),
+            again=oauth_flow.again(authorization) if repeat else None,
+        )
     email, scopes = oauth_flow.granted(authorization)
-    return _page(provider, 200, email=email, access=access(provider, scopes) or SOME_ACCESS)
+    missing = oauth_flow.not_granted(authorization, scopes)
+    return _page(
+        provider,
+        200,
+        email=email,
+        access=access(provider, scopes),
+        no_times=NO_TIMES,
+        missing=missing,
+        again=oauth_flow.again(authorization) if missing else None,
+    )
 
 
 def access(provider: ProviderName, scopes: Iterable[str]) -> str | None:

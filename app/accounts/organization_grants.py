@@ -155,11 +155,30 @@ def _store(caller: Caller, slug: str, grant: NewGrant) -> GrantSummary:
     with stores.database.writing() as session:
         number = organizations.number(session, caller, slug, keep=True)
         _require_domain_of_members(session, number, grant)
+        old = next(iter(organization_grants.of_organization(session, number, grant.provider)), None)
+        before = {} if old is None else _visible_state(old)
         saved = organization_grants.save(session, stores.keyring, number, grant.with_scope(scope))
-        audit.record(session, actor=caller.visible, action="storeGrant", subject=f"{slug}/{grant.provider}")
+        audit.record(
+            session,
+            actor=caller.visible,
+            action="storeGrant",
+            subject=f"{slug}/{grant.provider}",
+            changes={name: (before.get(name), value) for name, value in _visible_state(saved).items()},
+        )
     # They are those of the grant that was replaced.
     stores.grant_tokens.forget(saved.id)
     return saved
+
+
+def _visible_state(grant: GrantSummary) -> dict[str, object]:
+    """The values of a grant that the audit log shows."""
+    return {
+        "subject": grant.subject,
+        "clientEmail": grant.client_email,
+        "tenant": grant.tenant,
+        "clientId": grant.client_id,
+        "scope": list(grant.scope),
+    }
 
 
 def domain_of(address: str) -> str:

@@ -12,7 +12,7 @@ from app.services import services
 from providers.names import ProviderName
 from providers.notifications import News, Notification
 from store.cache.busy_buckets import CalendarKey
-from store.cache.invalidation import after_notification
+from store.cache.busy_invalidation import after_notification
 from store.sql.queries import channels, webhooks
 from store.sql.queries.channels import ChannelWithAccount
 from store.sql.queries.webhooks import Event

@@ -11,7 +11,7 @@ from app.http.error_codes import Code
 from app.http.errors import Conflict, Invalid, NotFound
 from app.services import services
 from store.sql.models import WebhookDelivery, WebhookEndpoint, now
-from store.sql.queries import audit, deliveries, webhook_secrets, webhooks
+from store.sql.queries import audit, delivery_log, webhook_secrets, webhooks
 from store.sql.queries.api_keys import Caller
 from workers.webhooks import ssrf_guard
 
@@ -46,7 +46,13 @@ def create(
     except webhooks.TooMany as error:
         sentence = f"There are {webhooks.MOST_ENDPOINTS} webhooks already"
         raise Conflict(sentence, Code.TOO_MANY_WEBHOOKS) from error
-    audit.record(session, actor=caller.visible, action="createWebhook", subject=row.id)
+    audit.record(
+        session,
+        actor=caller.visible,
+        action="createWebhook",
+        subject=row.id,
+        changes={"url": (None, audit.host_of(url)), "events": (None, distinct)},
+    )
     return row, secret
 
 
@@ -78,6 +84,7 @@ def change(
     :raise NotFound: when there is none that the caller reaches
     """
     row = find(session, caller, endpoint_id)
+    old_url, before = row.url, _visible_state(row)
     if events is not None:
         row.events = list(dict.fromkeys(events))
     if url is not None and url != row.url:
@@ -87,8 +94,17 @@ def change(
     elif paused is not None:
         webhooks.resume(session, row)
     session.flush()
-    audit.record(session, actor=caller.visible, action="changeWebhook", subject=endpoint_id)
+    after = _visible_state(row)
+    changes = {name: (before[name], after[name]) for name in before}
+    if row.url != old_url and before["url"] == after["url"]:
+        changes["url"] = before["url"], f"{after['url']} (another path)"
+    audit.record(session, actor=caller.visible, action="changeWebhook", subject=endpoint_id, changes=changes)
     return row
+
+
+def _visible_state(row: WebhookEndpoint) -> dict[str, object]:
+    """The values of an endpoint that the audit log shows."""
+    return {"url": audit.host_of(row.url), "events": list(row.events), "paused": row.paused_at is not None}
 
 
 def rotate_secret(
@@ -130,12 +146,25 @@ def remove(session: Session, caller: Caller, endpoint_id: str) -> None:
     audit.record(session, actor=caller.visible, action="deleteWebhook", subject=endpoint_id)
 
 
+def replay_failed(session: Session, caller: Caller, endpoint_id: str) -> int:
+    """Send all failed deliveries of an endpoint again after the session has committed; returns how many.
+
+    This enables a disabled endpoint.
+
+    :raise NotFound: when there is no such endpoint that the caller reaches
+    """
+    count = delivery_log.replay_failed(session, find(session, caller, endpoint_id).id)
+    if count:
+        audit.record(session, actor=caller.visible, action="replayFailedDeliveries", subject=endpoint_id)
+    return count
+
+
 def replay(session: Session, caller: Caller, endpoint_id: str, delivery_id: str) -> WebhookDelivery:
     """Send a delivery again after the session has committed; this enables a disabled endpoint.
 
     :raise NotFound: when there is no such endpoint, or its log shows no such delivery
     """
-    row = deliveries.replay(session, find(session, caller, endpoint_id).id, delivery_id)
+    row = delivery_log.replay(session, find(session, caller, endpoint_id).id, delivery_id)
     if row is None:
         raise NotFound("Delivery not found", Code.DELIVERY_NOT_FOUND)
     audit.record(

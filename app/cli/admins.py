@@ -5,10 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from sqlalchemy.orm import Session
 
 from app.cli.common import PORT, data_option, settings
-from store.sql.queries import administrators, audit
+from store.sql.models import Administrator
+from store.sql.queries import administrators, audit, second_factors
+from store.sql.queries.administrators import LastAdministrator
+from store.sql.roles import Role
 from store.stores import Stores
+
+ROLES = click.Choice([each.value for each in Role])
+LAST = "{} is the last administrator: make another one first"
 
 
 @click.group()
@@ -18,59 +25,111 @@ def admins() -> None:
 
 @admins.command("invite")
 @click.option("--url", help="Where the dashboard is (ALMANAC_PUBLIC_URL, else this machine).")
+@click.option("--role", type=ROLES, default="administrator", help="The role that it gives (administrator).")
 @data_option
-def invite_administrator(url: str | None, data: Path | None) -> None:
-    """Print a link that makes an administrator.
+def invite_administrator(url: str | None, role: str, data: Path | None) -> None:
+    """Print a link by which a person registers.
 
-    It works once, within a day.
+    It works once, within a day, and gives the role of the option.
     """
-    from app.accounts.invitations import link
+    from app.cli.administrator_setup import link
 
     with Stores(settings(data)) as stores:
-        click.echo(link(stores, f"http://127.0.0.1:{PORT}", at=url))
+        click.echo(link(stores, f"http://127.0.0.1:{PORT}", at=url, role=Role(role)))
 
 
 @admins.command("create")
 @click.argument("name")
 @click.password_option(help="Asked for when it is not given.")
+@click.option("--role", type=ROLES, help="Without one, a new person is an administrator.")
 @data_option
-def create_administrator(name: str, password: str, data: Path | None) -> None:
-    """Create an administrator, or give one another password.
+def create_administrator(name: str, password: str, role: str | None, data: Path | None) -> None:
+    """Create a person, or give one another password.
 
     Another password signs out all browsers of that administrator, and forgets failed attempts with that
     name, so that sign-ins with it are allowed at once.
     """
-    from app.accounts.invitations import create
+    from app.cli.administrator_setup import create
 
     with Stores(settings(data)) as stores:
         try:
-            created = create(stores, name, password)
+            created = create(stores, name, password, None if role is None else Role(role))
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+        except LastAdministrator as error:
+            raise click.ClickException(LAST.format(name)) from error
     click.echo(f"{name} can sign in now" if created else f"{name} has another password now")
 
 
 @admins.command("list")
 @data_option
 def list_administrators(data: Path | None) -> None:
-    """List administrators, the oldest first."""
+    """List who may sign in, the oldest first."""
     with Stores(settings(data)) as stores, stores.database.reading() as session:
         for each in administrators.every(session):
-            click.echo(f"{each.name}  since {each.created_at:%Y-%m-%dT%H:%M:%SZ}")
+            factor = "" if each.sealed_totp_secret is None else ", second factor"
+            click.echo(f"{each.name}  {each.role}{factor}, since {each.created_at:%Y-%m-%dT%H:%M:%SZ}")
+
+
+@admins.command("role")
+@click.argument("name")
+@click.argument("role", type=ROLES)
+@data_option
+def change_role(name: str, role: str, data: Path | None) -> None:
+    """Give a person another role.
+
+    All browsers of that person have it at once. Unless it is that of an administrator, every open invitation
+    is withdrawn. The last administrator keeps the role.
+    """
+    with Stores(settings(data)) as stores, stores.database.writing() as session:
+        found = _find(session, name)
+        changes = {"role": (found.role, role)}
+        try:
+            administrators.change_role(session, found.id, Role(role))
+        except LastAdministrator as error:
+            raise click.ClickException(LAST.format(name)) from error
+        audit.record(session, actor=audit.COMMAND_LINE, action="changeRole", subject=name, changes=changes)
+    click.echo(f"{name} has the role {role} now")
+
+
+@admins.command("reset-second-factor")
+@click.argument("name")
+@data_option
+def reset_second_factor(name: str, data: Path | None) -> None:
+    """Remove the second factor of a person who has lost it.
+
+    The password alone is enough until that person sets up another one. The recovery codes are deleted too.
+    """
+    with Stores(settings(data)) as stores, stores.database.writing() as session:
+        found = _find(session, name)
+        if found.sealed_totp_secret is None:
+            raise click.ClickException(f"{name} has no second factor")
+        second_factors.remove(session, found.id)
+        audit.record(session, actor=audit.COMMAND_LINE, action="resetSecondFactor", subject=name)
+    click.echo(f"{name} signs in with the password alone now")
 
 
 @admins.command("remove")
 @click.argument("name")
 @data_option
 def remove_administrator(name: str, data: Path | None) -> None:
-    """Remove an administrator.
+    """Remove a person.
 
-    All browsers of that administrator are signed out, and every open invitation is withdrawn.
+    All browsers of that person are signed out, and every open invitation is withdrawn. The last
+    administrator cannot be removed.
     """
     with Stores(settings(data)) as stores, stores.database.writing() as session:
-        found = administrators.find(session, name)
-        if found is None:
-            raise click.ClickException(f"There is no administrator {name}")
-        administrators.remove(session, found.id)
+        found = _find(session, name)
+        try:
+            administrators.remove(session, found.id)
+        except LastAdministrator as error:
+            raise click.ClickException(LAST.format(name)) from error
         audit.record(session, actor=audit.COMMAND_LINE, action="removeAdministrator", subject=name)
     click.echo(f"{name} is removed, and every open invitation withdrawn")
+
+
+def _find(session: Session, name: str) -> Administrator:
+    found = administrators.find(session, name)
+    if found is None:
+        raise click.ClickException(f"There is no administrator {name}")
+    return found

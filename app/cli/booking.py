@@ -153,9 +153,9 @@ def create_app(service: str, key: str, offer: Offer) -> Flask:
 
 
 @contextmanager
-def serving(app: Flask, port: int) -> Iterator[str]:
-    """Serve the page from a thread; yields its address."""
-    server = make_server(HOST, port, app, threaded=True, request_handler=_Quiet)
+def serving(app: Flask, port: int, host: str = HOST) -> Iterator[str]:
+    """Serve the page from a thread; yields its address on this machine."""
+    server = make_server(host, port, app, threaded=True, request_handler=_Quiet)
     thread = threading.Thread(target=server.serve_forever, args=(STOP_SECONDS,), daemon=True)
     thread.start()
     try:

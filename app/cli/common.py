@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from store.config.declaration import HOST
+from store.config.setting import Values
 from store.config.settings import Settings, read_settings
 
 PORT = 8080
@@ -23,6 +25,15 @@ def data_option(command: Command) -> Command:
         "--data",
         type=click.Path(path_type=Path, file_okay=False),
         help="Data folder of the embedded default (ALMANAC_DATA_DIR).",
+    )(command)
+
+
+def host_option(command: Command) -> Command:
+    """Add ``--host`` to a command that listens; its value is the setting if the option is not given."""
+    return click.option(
+        "--host",
+        callback=lambda _, __, value: value or Values([HOST])[HOST],
+        help="The address to listen on (ALMANAC_HOST, 127.0.0.1).",
     )(command)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from app.cli.common import data_option, settings
+from store.sql.database import Standing
 from store.stores import Stores
 
 
@@ -21,7 +22,11 @@ def upgrade(data: Path | None) -> None:
     """Run every migration that is missing."""
     with Stores(settings(data)) as stores:
         stores.database.upgrade()
-    click.echo("The database is up to date")
+        newer = stores.database.standing() is Standing.NEWER
+    if newer:
+        click.echo("A later version has migrated the database, so nothing is missing")
+    else:
+        click.echo("The database is up to date")
 
 
 @db.command()

@@ -18,8 +18,7 @@ import click
 import requests
 from sqlalchemy.orm import Session
 
-from app.accounts import invitations
-from app.cli import booking
+from app.cli import administrator_setup, booking
 from app.server.supervisor import Supervisor, require_free
 from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from store.config.settings import read_settings
@@ -95,22 +94,22 @@ TOPICS = (
 )
 
 
-def run(port: int, sandbox_port: int, booking_port: int) -> None:
+def run(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
     """Start everything in a temporary data folder, seed it, and serve until Ctrl-C."""
-    require_free(booking_port, "--booking-port")
+    require_free(booking_port, "--booking-port", host)
     with tempfile.TemporaryDirectory(prefix="almanac-demo-") as folder:
         # Ignore the environment's settings: the demo must not write into an existing installation.
         for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
             del os.environ[name]
         os.environ["ALMANAC_DATA_DIR"] = folder
-        with ExitStack() as stack, Supervisor(port, sandbox_port) as supervisor:
+        with ExitStack() as stack, Supervisor(port, sandbox_port, host=host) as supervisor:
             with Stores(read_settings()) as stores:
                 key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
                 password = secrets.token_urlsafe(12)
-                invitations.create(stores, ADMINISTRATOR, password)
+                administrator_setup.create(stores, ADMINISTRATOR, password)
             links = _links(supervisor.url, key)
             app = booking.create_app(supervisor.url, key, offer())
-            page = stack.enter_context(booking.serving(app, booking_port))
+            page = stack.enter_context(booking.serving(app, booking_port, host))
             click.echo(_instructions(supervisor.url, page, key, password, links))
             supervisor.wait()
             # A second Ctrl-C must not interrupt the cleanup, after which the process ends.

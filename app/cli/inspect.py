@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from app.cli.common import FLOWER_PORT, become, data_option, settings
+from app.cli.common import FLOWER_PORT, become, data_option, host_option, settings
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@host_option
 @click.option("--port", default=FLOWER_PORT, show_default=True, help="The port to listen on.")
 @click.option("--url-prefix", default="", metavar="PATH", help="Where a proxy has it, such as /flower.")
 @data_option

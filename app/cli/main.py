@@ -13,7 +13,7 @@ from sqlalchemy.exc import DatabaseError
 
 from app.cli import inspect
 from app.cli.admins import admins
-from app.cli.common import FLOWER_PORT, PORT, become, data_option
+from app.cli.common import FLOWER_PORT, PORT, become, data_option, host_option
 from app.cli.common import settings as _settings
 from app.cli.db import db
 from app.cli.keys import keys
@@ -48,8 +48,8 @@ def main(verbose: bool) -> None:
     """Calendar availability over Google Calendar and Microsoft 365.
 
     `almanac demo` shows it, `almanac up` runs everything on this machine; the other commands run its parts,
-    manage them, or look at them. Settings come from the environment (ALMANAC_...); docs/settings.md has
-    each of them.
+    manage them, or look at them. Settings come from the environment (ALMANAC_...); docs/reference/settings.md
+    has each of them.
     """
     settings = log_settings.read_log_settings()
     if verbose and settings.level > logging.INFO:
@@ -67,23 +67,31 @@ def main(verbose: bool) -> None:
 @click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True, help="Where the sandbox listens.")
 @click.option("--flower", is_flag=True, help="Start Flower, which shows the workers and their tasks.")
 @click.option("--flower-port", default=FLOWER_PORT, show_default=True, help="Where Flower listens.")
+@host_option
 @data_option
 def up(
-    port: int, sandbox: bool, sandbox_port: int, flower: bool, flower_port: int, data: Path | None
+    port: int,
+    sandbox: bool,
+    sandbox_port: int,
+    flower: bool,
+    flower_port: int,
+    host: str,
+    data: Path | None,
 ) -> None:
     """Run everything on this machine.
 
     That is web, two workers and beat, with SQLite and a Redis of their own unless ALMANAC_DATABASE_URL and
     ALMANAC_REDIS_URL are set. Migrates first, and runs until Ctrl-C.
     """
-    from app.accounts import invitations
+    from app.cli import administrator_setup
     from app.server.supervisor import Supervisor
 
     if data is not None:
         os.environ["ALMANAC_DATA_DIR"] = str(data)
-    with Supervisor(port, sandbox_port if sandbox else None, flower_port if flower else None) as supervisor:
+    ports = (port, sandbox_port if sandbox else None, flower_port if flower else None)
+    with Supervisor(*ports, host=host) as supervisor:
         with Stores(read_settings()) as stores:
-            first = invitations.first_link(stores, supervisor.url)
+            first = administrator_setup.first_link(stores, supervisor.url)
         click.echo(f"Almanac is ready on {supervisor.url} (API description: {supervisor.url}/v1/docs)")
         click.echo(f"Dashboard: {supervisor.url}/dashboard")
         if supervisor.flower is not None:
@@ -99,7 +107,8 @@ def up(
 @click.option(
     "--booking-port", default=BOOKING_PORT, show_default=True, help="Where the booking page listens."
 )
-def demo(port: int, sandbox_port: int, booking_port: int) -> None:
+@host_option
+def demo(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
     """Run everything, with the sandbox and demo data.
 
     Prints an API key, a request that answers, how to sign in to the dashboard, and the address of a booking
@@ -107,11 +116,11 @@ def demo(port: int, sandbox_port: int, booking_port: int) -> None:
     """
     from app.cli.demo import run
 
-    run(port, sandbox_port, booking_port)
+    run(port, sandbox_port, booking_port, host)
 
 
 @main.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@host_option
 @click.option("--port", default=PORT, show_default=True, help="The port to listen on.")
 @click.option("--processes", default=2, show_default=True, help="Each answers 112 requests at once.")
 @data_option
@@ -155,7 +164,8 @@ def beat(data: Path | None) -> None:
 
 @main.command()
 @click.option("--port", default=SANDBOX_PORT, show_default=True, help="The port to listen on.")
-def sandbox(port: int) -> None:
+@host_option
+def sandbox(port: int, host: str) -> None:
     """Run Google and Microsoft, emulated.
 
     The sandbox is for trying things out: accounts are made by POST /sandbox/accounts, and consent is a page
@@ -163,7 +173,7 @@ def sandbox(port: int) -> None:
     """
     from app.server.commands import sandbox as command
 
-    become(command(port))
+    become(command(host, port))
 
 
 @main.command()
@@ -202,10 +212,18 @@ def seed_demo(sandbox_url: str, data: Path | None) -> None:
 
     Or bring it back to its first state; its accounts are in the sandbox.
     """
+    import requests
+
     from app.cli.demo import seed as fill
 
     with Stores(_settings(data)) as stores:
-        fill(stores, sandbox_url, report=click.echo)
+        try:
+            fill(stores, sandbox_url, report=click.echo)
+        except requests.ConnectionError as error:
+            raise click.ClickException(
+                f"No sandbox answers at {sandbox_url}. Start one with almanac up --sandbox, or name its "
+                "address with --sandbox-url."
+            ) from error
 
 
 for command in (db, keys, admins, inspect.flower, inspect.healthy, inspect.doctor):

@@ -35,7 +35,7 @@ def _examined(read: Callable[[], Settings]) -> Iterator[Diagnosis]:
     try:
         settings = read()
     except SettingsError as error:
-        advice = "docs/settings.md has every setting; almanac keys secrets prints fresh secrets"
+        advice = "docs/reference/settings.md has every setting; almanac keys secrets prints fresh secrets"
         yield Diagnosis("settings", State.WRONG, str(error), advice)
         return
     yield Diagnosis("settings", *environment.settings(os.environ))

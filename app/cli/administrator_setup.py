@@ -7,19 +7,26 @@ import logging
 from redis.exceptions import RedisError
 
 from app.dashboard.sign_in import login_throttle, passwords
-from app.dashboard.sign_in.pages import NewAdministratorForm
+from app.dashboard.sign_in.registration import NewAdministratorForm
 from store.sql.queries import administrators, audit, dashboard_sessions
 from store.sql.queries.audit import COMMAND_LINE
+from store.sql.roles import Role
 from store.stores import Stores
 
 log = logging.getLogger(__name__)
 
 
-def link(stores: Stores, otherwise: str, *, at: str | None = None) -> str:
+def link(stores: Stores, otherwise: str, *, at: str | None = None, role: Role = Role.ADMINISTRATOR) -> str:
     """A new one-time link, at the base URL ``at``, else that of the settings, else ``otherwise``."""
     with stores.database.writing() as session:
-        secret = administrators.invite(session)
-        audit.record(session, actor=COMMAND_LINE, action="inviteAdministrator", subject="by a link")
+        secret = administrators.invite(session, role)
+        audit.record(
+            session,
+            actor=COMMAND_LINE,
+            action="inviteAdministrator",
+            subject="by a link",
+            changes={"role": (None, role)},
+        )
     address = (at or stores.settings.public_url or otherwise).rstrip("/")
     return f"{address}/dashboard/welcome/{secret}"
 
@@ -32,13 +39,15 @@ def first_link(stores: Stores, otherwise: str) -> str | None:
     return link(stores, otherwise)
 
 
-def create(stores: Stores, name: str, password: str) -> bool:
-    """Create an administrator, or change the password of an existing one; returns whether it is new.
+def create(stores: Stores, name: str, password: str, role: Role | None = None) -> bool:
+    """Create a person, or change the password of an existing one; returns whether it is new.
 
-    A changed password ends all sessions, revokes open invitations, and resets the login throttle for the name
-    and for all addresses.
+    Without a ``role``, a new person is an administrator, and an existing one keeps the role. A changed
+    password ends all sessions, revokes open invitations, and resets the login throttle for the name and for
+    all addresses.
 
     :raise ValueError: with the error in the name or the password
+    :raise LastAdministrator: when the last administrator would have another role
     """
     if faults := NewAdministratorForm(only=("name",)).validate({"name": name}):
         raise ValueError(f"The name {faults['name'][0]}")
@@ -47,13 +56,17 @@ def create(stores: Stores, name: str, password: str) -> bool:
     hashed = passwords.hashed(password)
     with stores.database.writing() as session:
         found = administrators.find(session, name)
+        old_role = None if found is None else found.role
+        new_role = role or old_role or Role.ADMINISTRATOR
         if found is None:
-            administrators.create(session, name=name, password_hash=hashed)
+            administrators.create(session, name=name, password_hash=hashed, role=Role(new_role))
         else:
+            administrators.change_role(session, found.id, Role(new_role))
             administrators.renew_password(session, found.id, hashed)
             dashboard_sessions.end_others(session, found.id, but=None)
         action = "createAdministrator" if found is None else "changePassword"
-        audit.record(session, actor=COMMAND_LINE, action=action, subject=name)
+        changes = {"role": (old_role, new_role)}
+        audit.record(session, actor=COMMAND_LINE, action=action, subject=name, changes=changes)
     if found is not None:
         _reset_throttle(stores, name)
     return found is None
