@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from app.availability.freshness import now
+from app.availability.freshness import now_ms
 from app.dashboard.blueprint import blp, page
 from app.dashboard.charts import Chart, Series
+from app.http.route_facts import route_facts
 from app.services import services
 from store.metrics.counters import DAY, HOUR, MINUTE, Point
 from store.metrics.histogram import Histogram
@@ -46,6 +47,7 @@ def activity() -> ResponseReturnValue:
 
 
 @blp.get("/activity/plots")
+@route_facts(polled=True)
 def activity_plots() -> ResponseReturnValue:
     """The plots without the rest of the page, for htmx."""
     return page("activity_plots.html", **_context())
@@ -73,7 +75,7 @@ def _points(span: Span) -> list[Point]:
     recorded = services().stores.counters
     # Include the requests that this process has counted since its last periodic flush.
     recorded.flush()
-    until = now()
+    until = now_ms()
     start = (until - span.length) // span.step * span.step + span.step
     fine = recorded.points(start, until)
     size = max(1, span.step // (fine[0].end - fine[0].start))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, abort, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_wtf.csrf import CSRFProtect
 
 from app.dashboard import errors, static_files, template_filters
-from app.dashboard.sign_in import sessions
+from app.dashboard.sign_in import roles, sessions
+from app.dashboard.sign_in.cookies import PATH
 from app.http.route_facts import facts_of_request
 from app.http.security_headers import PAGE_HEADERS
 
@@ -24,6 +26,7 @@ csrf = CSRFProtect()
 errors.install(blp)
 static_files.install(blp)
 template_filters.install(blp)
+roles.install(blp)
 
 
 @blp.before_request
@@ -35,13 +38,28 @@ def _let_in() -> ResponseReturnValue | None:
         _refuse_nul()
         csrf.protect()
     signed_in = sessions.recognise()
-    if signed_in or unknown or not facts_of_request().needs_sign_in:
+    if unknown or not facts_of_request().needs_sign_in:
+        return None
+    if signed_in:
+        roles.require()
         return None
     if request.headers.get("HX-Request"):
         # htmx asked for a part of a page: send the whole page to the sign-in.
-        return Response(status=401, headers={"HX-Redirect": url_for("dashboard.sign_in")})
-    after = request.full_path.rstrip("?") if request.method == "GET" else None
+        to_sign_in = url_for("dashboard.sign_in", after=_shown_page())
+        return Response(status=401, headers={"HX-Redirect": to_sign_in})
+    after = request.full_path.rstrip("?") if request.method == "GET" else _shown_page()
     return redirect(url_for("dashboard.sign_in", after=after), 303)
+
+
+def _shown_page() -> str | None:
+    """The path and query of the page that sent this request, for after the sign-in; None if not known."""
+    try:
+        sender = urlsplit(request.headers.get("HX-Current-URL") or request.referrer or "")
+    except ValueError:
+        return None
+    if not f"{sender.path}/".startswith(f"{PATH}/"):
+        return None
+    return f"{sender.path}?{sender.query}" if sender.query else sender.path
 
 
 def _refuse_nul() -> None:
@@ -76,7 +94,7 @@ def page(template: str, status: int = 200, **context: Any) -> Response:
 def _section() -> str:
     """The menu entry that this page belongs to."""
     first = request.path.removeprefix("/dashboard").strip("/").partition("/")[0]
-    return {"": "overview", "audit": "audit_log"}.get(first, first)
+    return {"": "overview", "audit": "audit_log", "delete-users": "users"}.get(first, first)
 
 
 def done(sentence: str, endpoint: str, **values: Any) -> ResponseReturnValue:

@@ -9,15 +9,16 @@ from flask.typing import ResponseReturnValue
 
 from app.accounts import oauth_flow
 from app.accounts.disconnect import forget_connections
-from app.accounts.oauth_result_page import SOME_ACCESS
+from app.accounts.oauth_result_page import NO_TIMES
 from app.dashboard import connection_badge, forms
-from app.dashboard.blueprint import blp, done, failed, page
+from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.connection_badge import LEVELS
 from app.dashboard.sign_in import sessions
 from app.dashboard.users import known
-from app.http.auth import caller
+from app.http.api_key_hook import caller
 from app.http.errors import Invalid
 from app.http.hosts import base_url
+from app.http.route_facts import route_facts
 from app.schemas.authorization import AuthorizeBody
 from app.schemas.fields import Word
 from app.services import services
@@ -26,6 +27,7 @@ from providers.scopes import Level
 from store.security.oauth_states import STATE_SECONDS
 from store.sql.models import now
 from store.sql.queries import audit, connections, users
+from store.sql.roles import Role
 
 # A consent counts as just given for this long: the provider redirects at once.
 JUST_NOW = timedelta(minutes=2)
@@ -43,6 +45,7 @@ class ConnectForm(forms.Body):
 
 
 @blp.post("/users/<custom_id>/connect/<any(google, microsoft):provider>")
+@route_facts(role=Role.OPERATOR)
 def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Make two links to connect an account: one for this browser, one to send to the user."""
     user = known(custom_id)
@@ -55,7 +58,8 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     if not form:
         return failed("Choose the access to request.", "user", custom_id=custom_id)
     body = AuthorizeBody().load(form.data)
-    back = url_for("dashboard.connected", number=user.id, provider=provider)
+    level = form.data["scope"]
+    back = url_for("dashboard.connected", number=user.id, provider=provider, requested=level)
     try:
         to_open = oauth_flow.begin_here(
             caller(), custom_id, provider, body, site=base_url(), host_url=request.host_url, back=back
@@ -69,7 +73,7 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
         "connect.html",
         user=user,
         title=title,
-        level=LEVELS[Level(form.data["scope"])],
+        level=LEVELS[Level(level)],
         to_open=to_open.link,
         to_send=to_send,
     )
@@ -87,6 +91,17 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     return response
 
 
+@blp.get("/users/<custom_id>/connect/<any(google, microsoft):provider>")
+def reload_connect(custom_id: str, provider: str) -> ResponseReturnValue:
+    """The address of the page with the links, opened again: the links are shown only when they are made."""
+    known(custom_id)
+    return warned(
+        f"Links to connect {connection_badge.title(provider)} are shown once. Make new ones here.",
+        "user",
+        custom_id=custom_id,
+    )
+
+
 @blp.get("/connected/<int(max=2147483647):number>/<any(google, microsoft):provider>")
 def connected(number: int, provider: str) -> ResponseReturnValue:
     """The target of the redirect after a link that was opened in this browser.
@@ -101,12 +116,16 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
     title = connection_badge.title(provider)
     says_connected = request.args.get("connected") == "true"
     if says_connected and row is not None and row.usable and now() - row.created_at < JUST_NOW:
-        return done(
+        sentence = (
             f"{row.email or 'The account'} is connected with {title}. "
-            f"{connection_badge.access(row) or SOME_ACCESS}.",
-            "user",
-            custom_id=user.custom_id,
+            f"{connection_badge.access(row) or NO_TIMES}."
         )
+        missing = connection_badge.missing(row, request.args.get("requested", ""))
+        if missing is None and connection_badge.access(row) is not None:
+            return done(sentence, "user", custom_id=user.custom_id)
+        left_out = f" Not granted: {missing}." if missing else ""
+        advice = "Connect it again, and leave every permission selected."
+        return warned(f"{sentence}{left_out} {advice}", "user", custom_id=user.custom_id)
     return failed(
         f"{_failure(title, provider)}. Accounts connected before are unchanged.",
         "user",
@@ -115,6 +134,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
 
 
 @blp.post("/users/<custom_id>/disconnect/<any(google, microsoft):provider>")
+@route_facts(role=Role.OPERATOR)
 def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Delete a connection; its grant is revoked under the rules of the API."""
     delegated = any(each.grant_id for each in known(custom_id).connections if each.provider == provider)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from app.accounts import oauth_result_page
 from providers.names import ProviderName
-from providers.scopes import Level, Operation, allows
+from providers.scopes import Level, Operation, allows, level_scopes, permitted
 from store.sql.models import OAuthConnection, now
+from store.sql.queries.attention import ACCESS_NOTICE, UserKind
+from workers.execution.consent_gaps import gap, in_words
 
 # The levels of access that can be requested from a user, the widest first: most integrations need it.
 LEVELS = {
@@ -25,8 +28,18 @@ _PROVES = {
 
 _TITLES = {ProviderName.GOOGLE: "Google", ProviderName.MICROSOFT: "Microsoft"}
 
-ENDED, RUN_OUT, NO_CALENDARS, CONNECTED = "ended", "run out", "no calendars", "connected"
-_BADGES = {ENDED: "bad", RUN_OUT: "warn", NO_CALENDARS: "warn", CONNECTED: "good"}
+# The word of each state, wherever it is shown: badges, filters, columns of lists and what needs attention.
+ENDED, EXPIRING, NO_CALENDARS = "ended", "expiring or expired", "without calendars"
+CONNECTED, NEVER = "connected", "never connected"
+_BADGES = {ENDED: "bad", EXPIRING: "warn", NO_CALENDARS: "warn", CONNECTED: "good"}
+WORDS = {
+    UserKind.ENDED: ENDED,
+    UserKind.NO_CALENDARS: NO_CALENDARS,
+    UserKind.EXPIRING: EXPIRING,
+    UserKind.NEVER: NEVER,
+}
+# The same as titles.
+TITLES = {kind: word.capitalize() for kind, word in WORDS.items()}
 
 
 def title(provider: str) -> str:
@@ -35,13 +48,23 @@ def title(provider: str) -> str:
 
 
 def health(connection: OAuthConnection) -> str:
-    """``ENDED``, ``RUN_OUT``, ``NO_CALENDARS`` or ``CONNECTED``."""
+    """``ENDED``, ``NO_CALENDARS``, ``EXPIRING`` or ``CONNECTED``."""
     if not connection.usable:
         return ENDED
+    if not access(connection):
+        return NO_CALENDARS
+    return EXPIRING if _expires_within(connection, ACCESS_NOTICE) else CONNECTED
+
+
+def expired(connection: OAuthConnection) -> bool:
+    """Whether the access token has expired, and no refresh token replaces it."""
+    return _expires_within(connection, timedelta())
+
+
+def _expires_within(connection: OAuthConnection, time: timedelta) -> bool:
     ends = connection.expires_at
-    if connection.sealed_refresh_token is None and ends is not None and ends <= now():
-        return RUN_OUT
-    return CONNECTED if access(connection) else NO_CALENDARS
+    refreshed = connection.sealed_refresh_token is not None or connection.grant_id is not None
+    return not refreshed and ends is not None and ends <= now() + time
 
 
 def access(connection: OAuthConnection) -> str | None:
@@ -52,6 +75,19 @@ def access(connection: OAuthConnection) -> str | None:
 def access_of(provider: str, scopes: Iterable[str]) -> str | None:
     """The access that scopes grant, in words; None when they reach no calendar."""
     return oauth_result_page.access(ProviderName(provider), scopes)
+
+
+def missing(connection: OAuthConnection, requested: str) -> str | None:
+    """The access of a requested level that the grant lacks, in words; None if it lacks nothing.
+
+    ``requested`` is from an address that anybody can write: text that is no level requests nothing.
+    """
+    if requested not in LEVELS:
+        return None
+    provider = ProviderName(connection.provider)
+    wanted = permitted(provider, level_scopes(provider, requested))
+    left_out = gap(wanted, permitted(provider, connection.scope))
+    return in_words(left_out) if left_out else None
 
 
 def level(connection: OAuthConnection) -> Level:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from flask import Blueprint, Flask, Response, request
+from flask import Blueprint, Flask, Response, redirect, request, url_for
+from flask.typing import ResponseReturnValue
 from flask_wtf.csrf import CSRFError
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
@@ -14,7 +15,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.dashboard.sign_in.cookies import PATH
 from app.http import query_string
-from app.http.errors import ApiError, Busy
+from app.http.errors import ApiError, WorkersOverloaded
 from app.http.request_ids import request_id, route
 from workers.fanout.admission import Overloaded
 
@@ -22,13 +23,21 @@ log = logging.getLogger(__name__)
 
 _WHAT_TO_DO = {
     400: "Go back, correct the error, and send it again.",
+    403: "Your role does not permit this. An administrator can do it, or give you another role.",
     404: "It may have been renamed or deleted. The lists in the menu show what there is.",
     405: "Go back and try again.",
     429: "Wait a moment, then try again.",
     502: "The provider did not answer as it should. Try again in a moment.",
     503: "Check that the database, Redis and a worker are running: /readyz says which is missing.",
 }
-_NAMES = {404: "Not found", 405: "Not possible", 413: "Too large", 429: "Too many", 503: "Out of service"}
+_NAMES = {
+    403: "Not permitted",
+    404: "Not found",
+    405: "Not possible",
+    413: "Too large",
+    429: "Too many",
+    503: "Out of service",
+}
 
 
 def install(blp: Blueprint) -> None:
@@ -36,25 +45,34 @@ def install(blp: Blueprint) -> None:
     blp.register_error_handler(CSRFError, _stale_form)
     blp.register_error_handler(HTTPException, _refused)
     blp.register_error_handler(ApiError, _answered)
-    blp.register_error_handler(Overloaded, lambda error: _answered(Busy(error)))
+    blp.register_error_handler(Overloaded, lambda error: _answered(WorkersOverloaded(error)))
     for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
         blp.register_error_handler(down, _out_of_service)
     blp.register_error_handler(Exception, _failed)
 
 
 class _Request(query_string.Request):
-    """Assigns requests for unknown paths and methods below ``/dashboard`` to the dashboard's blueprint."""
+    """Assigns requests for unknown paths and methods to the dashboard's blueprint.
+
+    Outside ``/dashboard`` only those of browsers: programs get an error in the envelope of the API.
+    """
 
     @property
     def blueprint(self) -> str | None:
         """The blueprint whose hooks and error handlers apply."""
         found = super().blueprint
-        unknown = found is None and self.endpoint is None and f"{self.path}/".startswith(f"{PATH}/")
+        unknown = found is None and self.endpoint is None and (self._below(PATH) or self._wants_page())
         return "dashboard" if unknown else found
+
+    def _below(self, path: str) -> bool:
+        return f"{self.path}/".startswith(f"{path}/")
+
+    def _wants_page(self) -> bool:
+        return not self._below("/v1") and "text/html" in self.headers.get("Accept", "")
 
 
 def claim_unknown_paths(app: Flask) -> None:
-    """Answer 404 and 405 below ``/dashboard`` with the dashboard's error pages and headers."""
+    """Answer 404 and 405 with the dashboard's error pages and headers, where a person reads them."""
     app.request_class = _Request
 
 
@@ -62,8 +80,10 @@ def _stale_form(error: CSRFError) -> Response:
     return _page(400, "This form is no longer valid", "Go back, reload the page, and send it again.")
 
 
-def _refused(error: HTTPException) -> Response:
+def _refused(error: HTTPException) -> ResponseReturnValue:
     code = error.code or 500
+    if code == 404 and request.path == "/":
+        return redirect(url_for("dashboard.overview"))
     response = _page(code, _NAMES.get(code, error.name), _WHAT_TO_DO.get(code, "Go back and try again."))
     if isinstance(error, MethodNotAllowed):
         response.allow.update(error.valid_methods or ())

@@ -11,7 +11,7 @@ from marshmallow import Schema, ValidationError
 
 from app.schemas.fields import Body
 
-__all__ = ["Body", "Form", "blank", "read"]
+__all__ = ["Body", "Form", "blank", "read", "typed"]
 
 
 @dataclass(slots=True)
@@ -49,6 +49,11 @@ def read(schema: type[Schema], suggested: Mapping[str, str] | None = None) -> Fo
         messages = error.messages_dict
         form.errors = {"" if name == "_schema" else name: _first(each) for name, each in messages.items()}
     return form
+
+
+def typed(expected: str) -> bool:
+    """Whether the person has typed ``expected`` to confirm an action, see the macro ``confirmed``."""
+    return request.form.get("confirm", "").strip() == expected
 
 
 def _first(messages: Any) -> str:

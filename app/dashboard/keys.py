@@ -13,20 +13,24 @@ from sqlalchemy.orm import Session
 from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.identifiers import Slug
-from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, number_before
+from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
 from app.dashboard.sign_in import sessions
 from app.http.error_codes import Code
 from app.http.errors import NotFound
+from app.http.route_facts import route_facts
 from app.schemas.fields import Text, Word
 from app.schemas.timestamps import LAST_YEAR
 from app.services import services
 from store.security.api_keys import visible_part
 from store.sql.models import ApiKey, now
 from store.sql.queries import api_keys, audit, organizations
+from store.sql.queries.attention import KEY_NOTICE
+from store.sql.roles import Role
 
 LASTING_DAYS = {"30": "30 days", "90": "90 days", "365": "A year"}
-# A key that expires within this time is marked.
-SOON = timedelta(days=7)
+# The lists, by the value of ``show``.
+EXPIRING, ENDED = "expiring", "ended"
+SHOWN = {None: "Active", EXPIRING: "Expire soon", ENDED: "Revoked and expired"}
 
 SENT_BEFORE = (
     "This form was sent before, and no second key was made. The first was shown once: when it is lost, "
@@ -62,23 +66,44 @@ class KeyForm(forms.Body):
 
 @blp.get("/keys")
 def keys() -> ResponseReturnValue:
-    """The active keys, or the revoked and expired ones; of one organization, or all."""
-    ended = request.args.get("show") == "ended"
+    """The active keys, those of them that expire soon, or the ended ones; of one organization, or all."""
+    chosen = request.args.get("show") if request.args.get("show") in SHOWN else None
+    ended = chosen == ENDED
     slug = request.args.get("organization") or None
+    sort = Sort.of_request("keys", api_keys.ORDERS, "-created")
     with services().stores.database.reading() as session:
-        found = ResultPage.of(
-            api_keys.page(
-                session,
-                in_force=not ended,
-                organization_id=None if slug is None else _organization_id(session, slug),
-                before=number_before(),
-                limit=ResultPage.FETCHED,
-            )
+        rows = api_keys.page(
+            session,
+            searched(),
+            in_force=not ended,
+            expires_before=now() + KEY_NOTICE if chosen == EXPIRING else None,
+            organization_id=None if slug is None else _organization_id(session, slug),
+            order=sort.name,
+            descending=sort.descending,
+            position=sort.position,
+            limit=ROWS,
         )
-        return page("keys.html", found=found, ended=ended, slug=slug, state=state)
+        shown = [
+            Chip(title, same_list("keys", show=show, after=None, before=None), show == chosen)
+            for show, title in SHOWN.items()
+        ]
+        found = ListPage.of(rows, sort)
+        return page(
+            "keys.html",
+            found=found,
+            sort=sort,
+            shown=shown,
+            chosen=chosen,
+            ended=ended,
+            slug=slug,
+            q=searched(),
+            state=state,
+            form=forms.blank(organization=slug or ""),
+        )
 
 
 @blp.route("/keys/new", methods=["GET", "POST"])
+@route_facts(role=Role.ADMINISTRATOR)
 def new_key() -> ResponseReturnValue:
     """Create a key and show it; it cannot be shown again."""
     if request.method == "GET":
@@ -105,6 +130,7 @@ def new_key() -> ResponseReturnValue:
 
 
 @blp.post("/keys/<int(max=2147483647):key_id>/revoke")
+@route_facts(role=Role.ADMINISTRATOR)
 def revoke_key(key_id: int) -> ResponseReturnValue:
     """Revoke a key."""
     with services().stores.database.writing() as session:
@@ -124,7 +150,7 @@ def state(key: ApiKey) -> tuple[str, str]:
         return "good", "active"
     if key.expires_at <= now():
         return "bad", "expired"
-    if key.expires_at - now() < SOON:
+    if key.expires_at - now() <= KEY_NOTICE:
         return "warn", "expires soon"
     return "good", "active"
 
@@ -147,7 +173,20 @@ def _create(form: forms.Form) -> str | None:
             shows_tokens=form.data["tokens"] is not None,
             expires_at=_expiry(form),
         )
-        audit.record(session, actor=sessions.actor(), action="createKey", subject=visible_part(key, prefix))
+        facts = {
+            "name": form.data["name"],
+            "organization": slug,
+            "rights": form.data["rights"],
+            "showsTokens": form.data["tokens"] is not None or None,
+            "expires": _expiry(form),
+        }
+        audit.record(
+            session,
+            actor=sessions.actor(),
+            action="createKey",
+            subject=visible_part(key, prefix),
+            changes={name: (None, value) for name, value in facts.items()},
+        )
     return key
 
 
@@ -167,11 +206,7 @@ def _expiry(form: forms.Form) -> datetime | None:
 
 
 def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
-    with services().stores.database.reading() as session:
-        slugs = organizations.slugs(session, limit=LONGEST_CHOICE)
-    return page(
-        "new_key.html", status, form=form, ticket=form_tokens.ticket(), slugs=slugs, lasting=LASTING_DAYS
-    )
+    return page("new_key.html", status, form=form, ticket=form_tokens.ticket(), lasting=LASTING_DAYS)
 
 
 def _organization_id(session: Session, slug: str) -> int:

@@ -10,23 +10,28 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.accounts import organizations as accounts
-from app.dashboard import connection_badge, forms
-from app.dashboard.blueprint import blp, done, page
+from app.dashboard import connection_badge, forms, user_filter
+from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.grants.cards import cards
 from app.dashboard.identifiers import Slug
-from app.dashboard.pagination import ResultPage, after, searched
+from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
 from app.dashboard.sign_in import sessions
-from app.http.auth import caller
+from app.http.api_key_hook import caller
 from app.http.error_codes import Code
 from app.http.errors import Conflict, NotFound
+from app.http.route_facts import route_facts
 from app.schemas.fields import SLUG, Text
 from app.services import services
 from store.sql.queries import api_keys, audit, connections, users, webhooks
 from store.sql.queries import organizations as stored
 from store.sql.queries.organizations import Summary
+from store.sql.roles import Role
 
 # The page lists at most this many ended connections above the members.
 MOST_NAMED = 10
+
+# The value of ``show`` for organizations with an ended grant.
+ENDED_GRANTS = "ended-grants"
 
 TAKEN = "is taken by another organization"
 
@@ -52,6 +57,7 @@ def organizations() -> ResponseReturnValue:
 
 
 @blp.post("/organizations")
+@route_facts(role=Role.OPERATOR)
 def create_organization() -> ResponseReturnValue:
     """Create an organization."""
     form = forms.read(NewForm, suggested=_suggested())
@@ -61,7 +67,13 @@ def create_organization() -> ResponseReturnValue:
     try:
         with services().stores.database.writing() as session:
             accounts.create(session, caller(), slug, form.data["name"])
-            audit.record(session, actor=sessions.actor(), action="createOrganization", subject=slug)
+            audit.record(
+                session,
+                actor=sessions.actor(),
+                action="createOrganization",
+                subject=slug,
+                changes={"name": (None, form.data["name"])},
+            )
     except Conflict:
         form.refuse("slug", TAKEN)
         return _list(form, 409)
@@ -75,6 +87,7 @@ def organization(slug: str) -> ResponseReturnValue:
 
 
 @blp.post("/organizations/<slug>/rename")
+@route_facts(role=Role.OPERATOR)
 def rename_organization(slug: str) -> ResponseReturnValue:
     """Change an organization's name or slug."""
     form = forms.read(ChangeForm)
@@ -83,9 +96,16 @@ def rename_organization(slug: str) -> ResponseReturnValue:
     new_slug = form.data["slug"]
     try:
         with services().stores.database.writing() as session:
+            row = accounts.find(session, caller(), slug, to_change=True)
+            before = row.slug, row.name
             accounts.change(session, caller(), slug, form.data)
-            subject = slug if slug == new_slug else f"{slug} to {new_slug}"
-            audit.record(session, actor=sessions.actor(), action="changeOrganization", subject=subject)
+            audit.record(
+                session,
+                actor=sessions.actor(),
+                action="changeOrganization",
+                subject=slug if slug == new_slug else f"{slug} to {new_slug}",
+                changes={"slug": (before[0], row.slug), "name": (before[1], row.name)},
+            )
     except Conflict:
         form.refuse("slug", TAKEN)
         return one(slug, change=form, adding=forms.blank(), status=409)
@@ -93,8 +113,13 @@ def rename_organization(slug: str) -> ResponseReturnValue:
 
 
 @blp.post("/organizations/<slug>/delete")
+@route_facts(role=Role.ADMINISTRATOR)
 def delete_organization(slug: str) -> ResponseReturnValue:
-    """Delete an organization with its keys and webhooks."""
+    """Delete an organization with its keys and webhooks, after its slug was typed."""
+    if not forms.typed(slug):
+        with services().stores.database.reading() as session:
+            known(session, slug)
+        return failed(f"Nothing was deleted: type {slug} to confirm it.", "organization", slug=slug)
     accounts.delete(caller(), slug)
     return done(f"The organization {slug} is deleted. Its users are still there.", "organizations")
 
@@ -105,7 +130,20 @@ def one(
     """The page of an organization; ``change`` and ``adding`` are its forms, with their errors."""
     with services().stores.database.reading() as session:
         found = known(session, slug)
-        members = users.search(session, searched(), within=found.id, after=after(), limit=ResultPage.FETCHED)
+        sort = Sort.of_request("organization", users.ORDERS, "id", slug=slug)
+        members = users.search(
+            session,
+            searched(),
+            within=found.id,
+            condition=user_filter.condition(session),
+            order=sort.order,
+            descending=sort.descending,
+            position=sort.position,
+            limit=ROWS,
+        )
+        filters = user_filter.chips(
+            session, "organization", list(users.found_by(searched(), found.id)), slug=slug
+        )
         grants = cards(session, found.id)
         return page(
             "organization.html",
@@ -113,7 +151,10 @@ def one(
             organization=found,
             change=forms.blank(name=found.name or "", slug=found.slug) if change is None else change,
             adding=adding,
-            members=ResultPage.of(members),
+            members=ListPage.of(members, sort),
+            sort=sort,
+            filters=filters,
+            shown=user_filter.chosen(),
             grants=grants,
             grant_ids=[each.grant.id for each in grants if each.grant is not None],
             delegated=sum(each.members for each in grants),
@@ -150,6 +191,30 @@ def _suggested() -> dict[str, str]:
 
 
 def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
+    sort = Sort.of_request("organizations", stored.ORDERS, "slug")
+    narrow = request.args.get("show") == ENDED_GRANTS
     with services().stores.database.reading() as session:
-        found = ResultPage.of(stored.search(session, searched(), after=after(), limit=ResultPage.FETCHED))
-    return page("organizations.html", status, form=form, found=found, q=searched())
+        rows = stored.search(
+            session,
+            searched(),
+            ended_grants=narrow,
+            order=sort.name,
+            descending=sort.descending,
+            position=sort.position,
+            limit=ROWS,
+        )
+    found = ListPage.of(rows, sort)
+    shown = [
+        Chip(title, same_list("organizations", show=show, after=None, before=None), narrow is bool(show))
+        for title, show in (("All", None), ("Ended grants", ENDED_GRANTS))
+    ]
+    return page(
+        "organizations.html",
+        status,
+        form=form,
+        found=found,
+        sort=sort,
+        shown=shown,
+        narrow=narrow,
+        q=searched(),
+    )

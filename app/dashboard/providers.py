@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from flask.typing import ResponseReturnValue
 from marshmallow import fields
 
-from app.accounts import oauth_clients
+from app.accounts import oauth_clients, oauth_flow
 from app.accounts.oauth_clients import CannotChange, FieldRefused, Registration, Source
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.sign_in import sessions
 from app.http.hosts import base_url
+from app.http.route_facts import route_facts
 from app.services import services
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, Verdict
+from store.security.crypto import Undecipherable
+from store.sql.roles import Role
 
 # How to register an OAuth client with each provider.
 STEPS = {
@@ -61,6 +65,12 @@ class Card:
         return self.registration.source is Source.ENVIRONMENT
 
     @property
+    def checked_at(self) -> datetime | None:
+        """When the provider last accepted or refused the registration."""
+        checked = self.registration.checked
+        return None if checked is None else datetime.fromtimestamp(checked.at, UTC)
+
+    @property
     def saved(self) -> bool:
         """Whether the registration is stored in the database, so that the page can remove it."""
         return self.registration.source is Source.DATABASE
@@ -73,6 +83,7 @@ def settings() -> ResponseReturnValue:
 
 
 @blp.post("/settings/<any(google, microsoft):provider>")
+@route_facts(role=Role.ADMINISTRATOR)
 def save_registration(provider: str) -> ResponseReturnValue:
     """Check a registration with its provider, and save it unless the provider rejects it."""
     name = ProviderName(provider)
@@ -87,7 +98,24 @@ def save_registration(provider: str) -> ResponseReturnValue:
     return report(f"Saved. {finding.sentence}. {finding.advice}", "settings")
 
 
+@blp.post("/settings/<any(google, microsoft):provider>/check")
+@route_facts(role=Role.ADMINISTRATOR)
+def check_registration(provider: str) -> ResponseReturnValue:
+    """Ask the provider whether it accepts the registration in force."""
+    name = ProviderName(provider)
+    title = oauth_flow.providers()[name].oauth.title
+    try:
+        finding = oauth_clients.check(name, site=base_url())
+    except Undecipherable:
+        return failed(f"The saved secret of {title} cannot be decrypted. Enter it again.", "settings")
+    if finding is None:
+        return failed(f"{title} is not registered yet.", "settings")
+    report = {Verdict.RIGHT: done, Verdict.UNKNOWN: warned, Verdict.WRONG: failed}[finding.verdict]
+    return report(f"{title}: {finding.sentence}. {finding.advice}", "settings")
+
+
 @blp.post("/settings/<any(google, microsoft):provider>/remove")
+@route_facts(role=Role.ADMINISTRATOR)
 def remove_registration(provider: str) -> ResponseReturnValue:
     """Remove a stored registration."""
     try:
@@ -100,7 +128,9 @@ def remove_registration(provider: str) -> ResponseReturnValue:
 def badge_of(registration: Registration) -> tuple[str, str]:
     """The badge of a provider's registration: CSS class and words."""
     if registration.configured:
-        return "good", "configured"
+        if registration.checked is None:
+            return "", "not checked yet"
+        return ("good", "accepted") if registration.checked.accepted else ("bad", "refused")
     return ("bad", "secret lost") if registration.source is Source.DATABASE else ("warn", "not configured")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from flask import Blueprint
 from markupsafe import Markup
+
+from store.sql.models import now
 
 # Tokens in User-Agent headers, the most specific first: most browsers also name Safari.
 _BROWSERS = (
@@ -18,11 +20,18 @@ _SYSTEMS = (
     *(("Mac OS", "macOS"), ("Linux", "Linux")),
 )
 
+# Seconds in each unit of a distance in time, the longest first.
+_UNITS = (
+    *((31_557_600, "year"), (2_629_800, "month"), (86_400, "day")),
+    *((3_600, "hour"), (60, "minute")),
+)
+
 
 def install(blp: Blueprint) -> None:
     """Register the filters."""
     blp.add_app_template_filter(when)
     blp.add_app_template_filter(exactly)
+    blp.add_app_template_filter(relative)
     blp.add_app_template_filter(browser)
     blp.add_app_template_filter(spaced)
 
@@ -37,10 +46,35 @@ def exactly(moment: datetime) -> str:
     return _time(moment, "%H:%M:%S")
 
 
+def relative(moment: datetime | None, otherwise: str = "never") -> str:
+    """A moment as people say it, like ``3 minutes ago`` or ``in 2 days``; its title has the exact one in UTC.
+
+    A script writes the title in the viewer's time zone.
+    """
+    if moment is None:
+        return otherwise
+    return Markup('<time datetime="{}" title="{}" data-relative>{}</time>').format(
+        f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+        f"{moment.day} {moment:%b %Y, %H:%M:%S} UTC",
+        _distance(moment - now()),
+    )
+
+
 def spaced(name: str) -> str:
     """A camel-case name as words: ``createWebhook`` becomes ``Create webhook``."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
     return words[:1].upper() + words[1:]
+
+
+def _distance(distance: timedelta) -> str:
+    """A distance from now in its largest whole unit, rounded down."""
+    seconds = int(abs(distance).total_seconds())
+    if seconds < _UNITS[-1][0]:
+        return "in less than a minute" if distance > timedelta() else "just now"
+    length, unit = next((length, unit) for length, unit in _UNITS if seconds >= length)
+    number = seconds // length
+    words = f"{number} {unit}{'' if number == 1 else 's'}"
+    return f"in {words}" if distance > timedelta() else f"{words} ago"
 
 
 def _time(moment: datetime, clock: str) -> str:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flask import request
 from flask.typing import ResponseReturnValue
 
 from app.accounts import oauth_flow
 from app.accounts import users as accounts
-from app.dashboard import connection_badge, forms
-from app.dashboard.blueprint import blp, done, page
+from app.dashboard import connection_badge, forms, user_filter
+from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.identifiers import Slug, UserId
-from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, after, searched
+from app.dashboard.invitations import badges
+from app.dashboard.pagination import ROWS, ListPage, Sort, searched
 from app.dashboard.sign_in import sessions
-from app.http.auth import caller
+from app.http.api_key_hook import caller
 from app.http.error_codes import Code
 from app.http.errors import Conflict, NotFound
+from app.http.route_facts import route_facts
 from app.schemas.fields import USER_ID
 from app.services import services
 from providers.names import ProviderName
-from store.sql.models import User
-from store.sql.queries import audit, organization_grants, organizations
+from store.sql.models import OAuthConnection, User
+from store.sql.queries import audit, organization_grants, organizations, user_invitations
 from store.sql.queries import users as stored
+from store.sql.roles import Role
 
 
 class UserForm(forms.Body):
@@ -43,6 +48,7 @@ def users() -> ResponseReturnValue:
 
 
 @blp.post("/users")
+@route_facts(role=Role.OPERATOR)
 def create_user() -> ResponseReturnValue:
     """Register a user."""
     form = forms.read(UserForm)
@@ -52,7 +58,13 @@ def create_user() -> ResponseReturnValue:
     try:
         with services().stores.database.writing() as session:
             accounts.register(session, caller(), custom_id, [slug] if slug is not None else [])
-            audit.record(session, actor=sessions.actor(), action="createUser", subject=custom_id)
+            audit.record(
+                session,
+                actor=sessions.actor(),
+                action="createUser",
+                subject=custom_id,
+                changes={"organization": (None, slug)},
+            )
     except Conflict:
         form.refuse("id", "is taken by another user")
         return _list(form, 409)
@@ -69,6 +81,7 @@ def user(custom_id: str) -> ResponseReturnValue:
 
 
 @blp.post("/users/<custom_id>/rename")
+@route_facts(role=Role.OPERATOR)
 def rename_user(custom_id: str) -> ResponseReturnValue:
     """Change a user's identifier."""
     form = forms.read(RenameForm)
@@ -79,7 +92,11 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
         with services().stores.database.writing() as session:
             accounts.rename(session, caller(), custom_id, new_id)
             audit.record(
-                session, actor=sessions.actor(), action="renameUser", subject=f"{custom_id} to {new_id}"
+                session,
+                actor=sessions.actor(),
+                action="renameUser",
+                subject=f"{custom_id} to {new_id}",
+                changes={"identifier": (custom_id, new_id)},
             )
     except Conflict:
         form.refuse("id", "is taken by another user")
@@ -92,8 +109,12 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
 
 
 @blp.post("/users/<custom_id>/delete")
+@route_facts(role=Role.OPERATOR)
 def delete_user(custom_id: str) -> ResponseReturnValue:
-    """Delete a user and all data stored for the user."""
+    """Delete a user and all data stored for the user, after the identifier was typed."""
+    if not forms.typed(custom_id):
+        known(custom_id)
+        return failed(f"Nothing was deleted: type {custom_id} to confirm it.", "user", custom_id=custom_id)
     accounts.delete(caller(), custom_id)
     return done(f"{custom_id} is deleted, with all tokens and cached calendar data.", "users")
 
@@ -113,17 +134,36 @@ def known(custom_id: str) -> User:
 
 
 def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
+    sort = Sort.of_request("users", stored.ORDERS, "id")
     with services().stores.database.reading() as session:
-        found = ResultPage.of(stored.search(session, searched(), after=after(), limit=ResultPage.FETCHED))
-        known_slugs = organizations.slugs(session, limit=LONGEST_CHOICE)
+        rows = stored.search(
+            session,
+            searched(),
+            condition=user_filter.condition(session),
+            order=sort.order,
+            descending=sort.descending,
+            position=sort.position,
+            limit=ROWS,
+        )
+        filters = user_filter.chips(session, "users", list(stored.found_by(searched())))
+        to_invite = user_filter.to_invite(session)
+        invitable = to_invite is not None and bool(stored.search(session, condition=to_invite, limit=1).rows)
+        unconnected = [each.id for each in rows.rows if not each.connections]
+        invited = user_invitations.latest(session, unconnected)
     return page(
         "users.html",
         status,
         form=form,
-        found=found,
+        found=ListPage.of(rows, sort),
+        sort=sort,
         q=searched(),
-        slugs=known_slugs,
+        filters=filters,
+        shown=user_filter.chosen(),
+        invitable=invitable,
         badge_of=connection_badge.badge_of,
+        never=connection_badge.NEVER,
+        invited=invited,
+        invitation_of=badges.sentence,
     )
 
 
@@ -134,6 +174,7 @@ def _one(custom_id: str, form: forms.Form, status: int = 200) -> ResponseReturnV
         granting = organization_grants.owners(
             session, [each.grant_id for each in row.connections if each.grant_id]
         )
+        invitation = user_invitations.latest(session, [row.id]).get(row.id)
     return page(
         "user.html",
         status,
@@ -141,9 +182,17 @@ def _one(custom_id: str, form: forms.Form, status: int = 200) -> ResponseReturnV
         user=row,
         organizations=memberships,
         granting=granting,
+        invitation=invitation,
+        invitable=_invitable(row.connections),
+        invitation_badge=invitation and badges.badge_of(user_invitations.state(invitation)),
         connections={each.provider: each for each in row.connections},
         providers=oauth_flow.providers(),
         names=list(ProviderName),
         levels=connection_badge.LEVELS,
         health=connection_badge,
     )
+
+
+def _invitable(connected: Sequence[OAuthConnection]) -> bool:
+    """Whether an invitation may help: not if all that ended is read by an organization's grant."""
+    return all(each.usable for each in connected) or any(each.grant_id is None for each in connected)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from app.accounts import connections as accounts
 from app.availability.failures import Failures
-from app.availability.freshness import Freshness, now
+from app.availability.freshness import Freshness, now_ms
 from app.availability.lookup import look_up
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
-from app.dashboard.explorer.form import MOST_SHOWN, Question
-from app.http.auth import authentication
+from app.dashboard.explorer.fields import MOST_SHOWN
+from app.dashboard.explorer.form import Question
+from app.http.api_key_hook import authentication
 from app.http.errors import Invalid
 from app.services import services
 from scheduling.intervals import Groups, Intervals
@@ -45,6 +46,7 @@ class ExplorerData:
 
     ``hidden`` is the number of members beyond ``MOST_SHOWN``. ``indexes`` has the index of each user in
     ``result``. ``age`` is that of the oldest read, in seconds; ``took`` is the duration in milliseconds.
+    ``held`` is the held time of each group, which is also a part of ``layers.busy``.
     """
 
     lanes: Sequence[Lane]
@@ -56,6 +58,7 @@ class ExplorerData:
     took: float
     result: BusyResult
     indexes: Mapping[str, int]
+    held: Groups = field(default_factory=lambda: Groups.pack([]))
 
 
 def load(question: Question, *, fresh: bool = False) -> ExplorerData:
@@ -72,7 +75,7 @@ def load(question: Question, *, fresh: bool = False) -> ExplorerData:
         authentication(),
         [CalendarRequest(people[user] or (), selector) for user in indexes],
         *question.engine.busy_range(),
-        Freshness(newer_than=now() if fresh else None),
+        Freshness(newer_than=now_ms() if fresh else None),
     )
     failing = result.failing()
     readable = [user for user, index in indexes.items() if index not in failing]
@@ -81,15 +84,18 @@ def load(question: Question, *, fresh: bool = False) -> ExplorerData:
     group_indexes = {user: group_index for group_index, user in enumerate(readable)}
     lanes = [_lane(user, refs, group_indexes, result, indexes) for user, refs in people.items()]
     oldest = result.oldest_read
-    age = None if oldest is None else max(0, now() - oldest) // 1000
+    age = None if oldest is None else max(0, now_ms() - oldest) // 1000
     took = (time.perf_counter() - began) * 1000
-    return ExplorerData(lanes, parts, offered, _outside(question), hidden, age, took, result, indexes)
+    held = Groups.pack([_held(question, result, indexes[user]) for user in readable])
+    outside = _outside(question)
+    return ExplorerData(lanes, parts, offered, outside, hidden, age, took, result, indexes, held)
 
 
 def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | None], int]:
     """The connections of each user, None for an unknown user; and the number of members left out."""
     if question.organization is not None:
-        members = accounts.of_members(authentication(), question.organization)
+        everybody = accounts.of_members(authentication(), question.organization)
+        members = {user: refs for user, refs in everybody.items() if _matches(question.find, user, refs)}
         first = dict(list(members.items())[:MOST_SHOWN])
         return dict(first), len(members) - len(first)
     if not question.users:
@@ -97,6 +103,19 @@ def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | Non
     with services().stores.database.reading() as session:
         known = connections.of_users(session, question.users, within=None)
     return {user: known.get(user) for user in question.users}, 0
+
+
+def _matches(text: str, user: str, refs: Sequence[ConnectionRef]) -> bool:
+    """Whether the text is a part of the user's id or of an account's address."""
+    return any(text.casefold() in name.casefold() for name in (user, *(each.email or "" for each in refs)))
+
+
+def _held(question: Question, result: BusyResult, request: int) -> Intervals:
+    """The held time of a user within the range."""
+    start, end = question.engine.start, question.engine.end
+    times = result.held.get(request, ())
+    shown = [(max(each.starts, start), min(each.ends, end)) for each in times]
+    return Intervals.of([(first, last) for first, last in shown if first < last])
 
 
 def _lane(

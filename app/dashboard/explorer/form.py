@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,79 +12,31 @@ from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
 import orjson
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError
 from werkzeug.datastructures import MultiDict
 
 from app.availability import parameters
-from app.dashboard.forms import Body
+from app.dashboard.explorer.fields import (
+    ALL,
+    DEFAULTS,
+    EDGES,
+    LABELS,
+    MOST_SHOWN,
+    SORTS,
+    WINDOWS,
+    WORKDAYS,
+    ExplorerForm,
+)
 from app.http.errors import Invalid
 from app.schemas.availability import OrganizationSlotsQuery
-from app.schemas.fields import SLUG, USER_ID, Clock, Identifier, IntegerText, Parsed, Word, Zone
+from app.schemas.fields import Zone
 from app.schemas.schedules import WEEKDAYS, WindowSchema
-from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR, OUT_OF_YEARS
 from scheduling.json_render import timestamp
 from scheduling.query import Query
 
-# The most users in one picture: more do not fit a screen, and each costs a read.
-MOST_SHOWN = 100
 # The API call for several users. It has no explanations.
 SEVERAL = "/v1/users/scheduling"
 GROUPS = "/v1/scheduling"
-DAYS = ("1", "3", "5", "7", "14")
-# All people have to be free.
-ALL = "all"
-
-
-class Names(Parsed[tuple[str, ...]]):
-    """User ids in one text field, separated by commas, semicolons or spaces."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(shape={}, **options)
-
-    def parse(self, text: str) -> tuple[str, ...]:
-        """The distinct ids, in order."""
-        names = tuple(dict.fromkeys(name for name in re.split(r"[\s,;]+", text) if name))
-        for name in names:
-            if not USER_ID.fullmatch(name):
-                raise ValidationError(f"holds {name[:40]!r}, which is no user's identifier")
-        if len(names) > MOST_SHOWN:
-            raise ValidationError(f"must name at most {MOST_SHOWN} users")
-        return names
-
-
-class Together(Parsed[str]):
-    """How many people have to be free together: ``all``, or a number."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(shape={}, **options)
-
-    def parse(self, text: str) -> str:
-        """``all``, or the digits of the number."""
-        if text.lower() == ALL:
-            return ALL
-        if not (text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= MOST_SHOWN):
-            raise ValidationError(f"must be all, or a number from 1 to {MOST_SHOWN}")
-        return str(int(text))
-
-
-def _within_years(day: date) -> None:
-    if not FIRST_YEAR <= day.year <= LAST_YEAR:
-        raise ValidationError(OUT_OF_YEARS)
-
-
-class ExplorerForm(Body):
-    """The explorer's own fields. The API's schema parses the fields that describe slots."""
-
-    organization = Identifier(SLUG)
-    users = Names(load_default=())
-    zone = Zone(load_default=ZoneInfo("UTC"))
-    day = fields.Date(validate=_within_years, error_messages={"invalid": "must be a date"})
-    days = Word(DAYS, load_default="7")
-    window = Word(("none", "daily", "weekly"), load_default="daily")
-    earliestTimeEachDay = Clock(load_default=9 * 60)
-    latestTimeEachDay = Clock(load_default=17 * 60)
-    slotDuration = IntegerText(least=1, most=10_080, load_default=30)
-    together = Together()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +44,8 @@ class Question:
     """An availability question: ``arguments`` is the API's query string, ``query`` is the same, parsed.
 
     ``engine`` is the query for the scheduling engine, which includes ``schedules``. ``together`` is
-    ``ALL`` or the number of people who have to be free together; None: slots of each person.
+    ``ALL`` or the number of people who have to be free together; None: slots of each person. ``find`` limits
+    an organization to members whose id or address has this text; ``sort`` is the order of the lanes.
     """
 
     organization: str | None
@@ -106,6 +58,8 @@ class Question:
     schedules: Sequence[Mapping[str, Any]] | None
     engine: Query = field(repr=False)
     together: str | None = None
+    find: str = ""
+    sort: str = SORTS[0]
 
     @property
     def is_empty(self) -> bool:
@@ -125,15 +79,18 @@ class Question:
     def curl(self, base: str, people: Sequence[str]) -> str:
         """A curl command for the same question about ``people``, the users shown, with the key in ``$KEY``.
 
-        The API's call for an organization takes no weekly hours: with them, the command names its members.
+        The API's call for an organization takes no weekly hours, and no part of its members: then the command
+        names them.
         """
-        by_name = self.schedules is not None and self.together is None
+        by_name = bool(self.find) or (self.schedules is not None and self.together is None)
         named = replace(self, organization=None, users=tuple(people)) if by_name else self
         path, body = named._call()
         return self._line(f"{base}{path}", self.arguments, body)
 
     def explain_curl(self, base: str, person: str, at: int) -> str | None:
         """A curl command for the explanation of a moment; None where the API has no single call for it."""
+        if not person and self.find:
+            return None
         one = replace(self, organization=None, users=(person,), together=None) if person else self
         path, body = one._call()
         if path == SEVERAL:
@@ -189,6 +146,7 @@ def read(sent: MultiDict[str, str], today: date) -> Question:
     """
     values = {name: value for name, value in sent.items() if value.strip()}
     form = _load(ExplorerForm, values)
+    form["window"] = window(values)
     first = form.get("day") or today
     arguments = _arguments(values, form, first)
     query = _load(OrganizationSlotsQuery, arguments)
@@ -212,7 +170,14 @@ def read(sent: MultiDict[str, str], today: date) -> Question:
         schedules,
         engine,
         form.get("together"),
+        form["find"].strip() if organization is not None else "",
+        form["sort"],
     )
+
+
+def window(sent: Mapping[str, str]) -> str:
+    """The chosen hours. Without a choice, working days; with the edges of a day alone, every day."""
+    return sent.get("window") or ("daily" if any(sent.get(name) for name in EDGES) else WINDOWS[0])
 
 
 def _check_days_exist(query: Mapping[str, Any], zone: ZoneInfo) -> None:
@@ -225,23 +190,25 @@ def _arguments(values: Mapping[str, str], form: Mapping[str, Any], first: date) 
     """The query string of the API call, without arguments that have the API's default."""
     arguments = {"start": f"{first}", "end": f"{first + timedelta(days=int(form['days']))}"}
     arguments["slotDuration"] = values.get("slotDuration", "30")
-    for name, default in _DEFAULTS.items():
+    for name, default in DEFAULTS.items():
         if values.get(name, default) != default:
             arguments[name] = values[name]
     if "together" in form:
         # Shared slots are always on the clock.
         arguments.pop("align", None)
     if form["window"] == "daily":
-        for name in ("earliestTimeEachDay", "latestTimeEachDay"):
+        for name in EDGES:
             arguments[name] = parameters.clock(form[name])
     return arguments
 
 
 def _schedules(values: Mapping[str, str], form: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """The weekly schedules, or None. A daily window for several users becomes a schedule too."""
-    if form["window"] == "daily" and len(form["users"]) > 1:
-        edges = {"start": form["earliestTimeEachDay"], "end": form["latestTimeEachDay"]}
-        return [{"days": list(WEEKDAYS), **edges}]
+    if form["window"] == "workdays" or (form["window"] == "daily" and len(form["users"]) > 1):
+        days = WORKDAYS if form["window"] == "workdays" else WEEKDAYS
+        start, end = (parameters.clock(form[name]) for name in EDGES)
+        hours = {"days": list(days), "start": start, "end": end}
+        return [_load(WindowSchema, hours, of="The daily window's")]
     if form["window"] != "weekly":
         return None
     days_of: dict[tuple[str, str], list[str]] = {}
@@ -263,7 +230,7 @@ def _load(schema: type[Schema], values: Mapping[str, Any], of: str = "") -> dict
         while not isinstance(messages, str):
             messages = next(iter(messages.values() if isinstance(messages, dict) else messages))
         messages = messages.replace("earliestTimeEachDay", "its start")
-        label = f"{of} {name}" if of else _LABELS.get(name, name)
+        label = f"{of} {name}" if of else LABELS.get(name, name)
         raise Invalid(f"{label} {messages}", param=name) from error
     return loaded
 
@@ -272,37 +239,3 @@ def _load(schema: type[Schema], values: Mapping[str, Any], of: str = "") -> dict
 def _instance(schema: type[Schema]) -> Schema:
     """The shared instance of a schema: creating one takes longer than loading with it."""
     return schema()
-
-
-# The fields that are arguments of the API unless they have its default.
-_DEFAULTS = {
-    "padding": "0",
-    "paddingBefore": "",
-    "paddingAfter": "",
-    "maxOverlaps": "0",
-    "slotStep": "",
-    "align": "start",
-    "minimumNotice": "",
-    "limit": "",
-}
-_LABELS = {
-    "organization": "Organization",
-    "users": "Users",
-    "zone": "Time zone",
-    "day": "First day",
-    "days": "Days",
-    "window": "Hours",
-    "end": "The last day",
-    "earliestTimeEachDay": "The daily window's start",
-    "latestTimeEachDay": "The daily window's end",
-    "slotDuration": "Slot length",
-    "padding": "Padding",
-    "paddingBefore": "Padding before",
-    "paddingAfter": "Padding after",
-    "maxOverlaps": "Overlaps",
-    "slotStep": "Step",
-    "align": "Start",
-    "minimumNotice": "Notice",
-    "limit": "Limit",
-    "together": "Free together",
-}

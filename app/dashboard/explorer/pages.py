@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -11,10 +11,13 @@ from zoneinfo import available_timezones
 from flask import request, url_for
 from flask.typing import ResponseReturnValue
 
+from app.availability.freshness import now_ms
 from app.dashboard.blueprint import blp, page
-from app.dashboard.explorer import data, explanation, form, svg
+from app.dashboard.explorer import columns, data, explanation, form, svg
 from app.dashboard.explorer.data import ExplorerData
+from app.dashboard.explorer.fields import DEFAULTS, WINDOWS
 from app.dashboard.explorer.form import Question
+from app.dashboard.explorer.steps import same_question, steps
 from app.dashboard.explorer.svg import Day
 from app.dashboard.explorer.together import together
 from app.http.errors import ApiError
@@ -25,6 +28,13 @@ from store.sql.queries import organizations
 
 # The list of choices has at most this many organizations; others can be typed.
 MOST_LISTED = 500
+
+SORT_LABELS = {
+    "listed": "by name",
+    "most": "most slots first",
+    "fewest": "fewest slots first",
+    "unread": "not readable first",
+}
 
 
 @blp.get("/explorer")
@@ -41,6 +51,8 @@ def explorer() -> ResponseReturnValue:
         chosen=sent.get("organization", slugs[0] if slugs and not sent.get("users") else ""),
         today=form.today(request.args),
         zones=_zones(),
+        window=form.window(sent),
+        more=_more(sent),
         weekdays=WEEKDAYS,
         **context,
     )
@@ -53,6 +65,13 @@ def explorer_grid() -> ResponseReturnValue:
     query = urlencode({name: each for name, each in request.args.items() if each and name != "fresh"})
     response.headers["HX-Replace-Url"] = f"{url_for('dashboard.explorer')}?{query}"
     return response
+
+
+def _more(sent: Mapping[str, str]) -> int:
+    """The number of settings below "More" that are not the default; the time zone does not count."""
+    defaults = DEFAULTS | {"together": "", "earliestTimeEachDay": "09:00", "latestTimeEachDay": "17:00"}
+    changed = [name for name, default in defaults.items() if sent.get(name, default) != default]
+    return len(changed) + (form.window(sent) != WINDOWS[0])
 
 
 def _picture() -> dict[str, Any]:
@@ -84,12 +103,20 @@ def _explanation(question: Question, found: ExplorerData) -> dict[str, Any]:
 
 def _drawing(question: Question, found: ExplorerData) -> dict[str, Any]:
     whole = "whole" in request.args
-    days = svg.days(question, whole=whole)
-    in_days = len(found.lanes) <= svg.MOST_IN_DAYS
+    cut, every = svg.days(question, whole=False), svg.days(question, whole=True)
+    days = every if whole else cut
+    # While members are filtered, the picture stays as it is, even if few are found.
+    in_days = len(found.lanes) <= svg.MOST_IN_DAYS and not question.find
     shapes = _columns(question, found, days) if in_days else _lanes(question, found, days)
     return {
         "days": days,
         "whole": whole,
+        "is_cut": cut != every,
+        "no_calendar": data.NOTHING_CONNECTED,
+        "has_held": found.held.starts.size > 0,
+        "sorts": SORT_LABELS,
+        "steps": steps(question, form.today(request.args)),
+        "same_question": same_question,
         **shapes,
     }
 
@@ -99,8 +126,10 @@ def _columns(question: Question, found: ExplorerData, days: Sequence[Day]) -> di
         # On a day when clocks change, the hours have other positions than on the other days.
         "usual": next((n for n, day in enumerate(days) if not day.odd), 0),
         "hours_of": [svg.hour_labels(day, question.zone) for day in days],
-        "columns": [svg.columns(question, found, day) for day in days],
-        "outside": [svg.outside_blocks(found, day) for day in days],
+        "columns": [columns.columns(question, found, day) for day in days],
+        "outside": [columns.outside_blocks(found, day) for day in days],
+        "now": (lines := [columns.position(day, now_ms()) for day in days]),
+        "shows_now": any(line is not None for line in lines),
     }
 
 
@@ -113,6 +142,8 @@ def _lanes(question: Question, found: ExplorerData, days: Sequence[Day]) -> dict
         "rows": svg.rows(question, found, ruler),
         "dashes": svg.dashes(question, ruler),
         "outside": ruler.paths(Groups.pack([found.outside]))[0],
+        "now": (line := ruler.position(now_ms())),
+        "shows_now": line is not None,
     }
 
 

@@ -1,11 +1,11 @@
-"""Intervals as shapes: horizontal lanes along a week, or days as columns.
+"""Intervals as shapes: the days of a picture, and horizontal lanes along them.
 
 Positions are SVG attributes, because the page's Content-Security-Policy forbids inline styles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
@@ -26,7 +26,7 @@ HOUR = 60 * MINUTE
 MOST_IN_DAYS = 3
 
 # In pixels. A week of lanes fits a desktop; a phone scrolls.
-LANE_WIDTH, LEAST_HOUR = 880, 4.0
+LANE_WIDTH, LEAST_HOUR = 800, 4.0
 LANE_HEIGHT = 34
 HOUR_HEIGHT = 28
 
@@ -58,15 +58,18 @@ class Day(NamedTuple):
 
 
 def days(question: Question, *, whole: bool) -> list[Day]:
-    """The days of the range, cut to the hours of the windows unless ``whole`` is true.
+    """The days of the range that have a window, cut to the hours of the windows.
 
-    A day that the time zone skipped is left out.
+    If ``whole`` is true, all days from midnight to midnight. A day that the time zone skipped is left out.
     """
     cut = _days(question, *question.hours())
+    within = question.engine.inside_windows()
     # If clocks change by more than an hour, or at unusual times, those hours may not cover every window.
-    if whole or not _cover(cut, question.engine.within()):
+    if whole or not _cover(cut, within):
         return _days(question, 0, 24)
-    return cut
+    _, _, met = cross(within, Intervals.of((day.start, day.end) for day in cut))
+    # If no day has a window, every day is shown.
+    return [cut[n] for n in sorted(set(met.tolist()))] or cut
 
 
 def _days(question: Question, first: int, last: int) -> list[Day]:
@@ -140,6 +143,13 @@ class Ruler:
             if top and label in NAMED_HOURS
         ]
 
+    def position(self, at: int) -> float | None:
+        """The position of a moment, in pixels; None if it is not shown."""
+        for day, left in zip(self.days, self.lefts(), strict=True):
+            if day.start <= at < day.end:
+                return left + (at - day.start) / HOUR * self.per_hour
+        return None
+
     def paths(self, groups: Groups) -> list[str]:
         """The ``d`` of a path for each owner, along the middle of a lane, in tenths of a pixel.
 
@@ -171,21 +181,32 @@ class Row(NamedTuple):
     padded: str = ""
     tolerated: str = ""
     busy: str = ""
+    held: str = ""
     offered: str = ""
 
 
 def rows(question: Question, found: ExplorerData, ruler: Ruler) -> list[Row]:
-    """The lanes of all users."""
+    """The lanes of all users, in the order of the question."""
     layers = found.layers
     offered = rows_of_slots(found.slots, question.engine.stride, ruler.days)
     drawn = zip(
         layers.busy.sizes().tolist(),
         found.slots.sizes().tolist(),
-        *map(ruler.paths, (layers.padded, layers.tolerated, layers.busy, offered)),
+        *map(ruler.paths, (layers.padded, layers.tolerated, layers.busy, found.held, offered)),
         strict=True,
     )
     # The group indexes of the lanes are in the order of the lanes.
-    return [Row(lane) if lane.group_index is None else Row(lane, *next(drawn)) for lane in found.lanes]
+    made = [Row(lane) if lane.group_index is None else Row(lane, *next(drawn)) for lane in found.lanes]
+    return sorted(made, key=_ORDERS[question.sort])
+
+
+# Lanes without an answer are behind the others, or before them.
+_ORDERS: Mapping[str, Callable[[Row], tuple[bool, int]]] = {
+    "listed": lambda row: (False, 0),
+    "most": lambda row: (row.lane.group_index is None, -row.slots),
+    "fewest": lambda row: (row.lane.group_index is None, row.slots),
+    "unread": lambda row: (row.lane.group_index is not None, 0),
+}
 
 
 def rows_of_slots(slots: Groups, stride: int, days: Sequence[Day]) -> Groups:
@@ -213,78 +234,14 @@ def dashes(question: Question, ruler: Ruler) -> str:
     return f"{slot:.6f} {step - slot:.6f}"
 
 
-class Block(NamedTuple):
-    """A rectangle in a day's column, in pixels; the ``label`` of a slot is its start time."""
-
-    top: float
-    height: float
-    label: str = ""
-
-
-class Column(NamedTuple):
-    """One user's part of a day's column, with blocks by layer name."""
-
-    lane: Lane
-    left: float
-    width: float
-    layers: dict[str, list[Block]]
-
-
-def columns(question: Question, found: ExplorerData, day: Day) -> list[Column]:
-    """The users' parts of a day, side by side; ``left`` and ``width`` are percent of the day's width."""
-    width = 100 / max(1, len(found.lanes))
-    return [
-        Column(lane, n * width, width, _blocks(question, found, lane.group_index, day))
-        for n, lane in enumerate(found.lanes)
-    ]
-
-
-def outside_blocks(found: ExplorerData, day: Day) -> list[Block]:
-    """The parts of a day that no window covers."""
-    return _cut(found.outside, day)
-
-
 @lru_cache(maxsize=2048)
 def hour_labels(day: Day, zone: ZoneInfo) -> Sequence[tuple[float, str]]:
     """For each hour from a day's start: its position in pixels, and the time that the clock shows."""
     return tuple(
-        ((at - day.start) * HOUR_HEIGHT / HOUR, _clock(zone, at)) for at in range(day.start, day.end, HOUR)
+        ((at - day.start) * HOUR_HEIGHT / HOUR, clock_of(zone, at)) for at in range(day.start, day.end, HOUR)
     )
 
 
-def _blocks(
-    question: Question, found: ExplorerData, group_index: int | None, day: Day
-) -> dict[str, list[Block]]:
-    if group_index is None:
-        return {}
-    layers = found.layers
-    by_name = {"tolerated": layers.tolerated, "padded": layers.padded, "busy": layers.busy}
-    blocks = {name: _cut(each.group(group_index), day) for name, each in by_name.items()}
-    blocks["slots"] = list(_slots(question, found.slots.group(group_index), day))
-    return blocks
-
-
-def _slots(question: Question, slots: Intervals, day: Day) -> Iterator[Block]:
-    """The part of each slot within a day; the label is on the day on which the slot starts."""
-    for start, end in slots.pairs():
-        if start < day.end and end > day.start:
-            top = _pixels(max(start, day.start) - day.start)
-            height = _pixels(min(end, day.end) - day.start) - top
-            label = _clock(question.zone, start) if start >= day.start else ""
-            yield Block(top, max(2.0, height - 1.5), label)
-
-
-def _clock(zone: ZoneInfo, at: int) -> str:
+def clock_of(zone: ZoneInfo, at: int) -> str:
+    """The time that the clock of a zone shows: ``09:30``."""
     return f"{datetime.fromtimestamp(at / 1000, zone):%H:%M}"
-
-
-def _cut(intervals: Intervals, day: Day) -> list[Block]:
-    return [
-        Block(_pixels(max(start, day.start) - day.start), _pixels(min(end, day.end) - max(start, day.start)))
-        for start, end in intervals.pairs()
-        if start < day.end and end > day.start
-    ]
-
-
-def _pixels(length: int) -> float:
-    return round(length * HOUR_HEIGHT / HOUR, 1)

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from app.dashboard.explorer.data import ExplorerData
-from app.dashboard.explorer.form import ALL, Question
+from app.dashboard.explorer.fields import ALL
+from app.dashboard.explorer.form import Question
 from app.http.errors import Invalid
 from scheduling.query import Slots, slots
 from scheduling.shared_slots import Requirement, shared

@@ -15,11 +15,13 @@ from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.grants.member_list import MemberList, parse, written
 from app.dashboard.organizations import known
-from app.http.auth import caller
+from app.http.api_key_hook import caller
+from app.http.route_facts import route_facts
 from app.schemas.organization_grants import MOST_IMPORTED
 from app.services import services
 from store.sql.queries.organization_grants import GrantSummary
 from store.sql.queries.organizations import Summary
+from store.sql.roles import Role
 
 # The page lists at most this many wrong lines, and this many members of each kind.
 MOST_WRONG = 50
@@ -38,12 +40,14 @@ class Group(NamedTuple):
 
 
 @blp.get("/organizations/<slug>/grants/<any(google, microsoft):provider>/members")
+@route_facts(role=Role.OPERATOR)
 def grant_members(slug: str, provider: str) -> ResponseReturnValue:
     """The form for a list of members."""
     return _form(slug, provider, forms.blank(), MemberList())
 
 
 @blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>/members")
+@route_facts(role=Role.OPERATOR)
 def preview_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     """Show the changes that an import of the list would make; nothing is stored."""
     organization, grant = _granted(slug, provider)
@@ -85,6 +89,7 @@ def preview_grant_members(slug: str, provider: str) -> ResponseReturnValue:
 
 
 @blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>/members/import")
+@route_facts(role=Role.OPERATOR)
 def import_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     """Import the members of a list that was previewed: all of them, or none."""
     _, grant = _granted(slug, provider)

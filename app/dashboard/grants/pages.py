@@ -12,14 +12,16 @@ from app.dashboard.connection_badge import LEVELS
 from app.dashboard.forms import Form
 from app.dashboard.grants import forms
 from app.dashboard.organizations import known
-from app.http.auth import caller
+from app.http.api_key_hook import caller
 from app.http.error_codes import Code
 from app.http.errors import ApiError, NotFound
+from app.http.route_facts import route_facts
 from app.services import services
 from providers.names import ProviderName
 from providers.scopes import expand_levels
 from store.sql.queries import organization_grants as queries
 from store.sql.queries.organization_grants import GrantSummary
+from store.sql.roles import Role
 
 # The administrator does this before the form can be filled in.
 STEPS = {
@@ -42,12 +44,14 @@ STEPS = {
 
 
 @blp.get("/organizations/<slug>/grants/<any(google, microsoft):provider>")
+@route_facts(role=Role.OPERATOR)
 def grant(slug: str, provider: str) -> ResponseReturnValue:
     """The form to enter a grant, or to replace the one that is stored."""
     return _form(slug, ProviderName(provider))
 
 
 @blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>")
+@route_facts(role=Role.OPERATOR)
 def store_grant(slug: str, provider: str) -> ResponseReturnValue:
     """Check a grant with its provider, and store it unless the provider refuses it."""
     name = ProviderName(provider)
@@ -75,6 +79,7 @@ def store_grant(slug: str, provider: str) -> ResponseReturnValue:
 
 
 @blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>/remove")
+@route_facts(role=Role.OPERATOR)
 def remove_grant(slug: str, provider: str) -> ResponseReturnValue:
     """Delete a grant with its delegated connections."""
     with services().stores.database.reading() as session:

@@ -1,4 +1,4 @@
 """How administrators sign in: passwords, sessions, cookies and the limit of attempts.
 
-Imported by ``app.dashboard`` alone.
+Imported by ``app.cli`` and ``app.dashboard``.
 """

@@ -1,30 +1,21 @@
-"""The administrator's account: password, signed-in browsers, and the other administrators."""
+"""A person's own account: password and signed-in browsers; for administrators, the list of people."""
 
 from __future__ import annotations
 
-from flask import make_response, request, url_for
+from flask import make_response, request
 from flask.typing import ResponseReturnValue
 from marshmallow import fields
-from sqlalchemy.orm import Session
 
 from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, done, failed, page
-from app.dashboard.sign_in import login_throttle, passwords, sessions
-from app.dashboard.sign_in.pages import check_new_password, with_retry_after
-from app.schemas.fields import Text
+from app.dashboard.sign_in import password_check, passwords, sessions
+from app.dashboard.sign_in.failures import Failure
+from app.dashboard.sign_in.pages import with_retry_after
+from app.dashboard.sign_in.registration import check_new_password
+from app.http.route_facts import route_facts
 from app.services import services
-from store.sql.queries import administrators, audit, dashboard_sessions
-
-SENT_BEFORE = (
-    "This form was sent before, and no second link was made. The first was shown once: when it is lost, "
-    "invite once more."
-)
-
-
-class InviteForm(forms.Body):
-    """The one-time token of the form; it has no other fields."""
-
-    ticket = Text(shortest=1, longest=64, required=True)
+from store.sql.queries import administrators, audit, dashboard_sessions, second_factors
+from store.sql.roles import Role
 
 
 class PasswordForm(forms.Body):
@@ -37,117 +28,65 @@ class PasswordForm(forms.Body):
 
 @blp.get("/account")
 def account() -> ResponseReturnValue:
-    """Password, sessions and administrators."""
-    return _account(forms.blank())
+    """Password, sessions and, for administrators, all people."""
+    return show(forms.blank())
 
 
 @blp.post("/account/password")
+@route_facts(role=Role.VIEWER)
 def change_password() -> ResponseReturnValue:
-    """Change the administrator's own password: sign out all other browsers, withdraw open invitations.
+    """Change the own password: sign out all other browsers; an administrator's withdraws open invitations.
 
     Wrong guesses of the current password count as failed sign-ins.
     """
     form = forms.read(PasswordForm)
     check_new_password(form)
-    mine = sessions.current()
-    if form:
-        try:
-            with login_throttle.attempt(mine.name):
-                _check_current(form, mine.name)
-        except login_throttle.MustWait as refused:
-            form.refuse("", str(refused))
-            return with_retry_after(make_response(_account(form, 429)), refused)
+    if form and (refused := password_check.check(form, Failure.PASSWORD_CHANGE)):
+        return with_retry_after(make_response(show(form, 429)), refused)
     if not form:
-        return _account(form, 400)
+        return show(form, 400)
+    mine = sessions.current()
     hashed = passwords.hashed(form.data["password"])
+    invites = mine.role is Role.ADMINISTRATOR
+    change = administrators.renew_password if invites else administrators.change_password
     with services().stores.database.writing() as session:
-        administrators.renew_password(session, mine.administrator_id, hashed)
+        change(session, mine.administrator_id, hashed)
         dashboard_sessions.end_others(session, mine.administrator_id, but=mine.id)
-        _record(session, "changePassword", mine.name)
-    sentence = (
-        "Your password is changed. Every other browser is signed out, and open invitations are withdrawn."
-    )
-    return done(sentence, "account")
+        audit.record(session, actor=sessions.actor(), action="changePassword", subject=mine.name)
+    withdrawn = ", and open invitations are withdrawn" if invites else ""
+    return done(f"Your password is changed. Every other browser is signed out{withdrawn}.", "account")
 
 
 @blp.post("/account/sessions/<session_id>/end")
+@route_facts(role=Role.VIEWER)
 def end_session(session_id: str) -> ResponseReturnValue:
-    """Sign out one of the administrator's own browsers."""
+    """Sign out one of the own browsers."""
     mine = sessions.current()
     with services().stores.database.writing() as session:
         ended = dashboard_sessions.end(session, mine.administrator_id, session_id)
+        if ended:
+            audit.record(session, actor=sessions.actor(), action="endSession", subject=mine.name)
     if not ended:
         return failed("That session had ended before.", "account")
     return done("That browser is signed out.", "account")
 
 
-@blp.post("/account/administrators/invite")
-def invite() -> ResponseReturnValue:
-    """Make a one-time link for another administrator and show it; it cannot be shown again."""
-    form = forms.read(InviteForm)
-    if not form:
-        return failed("This form had no one-time token. Send it again.", "account")
-    if not form_tokens.use(form.data["ticket"]):
-        return failed(SENT_BEFORE, "account")
-    try:
-        secret = _invite()
-    except Exception:
-        form_tokens.release(form.data["ticket"])
-        raise
-    # Behind a proxy, the address of this request may differ from the public one.
-    base = services().settings.public_url or request.host_url.rstrip("/")
-    return _account(forms.blank(), invitation=base + url_for("dashboard.welcome", secret=secret))
-
-
-@blp.post("/account/administrators/<int:administrator_id>/remove")
-def remove_administrator(administrator_id: int) -> ResponseReturnValue:
-    """Remove another administrator: sign out all their browsers, and withdraw every open invitation."""
-    if administrator_id == sessions.current().administrator_id:
-        return failed("You cannot remove yourself: another administrator can.", "account")
-    with services().stores.database.writing() as session:
-        found = {each.id: each.name for each in administrators.every(session)}.get(administrator_id)
-        if found is not None:
-            administrators.remove(session, administrator_id)
-            _record(session, "removeAdministrator", found)
-    if found is None:
-        return failed("This administrator no longer exists.", "account")
-    return done(f"{found} is no longer an administrator. Open invitations are withdrawn.", "account")
-
-
-def _check_current(form: forms.Form, name: str) -> None:
-    if passwords.matches(form.data["current"], _password_hash(name)):
-        login_throttle.forget(name)
-        return
-    login_throttle.note(name, known=True, what="password change")
-    form.refuse("current", "is not your password")
-
-
-def _invite() -> str:
-    with services().stores.database.writing() as session:
-        secret = administrators.invite(session)
-        _record(session, "inviteAdministrator", sessions.current().name)
-    return secret
-
-
-def _account(form: forms.Form, status: int = 200, invitation: str | None = None) -> ResponseReturnValue:
+def show(form: forms.Form, status: int = 200, invitation: str | None = None) -> ResponseReturnValue:
+    """The page of the own account; ``form`` is that of the password, ``invitation`` a new link."""
+    mine = sessions.current()
     with services().stores.database.reading() as session:
+        me = administrators.load(session, mine.administrator_id)
         return page(
             "account.html",
             status,
             form=form,
             invitation=invitation,
+            invited_as=request.form.get("role") if invitation else None,
             ticket=form_tokens.ticket(),
-            mine=sessions.current(),
-            sessions=dashboard_sessions.of_administrator(session, sessions.current().administrator_id),
-            administrators=administrators.every(session),
+            mine=mine,
+            roles=list(Role),
+            second_factor=me is not None and me.sealed_totp_secret is not None,
+            codes_left=second_factors.recovery_codes_left(session, mine.administrator_id),
+            sessions=dashboard_sessions.of_administrator(session, mine.administrator_id),
+            people=administrators.every(session) if mine.role is Role.ADMINISTRATOR else (),
         )
-
-
-def _password_hash(name: str) -> str | None:
-    with services().stores.database.reading() as session:
-        found = administrators.find(session, name)
-    return found.password_hash if found is not None else None
-
-
-def _record(session: Session, action: str, subject: str) -> None:
-    audit.record(session, actor=sessions.actor(), action=action, subject=subject)

@@ -27,6 +27,9 @@ FROM_HERE = RateLimitItemPerMinute(5, 15, namespace="sign-in")
 # Failures with one name from any address, and from one address with any name.
 BY_NAME = RateLimitItemPerHour(50, 1, namespace="sign-in-name")
 BY_ADDRESS = RateLimitItemPerHour(50, 1, namespace="sign-in-address")
+# Failures of an hour that the audit log records, as its records are never deleted; and one that says so.
+RECORDED = RateLimitItemPerHour(500, 1, namespace="sign-in-recorded")
+CUT_OFF = RateLimitItemPerHour(1, 1, namespace="sign-in-cut-off")
 
 _EXTENSION = "almanac-attempts"
 
@@ -85,6 +88,11 @@ def note(name: str, *, known: bool, what: str = "sign-in") -> None:
     if seconds := wait(name):
         log.warning("%ss as %s from %s have to wait %d s", what, who, request.remote_addr, seconds)
         _warn_of_undeclared_proxy()
+
+
+def take(item: RateLimitItem, kind: str) -> bool:
+    """Count one of a limited number; whether the limit permits it."""
+    return _limiter().hit(item, kind)
 
 
 def forget(name: str) -> None:

@@ -1,4 +1,4 @@
-"""The sessions of signed-in administrators."""
+"""The sessions of signed-in people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import cast
 from flask import g, request, session
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.http import auth
+from app.http import api_key_hook
+from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedVersion
 from store.security.api_keys import digest
@@ -16,6 +17,7 @@ from store.sql.models import Administrator, now
 from store.sql.queries import dashboard_sessions
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.dashboard_sessions import SignedIn
+from store.sql.roles import Role
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +35,12 @@ def recognise() -> bool:
     if found is None or found.ended:
         session.pop(_KEPT_AS)
         return False
-    _record_use(found, cached)
+    if not facts_of_request().polled:
+        _record_use(found, cached)
     g.dashboard_session = found
-    caller = Caller(0, f"administrator {found.name}", None, read_only=False, shows_tokens=False)
-    auth.authenticate_as(caller, cached)
+    views_only = not found.role.includes(Role.OPERATOR)
+    caller = Caller(0, f"{found.role} {found.name}", None, read_only=views_only, shows_tokens=False)
+    api_key_hook.authenticate_as(caller, cached)
     return True
 
 
@@ -92,11 +96,17 @@ def current() -> SignedIn:
 
 
 def administrator() -> str | None:
-    """The name of the signed-in administrator; None on pages that need no sign-in."""
+    """The name of the signed-in person; None on pages that need no sign-in."""
     found: SignedIn | None = g.get("dashboard_session")
     return found.name if found is not None else None
 
 
+def role() -> Role | None:
+    """The role of the signed-in person; None on pages that need no sign-in."""
+    found: SignedIn | None = g.get("dashboard_session")
+    return found.role if found is not None else None
+
+
 def actor() -> str:
-    """The signed-in administrator as the audit log names the actor."""
-    return auth.caller().visible
+    """The signed-in person as the audit log names the actor: role and name."""
+    return api_key_hook.caller().visible

@@ -42,22 +42,39 @@ async function copy(button) {
   setTimeout(() => { label.textContent = "Copy"; }, 2000);
 }
 
-/** Confirm an action that cannot be undone in a dialog before the form is sent. */
+function element(tag, properties, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+/** Confirm an action that cannot be undone in a dialog before the form is sent; some ask for a text first. */
 function confirmThen(form) {
-  const dialog = document.createElement("dialog");
+  const { confirm, confirmYes, confirmTyped } = form.dataset;
+  const no = element("button", { type: "button", textContent: "Cancel" });
+  const yes = element("button", { className: "danger", textContent: confirmYes });
+  const typed = element("input", { name: "confirm", autocomplete: "off", spellcheck: false, autocapitalize: "none", required: true });
+  const asked = element("form", { method: "dialog" }, element("p", { id: "question", textContent: confirm }));
+  if (confirmTyped) {
+    const label = element("label", {}, "Type ", element("strong", { textContent: confirmTyped }), " to confirm", typed);
+    asked.append(element("div", { className: "field" }, label));
+    yes.disabled = true;
+    typed.addEventListener("input", () => { yes.disabled = typed.value.trim() !== confirmTyped; });
+  }
+  asked.append(element("div", { className: "buttons" }, no, yes));
+  const dialog = element("dialog", {}, asked);
   dialog.setAttribute("aria-labelledby", "question");
-  const question = Object.assign(document.createElement("p"), { id: "question", textContent: form.dataset.confirm });
-  const no = Object.assign(document.createElement("button"), { type: "button", textContent: "Cancel" });
-  const yes = Object.assign(document.createElement("button"), { type: "button", className: "danger", textContent: form.dataset.confirmYes });
-  const buttons = Object.assign(document.createElement("div"), { className: "buttons" });
-  buttons.append(no, yes);
-  dialog.append(question, buttons);
   document.body.append(dialog);
+  // An action of a row is in a menu that has closed by then: its button takes the focus.
+  const opener = form.closest(".row-menu")?.querySelector("summary") ?? document.activeElement;
   no.addEventListener("click", () => dialog.close());
-  yes.addEventListener("click", () => { dialog.close(); form.submit(); });
-  dialog.addEventListener("close", () => dialog.remove());
+  asked.addEventListener("submit", () => {
+    if (confirmTyped) form.append(element("input", { type: "hidden", name: "confirm", value: typed.value.trim() }));
+    form.submit();
+  });
+  dialog.addEventListener("close", () => { dialog.remove(); opener?.focus(); });
   dialog.showModal();
-  no.focus();
+  (confirmTyped ? typed : no).focus();
 }
 
 /** While a slow form is sent, disable its button, which prevents a second submission, and say so on it. */
@@ -102,6 +119,74 @@ window.addEventListener("pageshow", (event) => {
   if (event.persisted) for (const button of document.querySelectorAll("button[data-label]")) showIdle(button);
 });
 
+/** Put an open menu of a row beside its button, over everything else: tables cut off what is outside. */
+function placeMenu(menu) {
+  const [button, items] = [menu.querySelector("summary").getBoundingClientRect(), menu.querySelector(".items")];
+  items.classList.add("placed");
+  const below = button.bottom + items.offsetHeight + 4 <= innerHeight || button.top < items.offsetHeight;
+  items.style.top = `${below ? button.bottom + 4 : button.top - items.offsetHeight - 4}px`;
+  items.style.left = `${Math.max(8, button.right - items.offsetWidth)}px`;
+}
+
+function closeMenus(except = null) {
+  for (const each of document.querySelectorAll(".row-menu[open]")) if (each !== except) each.open = false;
+}
+
+// "toggle" does not bubble.
+document.addEventListener("toggle", (event) => {
+  if (!event.target.matches?.(".row-menu[open]")) return;
+  closeMenus(event.target);
+  placeMenu(event.target);
+}, true);
+document.addEventListener("click", (event) => closeMenus(event.target.closest(".row-menu")));
+document.addEventListener("focusin", (event) => {
+  if (!event.target.closest("dialog")) closeMenus(event.target.closest(".row-menu"));
+});
+addEventListener("resize", () => closeMenus());
+document.addEventListener("scroll", (event) => { if (!event.target.closest?.(".items")) closeMenus(); }, true);
+document.addEventListener("keydown", (event) => {
+  const open = event.target.closest?.(".row-menu[open]");
+  if (event.key !== "Escape" || !open) return;
+  open.open = false;
+  open.querySelector("summary").focus();
+});
+
+/** The rows that are selected for a form of several rows. */
+const boxesOf = (id) => [...document.querySelectorAll(`input[type=checkbox][form="${id}"]`)];
+
+function showChosen(form) {
+  const boxes = boxesOf(form.id);
+  const chosen = boxes.filter((each) => each.checked).length;
+  form.querySelector("button").disabled = chosen === 0;
+  form.querySelector("[data-chosen]").textContent = chosen ? `${chosen} selected` : "";
+  const all = document.querySelector(`[data-select-all="${form.id}"]`);
+  all.hidden = false;
+  all.checked = chosen > 0 && chosen === boxes.length;
+  all.indeterminate = chosen > 0 && chosen < boxes.length;
+}
+
+for (const form of document.querySelectorAll("form[data-bulk]")) {
+  document.addEventListener("change", (event) => {
+    if (event.target.dataset.selectAll === form.id) {
+      for (const each of boxesOf(form.id)) each.checked = event.target.checked;
+    }
+    showChosen(form);
+  });
+  // The back button restores the boxes.
+  window.addEventListener("pageshow", () => showChosen(form));
+  showChosen(form);
+}
+
+/** Exact times in the zone of the viewer, as titles of relative ones. */
+function showExactTimes(root) {
+  const format = new Intl.DateTimeFormat(undefined, {
+    year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
+  });
+  for (const each of root.querySelectorAll("time[data-relative]")) each.title = format.format(new Date(each.dateTime));
+}
+document.addEventListener("htmx:load", (event) => showExactTimes(event.target));
+showExactTimes(document);
+
 document.addEventListener("keydown", (event) => {
   const button = document.querySelector("[data-menu][aria-expanded=true]");
   if (event.key === "Escape" && button) {
@@ -113,6 +198,8 @@ document.addEventListener("keydown", (event) => {
 /** Show an error in the place of a part of the page that could not be loaded. */
 function showLoadError(event) {
   const part = event.detail.target;
+  // Fields take a value without suggestions too.
+  if (part.matches("[role=listbox]")) return;
   const notice = Object.assign(document.createElement("p"), { className: "notice bad", textContent: "This part could not be loaded. Reload the page to try again." });
   notice.setAttribute("role", "alert");
   part.replaceChildren(notice);

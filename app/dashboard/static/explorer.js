@@ -1,6 +1,11 @@
 "use strict";
 
 const STEP = 15 * 60 * 1000;
+// A press stands for the five minutes around it.
+const SNAP = 5 * 60 * 1000;
+// The distance of an explanation from the press, and from the edges of the window, in pixels.
+const AWAY = 14;
+const NARROW = matchMedia("(max-width: 38rem)");
 // The lane and the moment that the arrow keys move, in milliseconds.
 const cursor = { lane: 0, at: null };
 
@@ -46,12 +51,16 @@ function pointed(lane, event) {
   return momentAt(lane, Math.max(0, share) * lengthOf(lane));
 }
 
+function snapped(at) {
+  return Math.floor(at / SNAP) * SNAP;
+}
+
 /** Request the explanation of a moment through the fields of its form, where the user can change it. */
 function ask(lane, at) {
   const moment = document.getElementById("moment");
   if (!moment) return;
   moment.querySelector("[name=person]").value = lane.dataset.user;
-  moment.querySelector("[name=at]").value = Math.floor(at / 60000) * 60000;
+  moment.querySelector("[name=at]").value = snapped(at);
   moment.querySelector("[name=moment]").value = "";
   htmx.trigger(moment, "ask");
 }
@@ -84,7 +93,10 @@ function move(picture, event) {
   const [back, on, before, after] = lane.dataset.axis === "x"
     ? ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"] : ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];
   if (event.key === "Enter") {
-    if (cursor.at !== null) ask(lane, cursor.at);
+    if (cursor.at === null) return;
+    const line = document.querySelector(".cursor").getBoundingClientRect();
+    opening = { x: line.left + (lane.dataset.axis === "x" ? 0 : line.width / 2), y: line.bottom, focus: true };
+    ask(lane, cursor.at);
     return;
   }
   if (![back, on, before, after].includes(event.key)) return;
@@ -112,10 +124,74 @@ document.addEventListener("click", (event) => {
   const picture = event.target.closest?.("[data-picture]");
   if (!lane || !picture) return;
   cursor.lane = lanesOf(picture).indexOf(lane);
-  cursor.at = pointed(lane, event);
+  cursor.at = snapped(pointed(lane, event));
   draw(lane, cursor.at);
+  opening = { x: event.clientX, y: event.clientY, focus: false };
   ask(lane, cursor.at);
 });
+
+// Where the explanation that was requested last opens; null: in its place below the picture.
+let opening = null;
+
+/** Show the explanation beside the press, within the window. */
+function openAnswer(answer, { x, y, focus }) {
+  answer.classList.add("at-press");
+  const { width, height } = answer.getBoundingClientRect();
+  const room = document.documentElement;
+  const left = x + AWAY + width + AWAY <= room.clientWidth ? x + AWAY : Math.max(AWAY, x - AWAY - width);
+  const top = Math.max(AWAY, Math.min(y + AWAY, room.clientHeight - height - AWAY));
+  answer.style.left = `${left + scrollX}px`;
+  answer.style.top = `${top + scrollY}px`;
+  if (focus) answer.focus({ preventScroll: !NARROW.matches });
+}
+
+/** Put the explanation back below the picture; the focus returns to the picture. */
+function closeAnswer() {
+  const answer = document.querySelector(".answer.at-press");
+  if (!answer) return;
+  const focused = answer.contains(document.activeElement);
+  answer.classList.remove("at-press");
+  if (focused) document.querySelector("[data-picture]").focus({ preventScroll: true });
+}
+
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.target.id !== "because") return;
+  const answer = event.target.closest(".answer");
+  if (opening) openAnswer(answer, opening);
+  else answer.classList.remove("at-press");
+  opening = null;
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") closeAnswer();
+});
+
+// It must not cover what has the focus.
+document.addEventListener("focusin", (event) => {
+  if (event.target.closest?.(".answer") || !document.querySelector(".answer.at-press")) return;
+  closeAnswer();
+  // Below the picture it takes room, which moves what follows.
+  event.target.scrollIntoView({ block: "nearest" });
+});
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest?.("[data-close-answer]")) closeAnswer();
+  else if (!event.target.closest?.(".answer, [data-axis]")) closeAnswer();
+});
+
+// The links to other weeks change the field of the first day, which loads the new picture.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("[data-day]");
+  const field = document.getElementById("day");
+  if (!link || !field || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  field.value = link.dataset.day;
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+});
+
+// The picture follows the controls: no button is needed.
+const showButton = document.querySelector("#question [name=show]");
+if (showButton) showButton.hidden = true;
 
 // Unless a time zone was chosen, use the browser's.
 const zone = document.querySelector("[data-own-zone]");

@@ -9,15 +9,22 @@ from app.accounts import webhook_endpoints
 from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug
-from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, after
-from app.http.auth import caller
+from app.dashboard.overview import attention
+from app.dashboard.pagination import LONGEST_CHOICE, Chip, ResultPage, after, same_list
+from app.dashboard.webhooks.badges import badge_of
+from app.http.api_key_hook import caller
 from app.http.errors import Conflict, Invalid
+from app.http.route_facts import route_facts
 from app.schemas.fields import Text
 from app.schemas.webhooks import EVENTS, WebhookUrl
 from app.services import services
 from store.sql.models import WebhookEndpoint
-from store.sql.queries import deliveries, organizations
+from store.sql.queries import delivery_log, organizations
 from store.sql.queries import webhooks as stored
+from store.sql.roles import Role
+
+# The value of ``show`` for endpoints that fail.
+FAILING = "failing"
 
 # For the form.
 EVENT_DESCRIPTIONS = {
@@ -47,25 +54,42 @@ class WebhookForm(forms.Body):
 
 @blp.get("/webhooks")
 def webhooks() -> ResponseReturnValue:
-    """The endpoints of all organizations, with the counts of their deliveries."""
+    """The endpoints of all organizations, or the failing ones, with the counts of their deliveries."""
+    narrow = request.args.get("show") == FAILING
     with services().stores.database.reading() as session:
-        found = ResultPage.of(stored.listed(session, after=after(), limit=ResultPage.FETCHED))
-        counts = deliveries.counts(session, [each.endpoint.id for each in found.rows])
-    return page("webhooks.html", found=found, counts=counts)
+        failing = attention.failing(session)
+        among = list(failing) if narrow else None
+        found = ResultPage.of(stored.listed(session, after=after(), limit=ResultPage.FETCHED, among=among))
+        counts = delivery_log.counts(session, [each.endpoint.id for each in found.rows])
+    shown = [
+        Chip("All", same_list("webhooks", show=None, after=None), not narrow),
+        Chip("Failing", same_list("webhooks", show=FAILING, after=None), narrow, len(failing)),
+    ]
+    return page(
+        "webhooks.html",
+        found=found,
+        counts=counts,
+        failing=failing,
+        state=badge_of,
+        shown=shown,
+        narrow=narrow,
+    )
 
 
 @blp.get("/webhooks/new")
+@route_facts(role=Role.OPERATOR)
 def new_webhook() -> ResponseReturnValue:
     """The form for an endpoint."""
     return _form(forms.blank(organization=request.args.get("organization", "")), EVENTS)
 
 
 @blp.post("/webhooks/new")
+@route_facts(role=Role.OPERATOR)
 def create_webhook() -> ResponseReturnValue:
     """Create an endpoint and show its secret; it cannot be shown again."""
     form = forms.read(WebhookForm)
     chosen = [event for event in EVENTS if event in request.form.getlist("events")]
-    _check(form, chosen)
+    check(form, chosen)
     if not form:
         return _form(form, chosen, 400)
     if not form_tokens.use(form.data["ticket"]):
@@ -84,6 +108,7 @@ def create_webhook() -> ResponseReturnValue:
 
 
 @blp.post("/webhooks/<webhook_id>/delete")
+@route_facts(role=Role.OPERATOR)
 def delete_webhook(webhook_id: str) -> ResponseReturnValue:
     """Delete an endpoint with its pending deliveries and its log."""
     with services().stores.database.writing() as session:
@@ -91,11 +116,11 @@ def delete_webhook(webhook_id: str) -> ResponseReturnValue:
     return done("The webhook is deleted. Its pending deliveries are not sent.", "webhooks")
 
 
-def _check(form: forms.Form, chosen: list[str]) -> None:
-    """Add the errors that the schema cannot find."""
+def check(form: forms.Form, chosen: list[str], *, known_url: str | None = None) -> None:
+    """Add the errors that the schema cannot find. ``known_url`` was checked before."""
     if not chosen:
         form.refuse("events", "must include at least one")
-    if form:
+    if form and form.data["url"] != known_url:
         try:
             webhook_endpoints.check_reach(form.data["url"])
         except Invalid as error:

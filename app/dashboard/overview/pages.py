@@ -1,9 +1,11 @@
-"""The first page: the state of the installation, and the next steps of its setup."""
+"""The first page: what needs attention, the state of the installation, and the next steps of its setup."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from typing import NamedTuple
 
 from flask import url_for
@@ -13,24 +15,40 @@ from sqlalchemy.orm import Session
 from app.accounts import oauth_clients
 from app.accounts.oauth_clients import Registration
 from app.dashboard.blueprint import blp, page
+from app.dashboard.overview import attention, day
 from app.dashboard.providers import badge_of
+from app.dashboard.sign_in import roles
 from app.http.hosts import base_url
+from app.http.route_facts import route_facts
 from app.observability import health
 from app.observability.metrics import CIRCUIT_KEYS
+from app.observability.probes import Fault, FaultKind
 from app.services import services
+from providers.names import ProviderName
+from providers.scopes import shows_times
 from store.coordination.circuit_breaker import CircuitState, Family
-from store.sql.queries import api_keys, connections, deliveries, organization_grants, organizations, users
+from store.sql.queries import api_keys, connections, delivery_log, organizations, users
+from store.sql.queries import attention as stored_attention
 from store.sql.queries.connections import Standing
 from workers.execution.call_policy import TITLES
 
-# The page lists at most this many ended connections and grants, the latest first.
-MOST_ENDED = 5
-
 PARTS = {
     "beat": ("Beat", "Start exactly one: almanac beat. Without it no token is renewed ahead of time."),
-    "database": ("Database", "Check that it runs, and that its tables are up to date: almanac db upgrade."),
+    "database": ("Database", "Check that it runs, and ALMANAC_DATABASE_URL."),
     "redis": ("Redis", "Check that it runs, and ALMANAC_REDIS_URL."),
     "worker": ("Worker", "Start one: almanac worker. Without it no calendar is read."),
+}
+
+# The badge of a part by its fault, and what to do where the kind of the fault says it.
+FAULTS = {
+    FaultKind.UNREACHABLE: ("bad", "not responding", None),
+    FaultKind.SLOW: ("warn", "slow", "It has not answered within a second. Check its load and the network."),
+    FaultKind.OUTDATED: (
+        "bad",
+        "not migrated",
+        "It answers, but lacks migrations: almanac db upgrade.",
+    ),
+    FaultKind.TOO_NEW: ("warn", "too new", "A later version has migrated it: start that version here too."),
 }
 
 
@@ -41,6 +59,23 @@ WORDS = {
     Family.WRITES: "changes of events",
     Family.CHANNELS: "push channels",
 }
+
+
+class Part(NamedTuple):
+    """A part of the installation with its badge; ``advice`` is None for a part without a fault."""
+
+    title: str
+    kind: str
+    state: str
+    advice: str | None
+
+    @classmethod
+    def of(cls, title: str, advice: str, fault: Fault | None) -> Part:
+        """The part of that title, by its fault; ``advice`` is for a part that does not respond."""
+        if fault is None:
+            return cls(title, "good", "healthy", None)
+        kind, state, better = FAULTS[fault.kind]
+        return cls(title, kind, state, better or advice)
 
 
 class OpenBreaker(NamedTuple):
@@ -57,18 +92,22 @@ class OpenBreaker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Counts of the whole installation; ``waiting`` is of webhook deliveries."""
+    """Counts of the whole installation; ``waiting`` is of webhook deliveries.
+
+    ``useless`` has the number of living connections without access to calendars, by provider.
+    """
 
     users: int
     organizations: int
     connections: dict[str, Standing]
+    useless: dict[str, int]
     keys: int
     waiting: int
 
     @property
     def alive(self) -> int:
-        """Connections that work."""
-        return sum(each.alive for each in self.connections.values())
+        """Connections that have not ended and reach calendars."""
+        return sum(each.alive for each in self.connections.values()) - sum(self.useless.values())
 
     @property
     def dead(self) -> int:
@@ -83,33 +122,42 @@ class Step(NamedTuple):
     hint: str
     address: str
     done: bool
+    # The route of the step, which decides who is offered it.
+    route: str
 
 
 @blp.get("/", strict_slashes=False)
 def overview() -> ResponseReturnValue:
     """The page. The number of SQL statements does not depend on the amount of data."""
+    registrations = oauth_clients.overview(base_url())
     with services().stores.database.reading() as session:
         figures = _figures(session)
-        ended = connections.dead(session, limit=MOST_ENDED)
-        ended_grants = organization_grants.dead(session, limit=MOST_ENDED)
-    registrations = oauth_clients.overview(base_url())
+        items = attention.items(session, registrations)
     return page(
         "overview.html",
         figures=figures,
-        ended=ended,
-        ended_grants=ended_grants,
+        items=items,
         providers=registrations,
         titles={each.provider.value: each.title for each in registrations},
         badge_of=badge_of,
         steps=_steps(figures, registrations),
+        version=version("almanac"),
     )
 
 
+@blp.get("/overview/day")
+@route_facts(polled=True)
+def overview_day() -> ResponseReturnValue:
+    """The numbers of the last day, which refresh themselves."""
+    return page("overview_day.html", day=day.read())
+
+
 @blp.get("/overview/health")
+@route_facts(polled=True)
 def overview_health() -> ResponseReturnValue:
     """Whether each part is up. Loaded separately, because an absent worker takes a second to detect."""
     faults = health.faults()
-    parts = [(*PARTS[name], fault is None) for name, fault in faults.items()]
+    parts = [Part.of(*PARTS[name], fault) for name, fault in faults.items()]
     silent, isolated = ([], []) if faults["redis"] else (_open_breakers(), _isolated())
     return page("overview_health.html", parts=parts, silent=silent, isolated=isolated)
 
@@ -140,42 +188,63 @@ def _figures(session: Session) -> Figures:
         users=users.count(session),
         organizations=organizations.count(session),
         connections=connections.counts(session),
+        useless=_useless(session),
         keys=api_keys.count_in_force(session),
-        waiting=deliveries.waiting(session),
+        waiting=delivery_log.waiting(session),
     )
 
 
+def _useless(session: Session) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for each in stored_attention.scope_texts(session):
+        if not shows_times(ProviderName(each.provider), each.scope):
+            found[each.provider] += each.connections
+    return dict(found)
+
+
 def _steps(figures: Figures, registrations: list[Registration]) -> list[Step]:
-    """The setup steps; empty once all but the last are done, as opening the explorer is not recorded."""
+    """The setup steps; empty once all but the last are done, as opening the explorer is not recorded.
+
+    Steps that the person's role does not permit are left out.
+    """
     steps = [
         Step(
             "Configure a provider",
             "Register this installation with Google or Microsoft, and enter what they give you.",
             url_for("dashboard.settings"),
             any(each.configured for each in registrations),
+            "save_registration",
         ),
         Step(
             "Create an API key",
             "Your programs call the API with it.",
             url_for("dashboard.keys"),
             figures.keys > 0,
+            "new_key",
         ),
         Step(
             "Create a user",
             "A person whose calendars are read, under an identifier that you choose.",
             url_for("dashboard.users"),
             figures.users > 0,
+            "create_user",
         ),
         Step(
             "Connect an account",
             "The user's page makes a link by which the user gives consent.",
             url_for("dashboard.users"),
             figures.alive + figures.dead > 0,
+            "connect",
+        ),
+        Step(
+            "Open the explorer",
+            "See who is free when, and why.",
+            url_for("dashboard.explorer"),
+            False,
+            "explorer",
         ),
     ]
-    if all(step.done for step in steps):
+    if all(step.done for step in steps[:-1]):
         return []
-    explore = Step(
-        "Open the explorer", "See who is free when, and why.", url_for("dashboard.explorer"), False
-    )
-    return [*steps, explore]
+    permitted = [step for step in steps if roles.may(step.route)]
+    return permitted if len(permitted) > 1 else []

@@ -1,4 +1,4 @@
-"""One webhook endpoint: its deliveries, and sending one again."""
+"""One webhook endpoint: its deliveries, sending them again, and sending a test event."""
 
 from __future__ import annotations
 
@@ -9,15 +9,23 @@ from flask import request
 from flask.typing import ResponseReturnValue
 
 from app.accounts import webhook_endpoints
+from app.dashboard import form_tokens
 from app.dashboard.blueprint import blp, done, failed, page
+from app.dashboard.overview import attention
 from app.dashboard.pagination import ResultPage
-from app.http.auth import caller
-from app.http.errors import NotFound
+from app.dashboard.webhooks.badges import badge_of
+from app.dashboard.webhooks.secrets import OVERLAPS
+from app.http.api_key_hook import caller
+from app.http.errors import Conflict, NotFound
+from app.http.route_facts import route_facts
 from app.schemas.fields import DELIVERY_ID
 from app.services import services
 from store.sql.models import WebhookDelivery
-from store.sql.queries import deliveries, organizations
-from store.sql.queries.deliveries import Status
+from store.sql.queries import delivery_log, organizations
+from store.sql.queries.delivery_log import Status
+from store.sql.roles import Role
+
+RELOAD = "Reload this page in a moment to see the result."
 
 # The status of a delivery as a badge.
 BADGES = {
@@ -35,9 +43,10 @@ def webhook(webhook_id: str) -> ResponseReturnValue:
         endpoint = webhook_endpoints.find(session, caller(), webhook_id)
         bound = endpoint.organization_id
         organization = None if bound is None else organizations.slug_of(session, bound)
-        counts = deliveries.counts(session, [webhook_id])[webhook_id]
+        counts = delivery_log.counts(session, [webhook_id])[webhook_id]
+        failing = attention.failing(session)
         found = ResultPage.of(
-            deliveries.recent(
+            delivery_log.recent(
                 session, status=status, endpoint_id=webhook_id, before=_before(), limit=ResultPage.FETCHED
             )
         )
@@ -46,15 +55,20 @@ def webhook(webhook_id: str) -> ResponseReturnValue:
         endpoint=endpoint,
         organization=organization,
         counts=counts,
+        failing=failing.get(webhook_id),
+        state=badge_of(endpoint, counts, failing),
         found=found,
         only=status,
         badges=BADGES,
-        status_of=deliveries.status,
+        status_of=delivery_log.status,
         payload=payload,
+        overlaps=OVERLAPS,
+        ticket=form_tokens.ticket(),
     )
 
 
 @blp.post("/webhooks/<webhook_id>/deliveries/<delivery_id>/replay")
+@route_facts(role=Role.OPERATOR)
 def replay_delivery(webhook_id: str, delivery_id: str) -> ResponseReturnValue:
     """Send a delivery again."""
     try:
@@ -67,10 +81,42 @@ def replay_delivery(webhook_id: str, delivery_id: str) -> ResponseReturnValue:
             webhook_id=webhook_id,
         )
     return done(
-        "It is being sent again. Reload this page in a moment to see the result.",
+        f"It is being sent again. {RELOAD}",
         "webhook",
         webhook_id=webhook_id,
     )
+
+
+@blp.post("/webhooks/<webhook_id>/deliveries/replay-failed")
+@route_facts(role=Role.OPERATOR)
+def replay_failed_deliveries(webhook_id: str) -> ResponseReturnValue:
+    """Send all failed deliveries of an endpoint again."""
+    with services().stores.database.writing() as session:
+        count = webhook_endpoints.replay_failed(session, caller(), webhook_id)
+    if not count:
+        return failed(
+            "No failed delivery can be sent again: their users have left the organization, or there is none.",
+            "webhook",
+            webhook_id=webhook_id,
+        )
+    those = "1 delivery is" if count == 1 else f"{count} deliveries are"
+    return done(f"{those} being sent again. {RELOAD}", "webhook", webhook_id=webhook_id)
+
+
+@blp.post("/webhooks/<webhook_id>/test")
+@route_facts(role=Role.OPERATOR)
+def test_webhook(webhook_id: str) -> ResponseReturnValue:
+    """Send a test event to an endpoint."""
+    try:
+        with services().stores.database.writing() as session:
+            webhook_endpoints.send_test(session, caller(), webhook_id)
+    except Conflict as error:
+        return failed(
+            f"{error.error.partition(':')[0]}: resume it, then send the test event.",
+            "webhook",
+            webhook_id=webhook_id,
+        )
+    return done(f"A test event is being sent. {RELOAD}", "webhook", webhook_id=webhook_id)
 
 
 def payload(row: WebhookDelivery) -> str:

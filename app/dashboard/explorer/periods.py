@@ -1,0 +1,57 @@
+"""The periods of a person with their calendars, for the hints under the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from flask import jsonify, request
+from flask.typing import ResponseReturnValue
+
+from app.dashboard.blueprint import blp
+from app.dashboard.explorer import data, form
+from app.dashboard.explorer.data import ExplorerData
+from app.http.errors import ApiError
+from scheduling.intervals import Intervals
+
+
+class Period(NamedTuple):
+    """A period in milliseconds; ``name`` is the calendar of a busy one."""
+
+    start: int
+    end: int
+    kind: str
+    name: str = ""
+
+
+@blp.get("/explorer/periods")
+def explorer_periods() -> ResponseReturnValue:
+    """The busy periods, held time and slots of one person in the picture's range; none after an error."""
+    try:
+        question = form.read(request.args, form.today(request.args))
+        person = request.args.get("person", "")
+        found = data.load(replace(question, organization=None, users=(person,)))
+    except ApiError:
+        return jsonify([])
+    start, end = question.engine.start, question.engine.end
+    return jsonify([[*each] for each in _periods(found) if each.start < end and each.end > start])
+
+
+def _periods(found: ExplorerData) -> Iterator[Period]:
+    if not found.indexes:
+        return
+    result = found.result
+    for index in result.indexes(0):
+        target = result.targets[index]
+        name = f"{target.shown} ({target.connection.provider.title()})"
+        yield from _of(result.busy.group(index), "busy", name)
+    for each in result.held.get(0, ()):
+        yield Period(each.starts, each.ends, "held")
+    if len(found.slots):
+        yield from _of(found.slots.group(0), "slot")
+
+
+def _of(intervals: Intervals, kind: str, name: str = "") -> Iterator[Period]:
+    for start, end in intervals.pairs():
+        yield Period(start, end, kind, name)

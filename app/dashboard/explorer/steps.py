@@ -1,0 +1,43 @@
+"""The links of the explorer to the week before, to today, and to the week after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from flask import request, url_for
+
+from app.dashboard.explorer.form import Question
+from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR
+
+WEEK = timedelta(days=7)
+# They belong to one picture.
+_LEFT_OUT = frozenset({"day", "show", "fresh", "at", "moment", "person"})
+
+
+class Step(NamedTuple):
+    """A link to another first day; ``short`` is its text if the label is for screen readers only."""
+
+    name: str
+    label: str
+    short: str
+    day: date
+
+
+def steps(question: Question, today: date) -> Sequence[Step]:
+    """The links of a picture; a link to a year that the service does not know is left out."""
+    found = [
+        Step("previous", "Previous week", "\N{LEFTWARDS ARROW}", question.first - WEEK),
+        Step("today", "Today", "", today),
+        Step("next", "Next week", "\N{RIGHTWARDS ARROW}", question.first + WEEK),
+    ]
+    return [step for step in found if FIRST_YEAR <= step.day.year <= LAST_YEAR]
+
+
+def same_question(day: date) -> str:
+    """The address of the page with this request's question from another day on."""
+    kept = {name: each for name, each in request.args.items() if each and name not in _LEFT_OUT}
+    query = urlencode({**kept, "day": f"{day}", "show": "1"})
+    return f"{url_for('dashboard.explorer')}?{query}"

@@ -1,0 +1,4 @@
+"""The first page of the dashboard: what needs attention, the last day, and the state of each part.
+
+Imported by ``app.dashboard``.
+"""

@@ -1,0 +1,239 @@
+"""What needs attention: one list for the overview, and the same kinds as filters of the list of users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from flask import url_for
+from sqlalchemy.orm import Session
+
+from app.accounts.oauth_clients import Registration
+from app.dashboard import connection_badge
+from app.dashboard.invitations import badges
+from app.dashboard.sign_in import roles
+from providers.names import ProviderName
+from providers.scopes import shows_times
+from store.sql.models import User
+from store.sql.queries import attention, connections, organization_grants, user_invitations
+from store.sql.queries.attention import OtherCounts, ScopeText, UselessScopes, UserCounts, UserKind
+
+# The overview names at most this many of each kind.
+MOST_NAMED = 5
+
+# The value of ``show`` for users of any kind.
+ANY = "attention"
+
+ADVICE = {
+    UserKind.ENDED: "No times are offered until the account is connected again.",
+    UserKind.NO_CALENDARS: "The account is connected, but the permission for calendars was not granted.",
+    UserKind.EXPIRING: "Without a refresh token, the access ends when its token expires.",
+    UserKind.NEVER: "Registered, but no account was ever connected.",
+}
+_BADGES = {UserKind.ENDED: "bad"}
+
+
+class Subject(NamedTuple):
+    """Something that needs attention: its name, its page, and what is known about it."""
+
+    name: str
+    address: str
+    note: str = ""
+    at: datetime | None = None
+
+
+class Link(NamedTuple):
+    """A link, or an action that a link leads to."""
+
+    title: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One kind of thing that needs attention. ``every`` lists all of them.
+
+    ``action`` resolves it; None if the role of the signed-in person does not permit that.
+    """
+
+    id: str
+    title: str
+    kind: str
+    count: int
+    advice: str
+    subjects: Sequence[Subject]
+    every: Link | None
+    action: Link | None
+
+
+def items(session: Session, registrations: Iterable[Registration]) -> list[Item]:
+    """Everything that needs attention, the most urgent first; kinds without any are left out."""
+    useless = useless_scopes(attention.scope_texts(session))
+    counts, others = attention.user_counts(session, useless), attention.other_counts(session)
+    found = [
+        _registrations(registrations),
+        _webhooks(session, others),
+        _grants(session, others),
+        *(_users(session, kind, counts, useless) for kind in UserKind),
+        _keys(session, others),
+    ]
+    return [each for each in found if each.count]
+
+
+def useless_scopes(texts: Iterable[ScopeText]) -> UselessScopes:
+    """The scopes by which no busy time can be read."""
+    found: dict[str, list[str]] = {}
+    for each in texts:
+        if not shows_times(ProviderName(each.provider), each.scope):
+            found.setdefault(each.provider, []).append(each.text)
+    return found
+
+
+def _users(session: Session, kind: UserKind, counts: UserCounts, useless: UselessScopes) -> Item:
+    subjects = _ended(session) if kind is UserKind.ENDED else _named(session, kind, useless)
+    verb = "Invite them to connect" if kind is UserKind.NEVER else "Invite them to reconnect"
+    helped = attention.any_to_invite(session, attention.of_kind(kind, useless), useless)
+    action = _action(verb, "new_invitations", show=kind.value) if helped else None
+    every = Link("Show all", url_for("dashboard.users", show=kind.value))
+    badge = _BADGES.get(kind, "warn")
+    return Item(
+        kind.value,
+        connection_badge.TITLES[kind],
+        badge,
+        counts.of(kind),
+        ADVICE[kind],
+        subjects,
+        every,
+        action,
+    )
+
+
+def _ended(session: Session) -> list[Subject]:
+    """The connections that ended last. Those of an ended grant are not named: its organization is."""
+    return [
+        Subject(
+            each.user,
+            url_for("dashboard.user", custom_id=each.user),
+            ": ".join(filter(None, (connection_badge.title(each.provider), each.email, each.ended_because))),
+            each.ended_at,
+        )
+        for each in connections.dead(session, limit=MOST_NAMED)
+    ]
+
+
+def _named(session: Session, kind: UserKind, useless: UselessScopes) -> list[Subject]:
+    rows = attention.users(session, kind, useless, limit=MOST_NAMED)
+    if kind is UserKind.NEVER:
+        invited = user_invitations.latest(session, [each.id for each in rows])
+        return [
+            Subject(
+                each.custom_id,
+                url_for("dashboard.user", custom_id=each.custom_id),
+                badges.sentence(invited.get(each.id)),
+            )
+            for each in rows
+        ]
+    return [_subject(kind, row) for row in rows]
+
+
+def _subject(kind: UserKind, row: User) -> Subject:
+    address = url_for("dashboard.user", custom_id=row.custom_id)
+    if kind is UserKind.EXPIRING:
+        moments = [
+            each.expires_at
+            for each in row.connections
+            if each.expires_at is not None and each.sealed_refresh_token is None
+        ]
+        return Subject(row.custom_id, address, at=min(moments, default=None))
+    titles = [connection_badge.title(each.provider) for each in row.connections]
+    return Subject(row.custom_id, address, ", ".join(titles))
+
+
+def _registrations(registrations: Iterable[Registration]) -> Item:
+    settings = url_for("dashboard.settings")
+    subjects = [
+        Subject(each.title, f"{settings}#{each.provider.value}", _refusal(each))
+        for each in registrations
+        if each.source != "nowhere" and (not each.configured or (each.checked and not each.checked.accepted))
+    ]
+    advice = "Until it is corrected, no account can be connected and no access is refreshed."
+    verb = "Correct the registration" if roles.may("save_registration") else "See the registration"
+    action = Link(verb, subjects[0].address if subjects else settings)
+    return Item("registrations", "Registration refused", "bad", len(subjects), advice, subjects, None, action)
+
+
+def _refusal(registration: Registration) -> str:
+    if not registration.configured:
+        return "the saved secret cannot be decrypted"
+    checked = registration.checked
+    return (
+        checked.sentence if checked else ""
+    ) or "the provider does not accept the client ID and the secret"
+
+
+def _webhooks(session: Session, counts: OtherCounts) -> Item:
+    rows = attention.webhooks(session, limit=MOST_NAMED)
+    subjects = [
+        Subject(
+            each.url,
+            url_for("dashboard.webhook", webhook_id=each.id),
+            "disabled: it answered that it is gone" if each.disabled_at else each.error or "",
+            each.disabled_at or each.attempted_at,
+        )
+        for each in rows
+    ]
+    every = url_for("dashboard.webhooks", show="failing")
+    action = Link("See the failed deliveries", subjects[0].address if counts.webhooks == 1 else every)
+    advice = "The last delivery was not accepted. Correct the receiver, then send the failed events again."
+    return Item(
+        "webhooks",
+        "Failing webhooks",
+        "bad",
+        counts.webhooks,
+        advice,
+        subjects,
+        Link("Show all", every),
+        action,
+    )
+
+
+def _grants(session: Session, counts: OtherCounts) -> Item:
+    rows = organization_grants.dead(session, limit=MOST_NAMED)
+    subjects = [
+        Subject(
+            f"{each.organization} ({connection_badge.title(each.provider)})",
+            f"{url_for('dashboard.organization', slug=each.organization)}#grants",
+            each.ended_because or "",
+            each.ended_at,
+        )
+        for each in rows
+    ]
+    every = url_for("dashboard.organizations", show="ended-grants")
+    verb = "Enter the grant again" if roles.may("store_grant") else "See the grant"
+    action = Link(verb, subjects[0].address if counts.grants == 1 else every)
+    advice = "The members of the organization cannot be read until the grant is entered again."
+    return Item(
+        "grants", "Ended grants", "bad", counts.grants, advice, subjects, Link("Show all", every), action
+    )
+
+
+def _keys(session: Session, counts: OtherCounts) -> Item:
+    rows = attention.keys(session, limit=MOST_NAMED)
+    every = url_for("dashboard.keys", show="expiring")
+    subjects = [Subject(each.name, every, each.visible, each.expires_at) for each in rows]
+    advice = "Programs that use the key get 401 from then on. Create another key, and replace it there."
+    action = _action("Create an API key", "new_key")
+    title = "API keys about to expire"
+    return Item("keys", title, "warn", counts.keys, advice, subjects, Link("Show all", every), action)
+
+
+def _action(title: str, endpoint: str, show: str | None = None) -> Link | None:
+    """A link to a page that resolves something; None where the person's role forbids the page."""
+    return Link(title, url_for(f"dashboard.{endpoint}", show=show)) if roles.may(endpoint) else None
+
+
+def failing(session: Session) -> Mapping[str, attention.FailingWebhook]:
+    """The webhooks that are disabled or whose last attempt failed, by id."""
+    return {each.id: each for each in attention.webhooks(session)}

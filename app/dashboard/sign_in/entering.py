@@ -1,0 +1,77 @@
+"""The end of a sign-in: the session, the audit record, and the page that follows."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import time
+from urllib.parse import unquote
+
+from flask import Response, current_app, make_response, request, session, url_for
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.dashboard.sign_in import login_throttle, sessions
+from app.schemas.fields import CONTROL
+from app.services import services
+from store.sql.models import Administrator
+from store.sql.queries import administrators, audit
+
+# The code of the second factor has to follow the password within this time.
+CODE_SECONDS = 300
+
+_EXPECTED = "second factor"
+_DASHBOARD_PATH = re.compile(r"/dashboard(/[^?#\\]*)?(\?[^#]*)?")
+
+
+def enter(found: Administrator, response: BaseResponse, action: str = "signIn") -> Response:
+    """Sign this browser in, as a known one, and answer with ``response``."""
+    with services().stores.database.writing() as writing:
+        audit.record(writing, actor=actor(found), action=action, subject=request.remote_addr or "")
+    sessions.begin(found)
+    return login_throttle.know_browser(found.name, make_response(response))
+
+
+def expect_code(found: Administrator) -> None:
+    """Remember in the browser's signed cookie that the password of this person was right."""
+    session.clear()
+    session[_EXPECTED] = [found.id, int(time.time()), _fingerprint(found)]
+
+
+def expected() -> Administrator | None:
+    """The person whose password was right a moment ago; None after another password or second factor."""
+    kept = session.get(_EXPECTED)
+    if not kept:
+        return None
+    administrator_id, at, fingerprint = kept
+    if not 0 <= time.time() - at <= CODE_SECONDS:
+        return None
+    with services().stores.database.reading() as reading:
+        found = administrators.load(reading, administrator_id)
+    if found is None or not hmac.compare_digest(fingerprint, _fingerprint(found)):
+        return None
+    return found
+
+
+def actor(administrator: Administrator) -> str:
+    """A person as the audit log names the actor."""
+    return f"{administrator.role} {administrator.name}"
+
+
+def after() -> str:
+    """The page to open after signing in: a dashboard page from ``after``, else the overview.
+
+    Other sites, and addresses outside the dashboard, are ignored.
+    """
+    wanted = request.args.get("after", "")
+    has_dots = {".", ".."}.intersection(unquote(wanted.partition("?")[0]).split("/"))
+    allowed = _DASHBOARD_PATH.fullmatch(wanted) and not CONTROL.search(wanted) and not has_dots
+    return wanted if allowed else url_for("dashboard.overview")
+
+
+def _fingerprint(found: Administrator) -> str:
+    """A value that changes with the password and with the second factor."""
+    key = current_app.secret_key
+    assert isinstance(key, str), "an application has a secret key"
+    text = b"\0".join((found.password_hash.encode(), found.sealed_totp_secret or b""))
+    return hmac.new(key.encode(), text, hashlib.sha256).hexdigest()
