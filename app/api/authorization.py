@@ -8,7 +8,7 @@ from flask import Response, request
 from flask.views import MethodView
 
 from app.accounts import oauth_flow, oauth_result_page
-from app.http.auth import caller
+from app.http.api_key_hook import caller
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import ApiError

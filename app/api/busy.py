@@ -16,7 +16,7 @@ from app.availability.failures import Failures
 from app.availability.lookup import look_up
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
-from app.http.auth import authentication
+from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound

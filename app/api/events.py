@@ -21,7 +21,7 @@ from app.events import conditions, creates, lists
 from app.events.drafts import changes, draft, new_meta_id
 from app.events.views import event_view
 from app.http import idempotency, paging
-from app.http.auth import authentication
+from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound

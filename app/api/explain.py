@@ -13,7 +13,7 @@ from app.availability import explanation, lookup, parameters
 from app.availability.explanation import Blocking, Explained, HeldBlocking
 from app.availability.failures import Failures
 from app.availability.parameters import ANY_HOURS, Hours
-from app.http.auth import authentication
+from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response

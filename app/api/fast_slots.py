@@ -34,10 +34,10 @@ from app.accounts import connections
 from app.api.scheduling import blp, slots_of_user
 from app.availability import held_time, lookup, parameters
 from app.availability.failures import Failures
-from app.availability.freshness import now
+from app.availability.freshness import now_ms
 from app.availability.result import ResultBuilder
 from app.availability.selection import CalendarRequest, Target, known_targets
-from app.http import auth, fast_args, query_string, request_ids
+from app.http import api_key_hook, fast_args, query_string, request_ids
 from app.http.authentication import Authentication, Outdated
 from app.http.compression import LEAST_BYTES
 from app.http.errors import ApiError
@@ -148,7 +148,7 @@ class FastSlots:
             return None
         # The key comes first: nothing else is parsed for strangers.
         cached = self._stores.versioned_cache.recent()
-        caller = auth.cached_caller(headers.get(b"authorization", b"").decode("latin1"), cached)
+        caller = api_key_hook.cached_caller(headers.get(b"authorization", b"").decode("latin1"), cached)
         if caller is None:
             return None
         query, zone = _query(scope["query_string"], headers.get(b"x-timezone"))
@@ -179,7 +179,7 @@ class FastSlots:
         version, holds_version = known.beside
         parsed.authentication.verify_version(version)
         held = self._stores.held_times.cached(holds_version)
-        if held is None or known.missing or self._stores.busy.stale(known, now()):
+        if held is None or known.missing or self._stores.busy.stale(known, now_ms()):
             return None
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)

@@ -14,7 +14,7 @@ from app.availability import group_explanation, parameters
 from app.availability.group_explanation import ExplainedGroup
 from app.availability.groups import look_up_groups
 from app.availability.parameters import Hours
-from app.http.auth import authentication
+from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_object, json_response

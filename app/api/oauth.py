@@ -15,7 +15,7 @@ from app.accounts.disconnect import clean_up, forget_connections
 from app.accounts.ownership import CONNECTION, own_user
 from app.api import replay_access
 from app.http import paging
-from app.http.auth import caller, within
+from app.http.api_key_hook import caller, within
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import Conflict, Forbidden, NotFound

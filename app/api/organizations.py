@@ -10,7 +10,7 @@ from flask.views import MethodView
 from app.accounts import organizations
 from app.api import replay_access
 from app.http import paging
-from app.http.auth import caller, within
+from app.http.api_key_hook import caller, within
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response

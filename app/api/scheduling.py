@@ -19,7 +19,7 @@ from app.availability.lookup import look_up
 from app.availability.parameters import ANY_HOURS, Hours
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
-from app.http.auth import authentication, within
+from app.http.api_key_hook import authentication, within
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_array, json_object, json_response

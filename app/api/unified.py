@@ -15,7 +15,7 @@ from app.events import conditions, unified
 from app.events.drafts import changes, new_meta_id
 from app.events.views import unified_view
 from app.http import idempotency
-from app.http.auth import authentication
+from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response

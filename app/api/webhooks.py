@@ -10,7 +10,7 @@ from flask.views import MethodView
 from app.accounts import webhook_endpoints
 from app.api import replay_access
 from app.http import paging
-from app.http.auth import caller, within
+from app.http.api_key_hook import caller, within
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.route_facts import route_facts
@@ -29,7 +29,7 @@ from app.schemas.webhooks import (
     webhook_view,
 )
 from app.services import services
-from store.sql.queries import deliveries, webhooks
+from store.sql.queries import delivery_log, webhooks
 
 blp = Blueprint(
     "webhooks",
@@ -157,7 +157,7 @@ class Deliveries(MethodView):
         The newest first; deliveries are deleted after 30 days.
         """
         with services().stores.database.reading() as session:
-            rows = deliveries.page(
+            rows = delivery_log.page(
                 session,
                 webhook_endpoints.find(session, caller(), webhookId).id,
                 before=paging.after(query),

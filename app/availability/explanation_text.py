@@ -108,8 +108,8 @@ class _Clock:
         self._at = self._wall(at)
 
     def moment(self) -> str:
-        """The moment itself, with date and zone; other times are formatted without the zone."""
-        return f"{_time(self._at)} on {self._date(self._at)} ({self._zone.key})"
+        """The moment itself, with date, year and zone; other times have none of them that is the same."""
+        return f"{_time(self._at)} on {self._day(self._at)} {self._at.year} ({self._zone.key})"
 
     def time(self, instant: int) -> str:
         """An instant: ``10:20``, or ``10:20 on Tuesday 24 November``."""
@@ -133,7 +133,11 @@ class _Clock:
 
     def _date(self, wall: datetime) -> str:
         year = "" if wall.year == self._at.year else f" {wall.year}"
-        return f"{wall:%A} {wall.day} {wall:%B}{year}"
+        return f"{self._day(wall)}{year}"
+
+    @staticmethod
+    def _day(wall: datetime) -> str:
+        return f"{wall:%A} {wall.day} {wall:%B}"
 
 
 def _time(wall: datetime) -> str:

@@ -23,12 +23,12 @@ def required_freshness(cache_control: str | None) -> Freshness:
     # Directives are case-insensitive, but the parser only knows lower case.
     control = parse_cache_control_header(cache_control.lower(), cls=RequestCacheControl)
     if control.no_cache:
-        return Freshness(newer_than=now())
+        return Freshness(newer_than=now_ms())
     if control.max_age is not None:
-        return Freshness(newer_than=now() - max(0, control.max_age) * 1000)
+        return Freshness(newer_than=now_ms() - max(0, control.max_age) * 1000)
     return Freshness()
 
 
-def now() -> int:
+def now_ms() -> int:
     """The current time in milliseconds."""
     return time.time_ns() // 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.availability.freshness import now
+from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest
 from store.cache.held_times import Held
 from store.sql.queries.holds import ActiveTime
@@ -14,7 +14,7 @@ def of_requests(held: Held, requests: Sequence[CalendarRequest]) -> dict[int, Se
     """The held time of each request's user that has not expired; requests without any are absent."""
     if not held:
         return {}
-    moment = now()
+    moment = now_ms()
     found: dict[int, Sequence[ActiveTime]] = {}
     for number, request in enumerate(requests):
         times = held.get(request.connections[0].user, ()) if request.connections else ()

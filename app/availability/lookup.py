@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from app.accounts import connections as accounts
 from app.accounts.calendar_names import renamed
 from app.availability import held_time, parameters, refresh
-from app.availability.freshness import Freshness, now
+from app.availability.freshness import Freshness, now_ms
 from app.availability.jobs import grants_of, read_jobs
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
@@ -181,7 +181,7 @@ class _AvailabilityLookup:
             held = self._stores.held_times.cached(holds_version)
             if held is not None:
                 break
-            held, is_current = self._stores.held_times.load(holds_version, now())
+            held, is_current = self._stores.held_times.load(holds_version, now_ms())
             if is_current or attempt == _LOADS - 1:
                 break
         assert held is not None, "it was cached or loaded"

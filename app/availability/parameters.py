@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from app.availability.freshness import now
+from app.availability.freshness import now_ms
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarSelector
 from app.http.error_codes import Code
@@ -58,7 +58,7 @@ def _local_days(start: int, end: int, zone: ZoneInfo) -> float:
 def age(result: BusyResult) -> dict[str, str]:
     """The ``Age`` header: whole seconds since the oldest read; 0 if nothing was read."""
     oldest = result.oldest_read
-    return {"Age": str(0 if oldest is None else max(0, now() - oldest) // 1000)}
+    return {"Age": str(0 if oldest is None else max(0, now_ms() - oldest) // 1000)}
 
 
 def selector(query: Mapping[str, Any], *, primary_only: bool) -> CalendarSelector:
@@ -129,7 +129,7 @@ def slot_queries(query: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[Hours
 def _earliest_start(query: Mapping[str, Any]) -> int | None:
     """The first moment that the notice allows, as a whole minute: slots should not start at odd seconds."""
     notice = query.get("minimumNotice")
-    return None if notice is None else (-(-now() // MINUTE) + notice) * MINUTE
+    return None if notice is None else (-(-now_ms() // MINUTE) + notice) * MINUTE
 
 
 def _distinct(hours: Sequence[Hours]) -> dict[tuple[int, int], Hours]:

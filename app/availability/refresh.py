@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from app.availability.freshness import now
+from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, Lists
 from app.services import services
 from store.cache.busy_buckets import CachedBusy, CalendarKey
@@ -26,7 +26,7 @@ def stale_calendars(keys: Sequence[CalendarKey], known: CachedBusy) -> list[int]
     Watched calendars are never stale: the provider reports every change, and the cache is invalidated.
     """
     busy = services().stores.busy
-    old = busy.stale(known, now())
+    old = busy.stale(known, now_ms())
     watched = busy.watched([keys[index] for index in old])
     return [index for index, channel in zip(old, watched, strict=True) if channel is None]
 
@@ -37,7 +37,7 @@ def stale_lists(requests: Sequence[CalendarRequest], lists: Lists) -> Iterator[L
     for request in requests:
         for connection in request.connections if request.selector.everything else ():
             known = lists.get(connection.id)
-            if known is not None and not calendar_lists.fresh(known, now()):
+            if known is not None and not calendar_lists.fresh(known, now_ms()):
                 yield ListCalendars(connection.id)
 
 

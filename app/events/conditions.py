@@ -23,7 +23,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts import connections
-from app.availability.freshness import now
+from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector, is_main
 from app.events import free_time, holds
 from app.events.free_time import Time
@@ -74,7 +74,7 @@ class Lease:
         claimed = self.claimed
         self._end(
             lambda session: hold_queries.release(
-                session, claimed.id, reason="used", token=self.token, now=now()
+                session, claimed.id, reason="used", token=self.token, now=now_ms()
             )
         )
 
@@ -191,7 +191,7 @@ def _reserve(authentication: Authentication, found: Condition) -> Lease:
             raise free_time.slot_taken(conflicts)
         with services().stores.database.writing() as session:
             end = holds.lease(deadlines=found.deadlines)
-            if not hold_queries.renew(session, lease.hold_id, expires_at=end, now=now()):
+            if not hold_queries.renew(session, lease.hold_id, expires_at=end, now=now_ms()):
                 # The read took longer than the lease, or the same request was sent again.
                 raise OutOfService
     except BaseException:
@@ -217,9 +217,9 @@ def _claim(authentication: Authentication, found: Condition) -> Lease:
             token=token,
             expires_at=holds.lease(deadlines=found.deadlines),
             within=authentication.within,
-            now=now(),
+            now=now_ms(),
         )
-        view = hold_queries.find(session, found.hold, within=authentication.within, now=now())
+        view = hold_queries.find(session, found.hold, within=authentication.within, now=now_ms())
     if claimed is None:
         parts = [(time.start, time.end)]
         if view is not None and found.user in view.users and not view.claimed:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.availability.failures import Failures
-from app.availability.freshness import Freshness, now
+from app.availability.freshness import Freshness, now_ms
 from app.availability.lookup import look_up
 from app.availability.parameters import RangeTooLarge
 from app.availability.selection import CalendarRequest
@@ -81,7 +81,7 @@ def busy(
         padding_after=time.padding,
         max_overlaps=time.max_overlaps,
     )
-    freshness = Freshness(newer_than=now())
+    freshness = Freshness(newer_than=now_ms())
     users = list(requests)
     result = look_up(authentication, list(requests.values()), *question.busy_range(), freshness)
     failures = {users[n]: Failures.of(result, n) for n in sorted(result.failing())}

@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from app.accounts import connections as accounts
-from app.availability.freshness import now
+from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.events import free_time
 from app.events.free_time import Time
@@ -75,7 +75,7 @@ def listed(authentication: Authentication, user: str | None) -> list[HoldView]:
     with services().stores.database.reading() as session:
         if user is not None and users.find(session, user, within=within) is None:
             raise NotFound("User not found", Code.USER_NOT_FOUND)
-        return holds.listed(session, user, within=within, now=now())
+        return holds.listed(session, user, within=within, now=now_ms())
 
 
 def find(authentication: Authentication, hold_id: str) -> HoldView:
@@ -84,7 +84,7 @@ def find(authentication: Authentication, hold_id: str) -> HoldView:
     :raise NotFound: when it has expired, or the caller does not reach all of its users
     """
     with services().stores.database.reading() as session:
-        found = holds.find(session, hold_id, within=authentication.within, now=now())
+        found = holds.find(session, hold_id, within=authentication.within, now=now_ms())
     if found is None:
         raise NotFound("Hold not found", Code.HOLD_NOT_FOUND)
     return found
@@ -98,7 +98,7 @@ def release(authentication: Authentication, hold_id: str) -> None:
     """
     find(authentication, hold_id)
     with services().stores.database.writing() as session:
-        if not holds.release(session, hold_id, reason="deleted", now=now()):
+        if not holds.release(session, hold_id, reason="deleted", now=now_ms()):
             raise Conflict("An event is being created by the hold", Code.HOLD_IN_USE, retry_after=1)
         audit.record(session, actor=authentication.caller.visible, action="deleteHold", subject=hold_id)
     services().stores.held_times.released()
@@ -115,7 +115,7 @@ def reserve(
     margin = {"before": time.padding, "after": time.padding}
     try:
         with services().stores.database.writing() as session:
-            taken = holds.take(session, list(numbers.values()), new, now=now(), **margin)
+            taken = holds.take(session, list(numbers.values()), new, now=now_ms(), **margin)
     except IntegrityError:
         # A user was deleted meanwhile: the next attempt says so.
         raise OutOfService from None
@@ -127,7 +127,7 @@ def reserve(
 def lease(*, deadlines: float) -> int:
     """When a hold ends that lasts for some deadlines of providers."""
     seconds = deadlines * services().settings.fanout_deadline_seconds + MARGIN
-    return now() + int(seconds * 1000)
+    return now_ms() + int(seconds * 1000)
 
 
 def drop(hold_id: str) -> None:
@@ -144,7 +144,7 @@ def _promise(caller: Caller, hold_id: str, seconds: int) -> HoldView:
 
     :raise ApiError: when it has expired, or Redis is down, so that other processes would not see it
     """
-    moment = now()
+    moment = now_ms()
     with services().stores.database.writing() as session:
         view = holds.promise(session, hold_id, expires_at=moment + seconds * 1000, now=moment)
         if view is None:
@@ -154,7 +154,7 @@ def _promise(caller: Caller, hold_id: str, seconds: int) -> HoldView:
         services().stores.held_times.changed()
     except RedisError:
         with services().stores.database.writing() as session:
-            holds.release(session, hold_id, reason="deleted", now=now())
+            holds.release(session, hold_id, reason="deleted", now=now_ms())
         raise
     return view
 
@@ -165,7 +165,7 @@ def _subject(names: Sequence[str]) -> str:
 
 def is_past(end: int) -> bool:
     """Whether time that ends at this moment is over. A hold may have begun, as a meeting may."""
-    return end <= now()
+    return end <= now_ms()
 
 
 def _time(body: Mapping[str, Any], zone: ZoneInfo) -> Time:

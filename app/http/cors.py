@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask, Response, current_app, request
 
 from app.http import rate_limit
-from app.http.auth import PREFIX
+from app.http.api_key_hook import PREFIX
 from app.http.fast_context import current_request
 from app.http.idempotency import HEADER as IDEMPOTENCY_KEY
 from app.http.idempotency import REPLAYED

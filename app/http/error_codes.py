@@ -1,7 +1,7 @@
 """The error codes of the API, each with its status, its meaning and what a client can do.
 
 A code is never renamed, and its meaning never changes. After a change here,
-`python -m app.docs_site.error_codes` writes the table of `docs/errors.md`.
+`python -m app.docs_site.error_codes` writes the table of `docs/reference/errors.md`.
 """
 
 from __future__ import annotations

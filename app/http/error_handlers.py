@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 
 from app import docs_site
 from app.http.error_codes import Code
-from app.http.errors import ApiError, Busy, OutOfService
+from app.http.errors import ApiError, OutOfService, WorkersOverloaded
 from app.http.request_ids import request_id, route
 from app.http.validation_errors import validation_error
 from app.schemas.errors import STATUS_DESCRIPTIONS
@@ -80,10 +80,8 @@ def _section(error: ApiError) -> str:
 
 
 def _busy(error: Overloaded) -> tuple[dict[str, Any], int, dict[str, str]]:
-    log.warning(
-        "%s %s refused, workers are overloaded, request %s: %s", request.method, route(), request_id(), error
-    )
-    return _answer(Busy(error))
+    log.warning("%s %s refused, request %s: %s", request.method, route(), request_id(), error)
+    return _answer(WorkersOverloaded(error))
 
 
 def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:

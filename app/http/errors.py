@@ -84,7 +84,7 @@ class Conflict(ApiError):
     """409: the identifier is taken, or a limit on the number of resources is reached."""
 
 
-class Busy(ApiError):
+class WorkersOverloaded(ApiError):
     """503: the queue for workers is full, or no worker is running. Nothing was read or written."""
 
     def __init__(self, overloaded: Overloaded) -> None:

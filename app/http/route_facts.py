@@ -13,6 +13,7 @@ from flask import Flask
 
 from app.http.error_codes import Code
 from app.http.fast_context import current_application, current_request
+from store.sql.roles import Role
 
 # Gets the parameters of the repeated request (body and path) and the stored body of the first response.
 # Raises ``ApiError`` if the caller has no access to that response any more.
@@ -32,7 +33,9 @@ class RouteFacts:
     ``operation_id``: the id in the OpenAPI document, which is the method name in generated clients. A route
     without one is not in the document, because no program calls it.
     ``needs_key``: the route requires an API key, if it is one of the API.
-    ``needs_sign_in``: the route requires a signed-in administrator, if it is one of the dashboard.
+    ``needs_sign_in``: the route requires a signed-in person, if it is one of the dashboard.
+    ``role``: the least role of that person; None means that the HTTP method decides.
+    ``polled``: open pages request the route by themselves, which is no use of the person's session.
     ``writes``: a read-only key is rejected; None means that the HTTP method decides.
     ``verifies_version``: the view itself verifies the version of the cached rows, with a Redis read that it
     needs anyway. That saves one round trip before the view.
@@ -47,6 +50,7 @@ class RouteFacts:
     operation_id: str | None = None
     needs_key: bool = True
     needs_sign_in: bool = True
+    role: Role | None = None
     writes: bool | None = None
     verifies_version: bool = False
     replay_check: ReplayCheck | None = None
@@ -55,6 +59,7 @@ class RouteFacts:
     tells_age: bool = False
     bare_list: bool = False
     codes: tuple[Code, ...] = ()
+    polled: bool = False
 
     @property
     def idempotent(self) -> bool:
@@ -65,6 +70,12 @@ class RouteFacts:
         """Whether a request with this HTTP method writes."""
         return method not in SAFE_METHODS if self.writes is None else self.writes
 
+    def role_for(self, method: str) -> Role:
+        """The least role for a request with this HTTP method."""
+        if self.role is not None:
+            return self.role
+        return Role.VIEWER if method in SAFE_METHODS else Role.ADMINISTRATOR
+
 
 _DEFAULT = RouteFacts()
 
@@ -74,6 +85,7 @@ def route_facts(
     *,
     needs_key: bool = True,
     needs_sign_in: bool = True,
+    role: Role | None = None,
     writes: bool | None = None,
     verifies_version: bool = False,
     replay_check: ReplayCheck | None = None,
@@ -82,12 +94,14 @@ def route_facts(
     tells_age: bool = False,
     bare_list: bool = False,
     codes: tuple[Code, ...] = (),
+    polled: bool = False,
 ) -> Callable[[View], View]:
     """Declare the facts of a view function, or of a method of a view class; see ``RouteFacts``."""
     facts = RouteFacts(
         operation_id,
         needs_key,
         needs_sign_in,
+        role,
         writes,
         verifies_version,
         replay_check,
@@ -96,6 +110,7 @@ def route_facts(
         tells_age,
         bare_list,
         codes,
+        polled,
     )
 
     def declare(view: View) -> View:

@@ -9,7 +9,7 @@ from functools import partial
 from flask import Flask, Response
 
 from app.http.responses import json_response
-from app.observability.probes import Fault
+from app.observability.probes import Fault, FaultKind
 from app.services import Services, services
 from store.sql.database import Standing
 from workers import broker
@@ -32,8 +32,10 @@ OK, UNAVAILABLE = "ok", "unavailable"
 
 _DATABASE_FAULTS = {
     Standing.CURRENT: None,
-    Standing.OLDER: Fault("lacks migrations: run `almanac db upgrade`"),
-    Standing.NEWER: Fault("has been migrated by a later version: start that version here too"),
+    Standing.OLDER: Fault("lacks migrations: run `almanac db upgrade`", FaultKind.OUTDATED),
+    Standing.NEWER: Fault(
+        "has been migrated by a later version: start that version here too", FaultKind.TOO_NEW
+    ),
 }
 
 
@@ -51,13 +53,17 @@ def healthz() -> Response:
 def readyz() -> Response:
     """The state of each part, within a second: 200 if all needed parts are ready, else 503.
 
-    ``reasons`` has the fault of each part that is not ready.
+    ``reasons`` has the fault of each part that is not ready, and of a database that a later version has
+    migrated: that one is ready.
     """
-    reasons = {part: each.reason for part, each in faults().items() if each is not None}
+    found = {part: each for part, each in faults().items() if each is not None}
+    reasons = {part: each.reason for part, each in found.items()}
     for part, reason in reasons.items():
-        log.warning("%s is not ready: it %s", part, reason)
-    states = {part: UNAVAILABLE if part in reasons else OK for part in PARTS}
-    ready = not any(part in reasons for part in NEEDED)
+        log.warning("%s: it %s", part, reason)
+    # Migrations keep the version before them working, so that its processes serve until they are replaced.
+    failing = {part for part, each in found.items() if each.kind is not FaultKind.TOO_NEW}
+    states = {part: UNAVAILABLE if part in failing else OK for part in PARTS}
+    ready = failing.isdisjoint(NEEDED)
     body = {"status": OK if ready else UNAVAILABLE, **states, "reasons": reasons}
     return json_response(body, 200 if ready else 503)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -33,18 +34,23 @@ PROVIDERS = tuple(each.value for each in ProviderName)
 CIRCUIT_KEYS = tuple(CircuitKey(provider, family) for provider in PROVIDERS for family in Family)
 
 
+class Records(NamedTuple):
+    """Counts in the database: connections by provider, deliveries that wait, and active holds."""
+
+    connections: Mapping[str, Standing]
+    waiting: int
+    holds: int
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The values behind the metrics; None for a part that did not answer.
-
-    ``records`` are the connections by provider, and the number of waiting webhook deliveries.
-    """
+    """The values behind the metrics; None for a part that did not answer."""
 
     version: str
     counted: Totals
     present: LiveProcesses
     circuit_breakers: Mapping[CircuitKey, CircuitState]
-    records: tuple[Mapping[str, Standing], int] | None
+    records: Records | None
     queues: Mapping[Queue, int] | None
 
 
@@ -183,20 +189,23 @@ class Exposition:
     def _records(self) -> Iterator[Metric]:
         if self._snapshot.records is None:
             return
-        standing, waiting = self._snapshot.records
+        records = self._snapshot.records
         connected = GaugeMetricFamily(
             "almanac_connections",
             "Connected accounts; one that is not alive needs a new consent",
             labels=["provider", "alive"],
         )
         for provider in PROVIDERS:
-            each = standing.get(provider, Standing())
+            each = records.connections.get(provider, Standing())
             connected.add_metric([provider, "true"], each.alive)
             connected.add_metric([provider, "false"], each.dead)
         yield connected
         yield GaugeMetricFamily(
-            "almanac_webhook_deliveries_waiting", "Webhook deliveries that wait for an attempt", waiting
+            "almanac_webhook_deliveries_waiting",
+            "Webhook deliveries that wait for an attempt",
+            records.waiting,
         )
+        yield GaugeMetricFamily("almanac_holds_active", "Holds that have not expired", records.holds)
 
     def _count(self, name: str, about: str, labels: Sequence[str], done: Timed) -> Metric:
         counter = CounterMetricFamily(name, about, labels=labels)

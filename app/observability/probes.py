@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
+from enum import Enum
 from typing import Any, NamedTuple
 
 from kombu.exceptions import OperationalError as BrokerError
@@ -19,10 +20,21 @@ log = logging.getLogger(__name__)
 ABANDON_SECONDS = 60.0
 
 
+class FaultKind(Enum):
+    """Why a part is not ready."""
+
+    UNREACHABLE = "unreachable"
+    SLOW = "slow"
+    # The database answers, and its tables are of another version.
+    OUTDATED = "outdated"
+    TOO_NEW = "too new"
+
+
 class Fault(NamedTuple):
     """The fault of a part; ``reason`` continues a sentence that starts with the part's name."""
 
     reason: str
+    kind: FaultKind = FaultKind.UNREACHABLE
 
 
 class _Running(NamedTuple):
@@ -68,4 +80,4 @@ def _run(name: str, probe: Callable[[], Any], result: Future[Any]) -> None:
 
 
 def _result(result: Future[Any]) -> Any:
-    return result.result() if result.done() else Fault("does not answer in time")
+    return result.result() if result.done() else Fault("does not answer in time", FaultKind.SLOW)

@@ -13,18 +13,18 @@ from importlib.metadata import version
 from flask import Flask, Response, request
 from prometheus_client.exposition import choose_encoder
 
+from app.availability.freshness import now_ms
 from app.http.error_codes import Code
 from app.http.errors import Forbidden, Unauthenticated
 from app.http.hosts import from_this_machine
-from app.observability.metrics import CIRCUIT_KEYS, Exposition, Snapshot
+from app.observability.metrics import CIRCUIT_KEYS, Exposition, Records, Snapshot
 from app.observability.probes import Fault
 from app.services import Services, services
 from store.coordination.circuit_breaker import CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.metrics import totals
 from store.metrics.totals import Totals
-from store.sql.queries import connections, deliveries
-from store.sql.queries.connections import Standing
+from store.sql.queries import connections, delivery_log, holds
 from store.stores import Stores
 from workers import broker
 
@@ -69,9 +69,13 @@ def _counts(stores: Stores) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, 
     )
 
 
-def _records(services: Services) -> tuple[dict[str, Standing], int]:
+def _records(services: Services) -> Records:
     with services.stores.database.reading() as session:
-        return connections.counts(session), deliveries.waiting(session)
+        return Records(
+            connections.counts(session),
+            delivery_log.waiting(session),
+            holds.count_active(session, now=now_ms()),
+        )
 
 
 def _authenticate(token: str) -> None:

@@ -51,7 +51,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     },
     "Link": {
         "description": 'The section of the documents that explains the error (`rel="help"`).',
-        "schema": {"type": "string", "examples": ['</docs/errors#404>; rel="help"']},
+        "schema": {"type": "string", "examples": ['</docs/reference/errors/#404>; rel="help"']},
     },
     "Allow": {
         "description": "The methods of the path, if the status is 405.",

@@ -79,8 +79,8 @@ class ExplainedSchema(Schema):
         metadata={
             "description": "The same for people, in the zone of the request.",
             "examples": [
-                "10:35 on Thursday 3 December (Europe/Berlin) is not offered: ada@example.com is busy from "
-                "10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40."
+                "10:35 on Thursday 3 December 2026 (Europe/Berlin) is not offered: ada@example.com is busy "
+                "from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40."
             ],
         },
     )

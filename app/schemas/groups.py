@@ -180,7 +180,9 @@ class GroupExplainedSchema(Schema):
         required=True,
         metadata={
             "description": "The same for people, in the zone of the request.",
-            "examples": ["10:10 on Thursday 3 December (UTC) is not offered: of group 1, 1 of 2 are free."],
+            "examples": [
+                "10:10 on Thursday 3 December 2026 (UTC) is not offered: of group 1, 1 of 2 are free."
+            ],
         },
     )
     slot = fields.Nested(

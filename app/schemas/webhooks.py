@@ -26,7 +26,7 @@ from app.schemas.fields import (
 from app.schemas.paging import MOST_AT_ONCE, PageQuery
 from providers.names import ProviderName
 from store.sql.models import WebhookDelivery, WebhookEndpoint
-from store.sql.queries import deliveries
+from store.sql.queries import delivery_log
 from store.sql.queries.webhooks import TEST_EVENT, Event
 from workers.webhooks.ssrf_guard import Refused, parse
 
@@ -282,7 +282,7 @@ def delivery_view(row: WebhookDelivery) -> dict[str, Any]:
     """A delivery for ``DeliverySchema``."""
     return {
         "id": row.id,
-        "status": deliveries.status(row),
+        "status": delivery_log.status(row),
         "payload": row.payload | {"timestamp": datetime.fromisoformat(row.payload["timestamp"])},
         "attempts": row.attempts,
         "createdAt": row.created_at,

@@ -18,8 +18,11 @@ FLOWER_TASKS = 10_000
 
 # Celery warns root users about pickled messages; Almanac's workers decode only JSON.
 _QUIET = ["-W", "ignore:You're running the worker with superuser privileges"]
-_PROGRAM = [*_QUIET, "-m", "celery", "--quiet", "-A"]
+_PROGRAM = [*_QUIET, "-m", "workers.celery_command", "--quiet", "-A"]
 _CELERY = [*_PROGRAM, "workers.main"]
+
+# Without the current folder on the path for imports: a folder ``app`` in it would be taken for ours.
+_PYTHON = [sys.executable, "-P"]
 
 # By default, glibc has up to eight heaps for each processor and a cache of freed memory for each thread, to
 # avoid lock contention. Python's own lock makes that useless here. Memory that is free in one heap or cache
@@ -31,8 +34,8 @@ FEW_HEAPS_NO_CACHES = "glibc.malloc.arena_max=2:glibc.malloc.tcache_count=0"
 def _with_threads() -> list[str]:
     """Python with malloc settings for many threads, unless the operator has set ``GLIBC_TUNABLES``."""
     if MALLOC in os.environ:
-        return [sys.executable]
-    return ["/usr/bin/env", f"{MALLOC}={FEW_HEAPS_NO_CACHES}", sys.executable]
+        return _PYTHON
+    return ["/usr/bin/env", f"{MALLOC}={FEW_HEAPS_NO_CACHES}", *_PYTHON]
 
 
 def web(host: str, port: int, processes: int, target: str = "app.asgi:app") -> list[str]:
@@ -54,13 +57,13 @@ def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queu
 def beat(settings: Settings) -> list[str]:
     """Celery beat, the scheduler of upkeep."""
     schedule = settings.data_dir / "beat-schedule"
-    return [sys.executable, *_CELERY, "beat", "--schedule", str(schedule)]
+    return [*_PYTHON, *_CELERY, "beat", "--schedule", str(schedule)]
 
 
 def flower(host: str, port: int, prefix: str) -> list[str]:
     """Flower, read-only. Its credentials are in its environment."""
     command = [
-        sys.executable,
+        *_PYTHON,
         *_PROGRAM,
         "workers.flower_app",
         "flower",
@@ -74,6 +77,6 @@ def flower(host: str, port: int, prefix: str) -> list[str]:
     return command
 
 
-def sandbox(port: int) -> list[str]:
+def sandbox(host: str, port: int) -> list[str]:
     """The provider sandbox."""
-    return [sys.executable, "-m", "providers.sandbox", "--port", str(port)]
+    return [*_PYTHON, "-m", "providers.sandbox", "--host", host, "--port", str(port)]

@@ -43,9 +43,12 @@ class Supervisor:
         sandbox_port: int | None,
         flower_port: int | None = None,
         report: Callable[[str], object] = click.echo,
+        host: str = HOST,
     ) -> None:
         self.url = f"http://{HOST}:{port}"
         self.sandbox_url = None if sandbox_port is None else f"http://{HOST}:{sandbox_port}"
+        # Where web, sandbox and Flower listen. They answer on loopback too.
+        self._host = host
         self._port = port
         self._sandbox_port = sandbox_port
         self._flower_port = flower_port
@@ -101,15 +104,15 @@ class Supervisor:
                 part.wait()
 
     def _start(self) -> None:
-        require_free(self._port, "--port")
+        require_free(self._port, "--port", self._host)
         if self._sandbox_port is not None:
-            require_free(self._sandbox_port, "--sandbox-port")
+            require_free(self._sandbox_port, "--sandbox-port", self._host)
             use_sandbox(f"http://{HOST}:{self._sandbox_port}")
             # The sandbox sends notifications there. Real providers need an https address from the operator;
             # without one, OAuth redirects return to the host of the request.
             os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
         if self._flower_port is not None:
-            require_free(self._flower_port, "--flower-port")
+            require_free(self._flower_port, "--flower-port", self._host)
         settings = read_settings()
         # Its beat writes down there what it has started.
         make_data_dir(settings.data_dir)
@@ -121,20 +124,22 @@ class Supervisor:
             stores.database.upgrade()
         if self._sandbox_port is not None:
             self._report("Starting the provider sandbox ...")
-            self._run("sandbox", commands.sandbox(self._sandbox_port))
+            self._run("sandbox", commands.sandbox(self._host, self._sandbox_port))
         self._report("Starting web, workers and beat ...")
         for number in range(1, WORKER_PROCESSES + 1):
             self._run(f"worker {number}", commands.worker(settings, f"worker{number}"))
         self._run("beat", commands.beat(settings))
-        self._run("web", commands.web(HOST, self._port, WEB_PROCESSES))
+        self._run("web", commands.web(self._host, self._port, WEB_PROCESSES))
         if self._flower_port is not None:
             self._start_flower(settings, self._flower_port)
         self._wait_until_ready()
 
     def _start_flower(self, settings: Settings, port: int) -> None:
-        credentials = flower.sign_in(settings, HOST)
+        credentials = flower.sign_in(settings, self._host)
         self.flower = flower.invitation(credentials, HOST, port)
-        self._run("flower", commands.flower(HOST, port, ""), flower.environment(os.environ, credentials))
+        self._run(
+            "flower", commands.flower(self._host, port, ""), flower.environment(os.environ, credentials)
+        )
 
     def _run(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> None:
         # In a session of its own: Ctrl-C reaches only the supervisor, which stops the parts in order.
@@ -156,15 +161,18 @@ class Supervisor:
     def _check(self) -> None:
         for name, part in self._running.items():
             if part.poll() is not None:
-                raise click.ClickException(f"{name} ended by itself (status {part.returncode}); see above")
+                raise click.ClickException(
+                    f"{name} ended by itself (status {part.returncode}), so all parts were stopped. "
+                    "If it gave a reason, it is in the log above."
+                )
 
 
-def require_free(port: int, option: str) -> None:
+def require_free(port: int, option: str, host: str = HOST) -> None:
     """Raise an error that names the option when a port of this machine is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((host, port))
         except OSError as error:
             raise click.ClickException(f"Port {port} is in use; choose another with {option}") from error
 
