@@ -1,4 +1,4 @@
-"""The documentation of this version as pages, at ``/docs``; error answers link to its sections.
+"""Serves the built documentation of this version at ``/docs``; error answers link to its sections.
 
 Imported by ``app``, ``app.http``, ``app.openapi``.
 """
@@ -19,4 +19,4 @@ def install(app: Flask) -> None:
 
 def help_link(section: str) -> dict[str, str]:
     """The ``Link`` header (RFC 8288) of an error answer, to a section of the page on errors."""
-    return {"Link": f'<{request.script_root}{PATH}/errors#{section}>; rel="help"'}
+    return {"Link": f'<{request.script_root}{PATH}/reference/errors/#{section}>; rel="help"'}

@@ -1,4 +1,4 @@
-"""Writes the table of error codes into `docs/errors.md`: `python -m app.docs_site.error_codes`.
+"""Writes the table of error codes into `docs/reference/errors.md`: `python -m app.docs_site.error_codes`.
 
 The text around the table is written by hand, in that file.
 """
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from app.http.error_codes import Code
 
-DOCUMENT = Path(__file__).parents[2] / "docs/errors.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/errors.md"
 HEADING = "## Codes\n"
 
 
 def document(text: str) -> str:
-    """The text of `docs/errors.md` with the table below the heading of the codes replaced.
+    """The text of `docs/reference/errors.md` with the table below the heading of the codes replaced.
 
     :raise ValueError: if the heading has no table
     """
@@ -25,7 +25,7 @@ def document(text: str) -> str:
         rf"{before}(?:\|.*\n)+", lambda match: match[1] + _table(), text, flags=re.MULTILINE
     )
     if found != 1:
-        raise ValueError("docs/errors.md must have one table below the heading Codes")
+        raise ValueError("docs/reference/errors.md must have one table below the heading Codes")
     return text
 
 
