@@ -37,7 +37,7 @@ class Services:
 
     def prepare(self) -> None:
         """Open connections before the first request. One that fails here is opened by a later request."""
-        connects = (self.stores.database.ping, self.stores.versioned_cache.current, self.fanout.prepare)
+        connects = (self.stores.database.warm_up, self.stores.versioned_cache.current, self.fanout.prepare)
         for connect in connects:
             try:
                 connect()
