@@ -164,6 +164,7 @@ def test_every_method_belongs_to_an_operation():
         assert ">>> " in method.__doc__, method
 
 
+@pytest.mark.slow
 def test_all_that_an_operation_takes_is_sent_by_its_name(operations, schemas):
     for name, operation in operations.items():
         sent = requests_of(calls(UNSENT)[name])

@@ -16,7 +16,7 @@ from tests.almanac_client.test_verification import BODY, SECRET, signed
 from tests.conftest import Api
 
 ROOT = Path(__file__).parents[2]
-IN_CLIENTS, IN_README = "docs/clients.md", "clients/python/README.md"
+IN_CLIENTS, IN_README = "docs/reference/clients.md", "clients/python/README.md"
 
 
 def python_blocks(file: str) -> list[str]:
@@ -42,6 +42,7 @@ def run(file: str, number: int, /, *, replaced: dict[str, str], **names: object)
     return names
 
 
+@pytest.mark.slow
 def test_the_blocking_example_runs(almanac, base_url, new_api, unique, capsys):
     slug, user = unique("acme"), unique("ada")
     almanac.organizations.create(slug)
@@ -103,7 +104,7 @@ def test_every_error_is_in_the_table():
 
 
 def test_every_tool_is_in_the_table():
-    table = (ROOT / "docs/mcp.md").read_text()
+    table = (ROOT / "docs/guides/assistants.md").read_text()
     tools = [tool.__name__ for tool in Tools(None).every()]
 
     assert len(tools) == 9

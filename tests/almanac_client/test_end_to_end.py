@@ -109,6 +109,7 @@ def test_weekly_schedules_are_asked_with_a_body(almanac, ada):
     assert hours(answer.data.available_slots) == [11, 12]
 
 
+@pytest.mark.slow
 def test_an_unreadable_member_cannot_be_overlooked(almanac, ada, team, sandbox):
     sandbox.fault(provider="google", status=503)
 
@@ -135,6 +136,7 @@ def test_an_unreadable_calendar_cannot_be_overlooked(almanac, ada, sandbox):
     assert answer.partial == [BusyPeriod(at(10), at(11))]
 
 
+@pytest.mark.slow
 def test_one_user_fails_closed_unless_a_partial_answer_is_asked_for(almanac, ada, sandbox):
     sandbox.fault(provider="google", status=503)
 

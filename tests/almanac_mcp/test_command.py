@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # Stands for an environment without the extra: nothing below ``mcp`` can be imported.
 WITHOUT_THE_EXTRA = "import sys; sys.modules['mcp'] = None; from almanac_mcp.command import main; main()"
 INSTALLED = "from almanac_mcp.command import main; main()"

@@ -16,7 +16,7 @@ from tests.almanac_typescript.types import PACKAGE
 pytestmark = pytest.mark.typescript
 
 ROOT = PACKAGE.parents[1]
-IN_CLIENTS, IN_README = "docs/clients.md", "clients/typescript/README.md"
+IN_CLIENTS, IN_README = "docs/reference/clients.md", "clients/typescript/README.md"
 RECEIVES = """\
 const server = receiver(process.argv[2] ?? "").listen(0, "127.0.0.1", async () => {
   const { port } = server.address() as { port: number };

@@ -2948,7 +2948,7 @@ export interface components {
             reason: components["schemas"]["Verdict"];
             /**
              * @description The same for people, in the zone of the request.
-             * @example 10:35 on Thursday 3 December (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.
+             * @example 10:35 on Thursday 3 December 2026 (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.
              */
             sentence: string;
             /** @description The slot that holds the moment; of several, the one that starts first. */
@@ -3005,7 +3005,7 @@ export interface components {
             reason: components["schemas"]["GroupVerdict"];
             /**
              * @description The same for people, in the zone of the request.
-             * @example 10:10 on Thursday 3 December (UTC) is not offered: of group 1, 1 of 2 are free.
+             * @example 10:10 on Thursday 3 December 2026 (UTC) is not offered: of group 1, 1 of 2 are free.
              */
             sentence: string;
             /** @description The slot around the moment that `groups` is about: of several, the one that most groups share, then the earliest. Null if no slot may hold the moment. */
@@ -3029,7 +3029,7 @@ export interface components {
             reason: components["schemas"]["Verdict"];
             /**
              * @description The same for people, in the zone of the request.
-             * @example 10:35 on Thursday 3 December (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.
+             * @example 10:35 on Thursday 3 December 2026 (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.
              */
             sentence: string;
             /** @description The slot that holds the moment; of several, the one that starts first. */
@@ -3071,7 +3071,7 @@ export interface components {
             reason: components["schemas"]["Verdict"];
             /**
              * @description The same for people, in the zone of the request.
-             * @example 10:35 on Thursday 3 December (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.
+             * @example 10:35 on Thursday 3 December 2026 (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.
              */
             sentence: string;
             /** @description The slot that holds the moment; of several, the one that starts first. */
