@@ -101,7 +101,7 @@ def test_the_routes_that_are_asked_are_there(app):
 
 @pytest.mark.parametrize("file", ["docker-compose.yml", ".env.example", "Dockerfile"])
 def test_every_setting_in_it_is_documented(file):
-    documented = set(re.findall(r"`(ALMANAC_\w+)`", (ROOT / "docs/settings.md").read_text()))
+    documented = set(re.findall(r"`(ALMANAC_\w+)`", (ROOT / "docs/reference/settings.md").read_text()))
     named = set(re.findall(r"\bALMANAC_[A-Z_]+\b", (ROOT / file).read_text()))
 
     assert named

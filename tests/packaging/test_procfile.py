@@ -147,10 +147,10 @@ def test_the_procfile_serves_and_a_second_worker_may_come_and_go(installation, s
 
 
 def documented() -> list[str]:
-    """The lines with which docs/operations.md starts the Procfile."""
+    """The lines with which docs/operate/deploy.md starts the Procfile."""
     (block,) = (
         block
-        for block in blocks(ROOT / "docs/operations.md")
+        for block in blocks(ROOT / "docs/operate/deploy.md")
         if block.info.get("reason") == "tests/packaging runs it: the Procfile"
     )
     return block.text.splitlines()
