@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 from sqlalchemy import make_url
 
 from store.sql.database import Database
 from tests import services
 
-KINDS = ("sqlite", "postgresql")
+# The default run needs no service, so PostgreSQL is left to `make test-slow`.
+KINDS = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from random import Random
 
-from app.availability.freshness import now
+from app.availability.freshness import now_ms
 from app.schemas.timestamps import EPOCH, MILLISECOND
 from scheduling.intervals import Intervals
 from scheduling.windows import MINUTE
@@ -70,5 +70,5 @@ def cache(stores: Stores, person: Person) -> None:
     generation = stores.busy.generations([person.connection])[person.connection]
     key = CalendarKey(person.connection, "primary")
     with stores.redis.pipeline(transaction=False) as pipe:
-        stores.busy.store(pipe, [BusyRead(key, busy, start, end, read_at=now(), generation=generation)])
+        stores.busy.store(pipe, [BusyRead(key, busy, start, end, read_at=now_ms(), generation=generation)])
         pipe.execute()

@@ -132,6 +132,7 @@ def stated(file: Path) -> list[str]:
     return sorted(re.findall(r"``([\w.]+)``", sentence))
 
 
+@pytest.mark.slow
 def test_every_folder_states_who_imports_it():
     """A new importer is a decision: the docstring of the folder has to name it."""
     known = modules()

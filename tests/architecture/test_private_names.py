@@ -49,6 +49,7 @@ def breaches(code: str, folder: str) -> Iterator[str]:
                 yield f"{owner}.{name}"
 
 
+@pytest.mark.slow
 def test_no_module_uses_private_names_of_another():
     found: dict[str, list[str]] = {}
     for root, packages in PACKAGES.items():

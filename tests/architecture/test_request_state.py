@@ -59,8 +59,8 @@ def test_code_below_the_routes_reads_no_state_of_the_request(folder):
         "from flask import Response, request",
         "import flask",
         "from flask.globals import request_ctx",
-        "from app.http.auth import caller",
-        "from app.http import auth",
+        "from app.http.api_key_hook import caller",
+        "from app.http import api_key_hook",
         "def f():\n    from app.http.idempotency import key",
     ],
 )

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: replaces the measurements between markers and keeps the text around them."""
+"""The document of benchmarks: replaces the measurements between markers, keeps the text around them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.benchmarks import plots
 from tests.benchmarks.report import GOAL_COLUMNS, Report, goals
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs/benchmarks.md"
-PICTURES = ROOT / "docs/benchmarks"
+DOCUMENT = ROOT / "docs/engineering/benchmarks.md"
+PICTURES = ROOT / "docs/engineering/benchmarks"
 SUMMARY, MACHINE = "goals", "machine"
 
 

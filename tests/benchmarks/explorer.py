@@ -9,7 +9,7 @@ from statistics import median
 
 import requests
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from store.stores import Stores
 from tests.benchmarks import calendars
 from tests.benchmarks.client import HOST, Answer, Client
@@ -57,7 +57,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
 def signed_in(house: Installation, port: int) -> Client:
     """A client with the cookie of an administrator."""
     with Stores(house.settings()) as stores:
-        invitations.create(stores, NAME, PASSWORD)
+        administrator_setup.create(stores, NAME, PASSWORD)
     with requests.Session() as session:
         session.trust_env = False
         url = f"http://{HOST}:{port}/dashboard/sign-in"

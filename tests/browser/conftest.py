@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from providers.sandbox.client import Sandbox
 from store.config.settings import Settings, new_secrets
 from store.sql.database import Database
@@ -128,7 +128,7 @@ def visitor(request: pytest.FixtureRequest, browser: Chrome) -> Visitor:
 def administrator(settings: Settings, database: Database) -> Person:
     """An administrator."""
     with Stores(settings) as stores:
-        invitations.create(stores, ADMINISTRATOR.name, ADMINISTRATOR.password)
+        administrator_setup.create(stores, ADMINISTRATOR.name, ADMINISTRATOR.password)
     return ADMINISTRATOR
 
 

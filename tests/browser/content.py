@@ -21,6 +21,7 @@ from store.sql.models import (
     OAuthConnection,
     Organization,
     User,
+    UserInvitation,
     WebhookEndpoint,
     now,
 )
@@ -33,12 +34,15 @@ from store.sql.queries import (
     deliveries,
     organization_grants,
     organizations,
+    second_factors,
+    user_invitations,
     users,
     webhooks,
 )
 from store.sql.queries.connections import Tokens
 from store.sql.queries.deliveries import Answer
 from store.sql.queries.organization_grants import NewGrant
+from store.sql.roles import Role
 from store.stores import Stores
 from tests import people
 
@@ -99,9 +103,10 @@ def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str
         _calendars(session, stores, sandbox_url)
         slug = _organizations(session, odd)
         _grants(session, stores, company)
+        invitation = _invitations(session, odd)
         _keys(session, company)
         endpoint = _webhooks(session, stores, company)
-        mine = _administrators(session, administrator)
+        mine, other = _administrators(session, stores, administrator)
         _audit_records(session, administrator)
         secret = administrators.invite(session)
         person = users.find(session, demo.PEOPLE[0].id, within=None)
@@ -118,7 +123,9 @@ def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str
         "webhook_id": endpoint,
         "delivery_id": delivery,
         "session_id": mine,
+        "administrator_id": other,
         "secret": secret,
+        "invitation": invitation,
     }
 
 
@@ -230,6 +237,26 @@ def _grants(session: Session, stores: Stores, company: int) -> None:
     organization_grants.delegate(session, microsoft, {rows[UNDELEGATED].id: str(ADDRESSES[1])})
 
 
+def _invitations(session: Session, people: Sequence[int]) -> str:
+    """One in each state; returns the secret of the one that can still be opened."""
+    ended: tuple[Mapping[str, datetime], ...] = (
+        {"revoked_at": now()},
+        {"opened_at": now()},
+        {"opened_at": now(), "connected_at": now()},
+        {"expires_at": now() - timedelta(days=2)},
+    )
+    for user, values in zip(people, ended, strict=True):
+        _invite(session, user)
+        newest = user_invitations.latest(session, [user])[user]
+        session.execute(update(UserInvitation).where(UserInvitation.id == newest.id).values(**values))
+    return _invite(session, people[0])
+
+
+def _invite(session: Session, user: int) -> str:
+    (made,) = user_invitations.make(session, {"odd": user}, scope="write", created_by=HTML)
+    return made.secret
+
+
 def _keys(session: Session, company: int) -> None:
     for number, name in enumerate(NAMES):
         api_keys.create(session, prefix="alm_", name=name, organization_id=company if number % 2 else None)
@@ -268,15 +295,20 @@ def _deliveries(session: Session, company: int, endpoint: str) -> str:
     return claimed.id
 
 
-def _administrators(session: Session, administrator: str) -> str:
-    for name in NAMES:
-        administrators.create(session, name=name, password_hash="nobody's")
+def _administrators(session: Session, stores: Stores, administrator: str) -> tuple[str, str]:
+    """The id of a session of the administrator, and the id of another person with a session."""
+    for name, role in zip(NAMES, (*Role, Role.VIEWER), strict=True):
+        other = administrators.create(session, name=name, password_hash="nobody's", role=role)
+    second_factors.store(session, stores.keyring, other.id, second_factors.new_secret(), step=1)
+    second_factors.new_recovery_codes(session, other.id)
+    dashboard_sessions.begin(session, other.id, address="192.0.2.1", agent=HTML)
     found = administrators.find(session, administrator)
     assert found is not None
     for agent in ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", HTML):
         dashboard_sessions.begin(session, found.id, address="2001:db8::1", agent=agent)
     session.flush()
-    return session.scalars(select(DashboardSession.id).where(DashboardSession.agent == HTML)).one()
+    mine = select(DashboardSession.id).where(DashboardSession.administrator_id == found.id)
+    return session.scalars(mine.where(DashboardSession.agent == HTML)).one(), str(other.id)
 
 
 def _audit_records(session: Session, administrator: str) -> None:
@@ -286,4 +318,5 @@ def _audit_records(session: Session, administrator: str) -> None:
             actor=f"administrator {administrator}" if number % 2 else "alm_abcdefgh",
             action="show token",
             subject=NAMES[number % 4],
+            changes={"name": (NAMES[number % 4], None)} if number % 3 == 0 else None,
         )

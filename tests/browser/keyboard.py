@@ -46,9 +46,10 @@ return see(each);
 MISSED = """
 const all = [...document.querySelectorAll(
   "a[href], button, input:not([type=hidden]), select, textarea, summary, [onclick], [role=button]")];
-const groups = new Set([...window.reached].map((each) => each.type === "radio" ? each.name : null));
+const reached = window.reached ?? new Set();
+const groups = new Set([...reached].map((each) => each.type === "radio" ? each.name : null));
 return all.filter((each) => each.checkVisibility({ visibilityProperty: true }) && !each.disabled
-  && !window.reached.has(each) && !each.closest("[aria-hidden=true], [inert]")
+  && !reached.has(each) && !each.closest("[aria-hidden=true], [inert]")
   && !(each.type === "radio" && groups.has(each.name))).map((each) => each.outerHTML.slice(0, 160));
 """
 # The labels of all radio buttons in the element's group, between which arrow keys move.

@@ -16,8 +16,11 @@ from app.cli import demo
 from app.http import path_params
 from app.http.route_facts import declared_facts
 from store.config.settings import Settings
-from tests.dashboard.routes import path, rules
+from tests.dashboard.routes import PREFIX, path, rules
 
+# Routes with this prefix answer with a file to save, which a browser does not show as a page;
+# tests/dashboard/test_downloads.py reads these files.
+DOWNLOAD = "export_"
 # Parts of pages, which scripts load, and redirects.
 PARTS = frozenset(
     {
@@ -28,6 +31,14 @@ PARTS = frozenset(
         "user_calendars",
         "user_events",
         "connected",
+        "delete_users",
+        "palette",
+        "suggestions",
+        # A redirect without a password before it.
+        "sign_in_code",
+        "reload_connect",
+        "reload_rotate",
+        "explorer_periods",
     }
 )
 
@@ -42,7 +53,8 @@ VIEWS: Mapping[str, Mapping[str, str]] = {
         "picture": f"?show=1&organization={demo.SLUG}",
         "question": "?show=1&users=%3Cb%3E",
     },
-    "users": {"": "", "search": "?q=odd", "nobody": "?q=%3Cb%3Enobody"},
+    "users": {"": "", "attention": "?show=attention", "search": "?q=odd", "nobody": "?q=%3Cb%3Enobody"},
+    "audit_log": {"": "", "filters": "?person=alm&since=2026-01-01"},
     "organizations": {"": "", "nobody": "?q=%3Cb%3Enobody"},
 }
 
@@ -59,7 +71,7 @@ class View:
 
     def path(self, names: Mapping[str, str]) -> str:
         """The path of the view; ``names`` has a value for each argument of paths."""
-        return (path(self.rule, names) if self.rule else "") + self.query
+        return path(self.rule, names) + self.query if self.rule else self.query.format_map(names)
 
 
 def views() -> Iterator[View]:
@@ -71,12 +83,15 @@ def views() -> Iterator[View]:
             yield View(f"{name}-{title}".rstrip("-"), rule, query, needs_sign_in(rule.endpoint))
     yield View("not-found", None, "/dashboard/nothing/here", signed_in=True, status=404)
     yield View("not-found-stranger", None, "/dashboard/nothing/here", signed_in=False, status=404)
+    yield View("invitation", None, "/invitation/{invitation}", signed_in=False)
+    yield View("invitation-stale", None, "/invitation/guessed", signed_in=False, status=404)
     yield View("stale-link", None, f"/dashboard/welcome/{'x' * 43}", signed_in=False, status=404)
 
 
 def every_rule() -> dict[str, Rule]:
-    """The routes of all pages and parts of pages, by name."""
-    return {rule.endpoint.removeprefix("dashboard."): rule for rule in rules(_application(), "GET")}
+    """The routes of all pages and parts of pages, by name; downloads are no pages."""
+    every = {rule.endpoint.removeprefix(PREFIX): rule for rule in rules(_application(), "GET")}
+    return {name: rule for name, rule in every.items() if not name.startswith(DOWNLOAD)}
 
 
 def needs_sign_in(endpoint: str) -> bool:

@@ -24,7 +24,7 @@ def test_a_picture_is_taken(browser, web, content, sign_in, view: View):
 
     for theme in window.THEMES:
         window.theme(browser, theme)
-        for width in window.SIZES:
+        for width in window.WIDTHS:
             window.resize(browser, width)
             window.resize(browser, width, max(window.HEIGHT, min(window.height(browser), HIGHEST)))
             assert browser.save_screenshot(str(FOLDER / f"{view.name}-{width}-{theme}.png"))

@@ -8,7 +8,7 @@ from selenium.webdriver.common.by import By
 from tests import services
 from tests.browser import window
 from tests.browser.keyboard import Keyboard
-from tests.browser.pages import PARTS, View, views
+from tests.browser.pages import DOWNLOAD, PARTS, View, views
 
 VIEWS = list(views())
 EVERY_VIEW = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
@@ -43,12 +43,14 @@ def test_a_page_has_a_title_and_one_heading_and_the_browser_does_not_complain(br
 
 
 @EVERY_VIEW
-def test_a_page_fits_a_desk_and_a_phone(browser, look, view):
+def test_a_page_fits_every_width_and_nothing_of_it_is_cut_or_covered(browser, look, view):
     look(view)
 
-    for size in window.SIZES:
+    for size in window.WIDTHS:
         window.resize(browser, size)
-        assert window.width(browser) <= size, window.overflowing(browser)
+        assert window.width(browser) <= size, (size, window.overflowing(browser))
+        assert window.cut(browser) == [], size
+        assert window.unreachable(browser) == [], size
 
 
 @EVERY_VIEW
@@ -79,7 +81,8 @@ def test_nothing_is_left_out(app):
     }
 
     assert {"overview", "account", "sign_in", "welcome"} <= looked_at
-    assert reached - looked_at - PARTS == {"static"}
+    downloads = {name for name in reached if name.startswith(DOWNLOAD)}
+    assert reached - looked_at - PARTS - downloads == {"static"}
 
 
 def test_the_checks_find_faults(browser, look, sign_in):

@@ -167,8 +167,8 @@ def test_a_press_where_nothing_is_drawn_is_a_press_too(show, ada):
     browser = show(f"users={user}&{DAY}&window=weekly")
 
     sentence = press(browser, user, "03:20")
-    # One pixel is two minutes.
-    assert sentence.startswith(("03:19", "03:20", "03:21"))
+    # One pixel is two minutes, and a press stands for five.
+    assert sentence.startswith(("03:15", "03:20"))
     assert "it lies outside the weekly schedule, which is never open" in sentence
 
 
@@ -285,6 +285,72 @@ def test_without_scripts_the_button_brings_the_picture(web, sign_in, ada, browse
         until(browser, lambda each: text(each, ".count") == "6")
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def box(browser, selector):
+    """The left, top, right and bottom edges of an element in the window."""
+    return browser.execute_script(
+        "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "return [box.left, box.top, box.right, box.bottom]",
+        selector,
+    )
+
+
+def test_the_explanation_opens_at_the_press_and_within_the_window(show, ada):
+    browser = show(f"users={ada(meeting('10:00', '11:00'))}&{DAY}")
+    press(browser, browser.find_element(By.CSS_SELECTOR, "[data-user]").get_attribute("data-user"), "10:32")
+
+    left, top, right, bottom = box(browser, "#answer")
+    assert left >= 0
+    assert top >= 0
+    assert right <= 1440
+    assert bottom <= window.HEIGHT
+    assert text(browser, ".verdict p").startswith("10:30 on Thursday 3 December 2026")
+    browser.find_element(By.CSS_SELECTOR, "[data-close-answer]").click()
+    assert not browser.find_elements(By.CSS_SELECTOR, ".at-press")
+
+
+def test_weeks_are_steps_and_the_picture_follows(show, ada):
+    browser = show(f"users={ada()}&{DAY}")
+
+    browser.find_element(By.ID, "step-next").click()
+    until(browser, lambda each: query_of(each).get("day") == "2026-12-10")
+    window.settled(browser)
+    browser.find_element(By.ID, "step-previous").click()
+    until(browser, lambda each: query_of(each).get("day") == "2026-12-03")
+    window.settled(browser)
+
+    assert browser.find_element(By.ID, "day").get_attribute("value") == "2026-12-03"
+
+
+def test_the_pointer_shows_time_period_and_calendar(show, ada):
+    user = ada(meeting("10:00", "11:00"))
+    browser = show(f"users={user}&{DAY}")
+    lane = browser.find_element(By.CSS_SELECTOR, f"[data-axis][data-user='{user}']")
+    # From eight to two o'clock: 28 pixels are an hour.
+    ActionChains(browser).move_to_element_with_offset(lane, 0, 70 - lane.rect["height"] // 2).perform()
+
+    until(
+        browser,
+        lambda each: "Busy 10:00\N{EN DASH}11:00 · ada@example.com (Google)" in text(each, ".hint-box"),
+    )
+    assert text(browser, ".hint-box").startswith("Thu")
+
+
+def test_lanes_are_filtered_and_the_filter_keeps_the_focus(show, ada, new_user, new_organization):
+    slug = new_organization()
+    user = ada(slugs=(slug,))
+    for _ in range(3):
+        new_user(name="zoe", slugs=(slug,))
+    browser = show(f"organization={slug}&{DAY}")
+
+    browser.find_element(By.ID, "find").send_keys("zo")
+    until(browser, lambda each: user not in text(each, ".lanes"))
+    window.settled(browser)
+    ActionChains(browser).send_keys("e-none").perform()
+    until(browser, lambda each: "No member of this organization" in text(each, ".lanes"))
+
+    assert query_of(browser)["find"] == "zoe-none"
 
 
 def test_a_page_that_names_a_moment_shows_its_answer(show, ada):

@@ -50,32 +50,50 @@ def at_nine() -> dict[str, str]:
 
 
 NOTHING = Untrusted()
+THE_USER = Untrusted((str(ADDRESSES[0]), *NAMES, UNREAD), {"custom_id": COLLECTOR})
 IN_CALENDARS = Untrusted(NAMES, {"custom_id": COLLECTOR})
 
 # Every page and every part of a page. A new page must be added here.
 PAGES: Mapping[str, Untrusted] = {
     "account": Untrusted((HTML, *NAMES)),
     "activity": NOTHING,
+    # Another administrator, who is signed in with a browser of this name.
+    "administrator": Untrusted((LONG, HTML)),
     "activity_plots": NOTHING,
     "audit_log": Untrusted(NAMES),
     # The page repeats only known sentences from its address.
     "connected": Untrusted(("it did not work this time",), query=lambda: {"error": HTML}),
+    # A reload of the question leads to the list of users.
+    "delete_users": NOTHING,
     "explorer": Untrusted((f"{UNREAD_MAIL} (Google)",), query=lambda: {"show": "1", "users": UNREADABLE}),
     "explorer_events": Untrusted(NAMES, query=at_nine),
     "explorer_grid": Untrusted((f"{UNREAD_MAIL} (Google)",), query=lambda: {"users": UNREADABLE}),
+    "explorer_periods": Untrusted(query=lambda: {"users": UNREADABLE, "person": UNREADABLE}),
     "explorer_why": Untrusted((str(ADDRESSES[0]),), query=at_nine),
+    "edit_webhook": Untrusted((f"/{LONG}?token=x&b=<b>",)),
     "grant": Untrusted((HTML, str(ADDRESSES[0])), {"slug": "odd-0"}),
     "grant_members": NOTHING,
+    "invitations": Untrusted((HTML,)),
     "keys": Untrusted(NAMES),
+    "new_invitations": NOTHING,
     "new_key": NOTHING,
     "new_webhook": NOTHING,
     "organization": Untrusted((HTML, *MAILS, str(ADDRESSES[0]), GRANT_ENDED), {"slug": "odd-0"}),
     "organizations": Untrusted(NAMES),
     "overview": Untrusted((ENDED,)),
+    "overview_day": NOTHING,
     "overview_health": NOTHING,
+    "palette": Untrusted((*NAMES, str(ADDRESSES[0])), query=lambda: {"q": "odd"}),
+    # The browser is sent on to the user's page.
+    "reload_connect": THE_USER,
+    "reload_rotate": Untrusted((f"/{LONG}?token=x&b=<b>",)),
+    "second_factor": NOTHING,
     "settings": NOTHING,
     "sign_in": NOTHING,
-    "user": Untrusted((str(ADDRESSES[0]), *NAMES, UNREAD), {"custom_id": COLLECTOR}),
+    # Without a password before it, the sign-in.
+    "sign_in_code": NOTHING,
+    "suggestions": Untrusted(NAMES, {"kind": "organizations"}, lambda: {"q": "odd"}),
+    "user": THE_USER,
     "user_calendars": IN_CALENDARS,
     "user_events": Untrusted((*NAMES, f"{UNREAD} (Google)"), {"custom_id": COLLECTOR}),
     # Other tests register users too; these names share a prefix.
@@ -144,13 +162,17 @@ def test_what_is_searched_for_stands_in_its_field(browser, shown, content, name,
 
 # An action with a confirmation that quotes an untrusted name.
 ASKED = {
-    "account": (
+    "administrator": (
         "Remove",
-        HTML,
-        f"Remove {HTML}? All their browsers are signed out, and all open invitations are withdrawn.",
+        "",
+        f"Remove {LONG}? All their browsers are signed out, and all open invitations are withdrawn.",
     ),
     "keys": ("Revoke", HTML, f"Revoke {HTML} (alm_"),
-    "webhooks": ("Delete", "<b>", f"Delete the webhook https://hooks.example.com/{LONG}?token=x&b=<b>?"),
+    "webhooks": (
+        "Delete",
+        f"https://hooks.example.com/{LONG}?token=x&b=<b>",
+        f"Delete the webhook https://hooks.example.com/{LONG}?token=x&b=<b>?",
+    ),
 }
 
 
@@ -159,6 +181,8 @@ def test_a_question_names_things_as_they_were_named(browser, shown, content, nam
     button, near, question = ASKED[name]
     shown(path(RULES[name], content))
 
+    if name != "administrator":
+        Pointer(browser).use(f"Actions for {near}")
     Pointer(browser).use(button, near=near)
 
     assert Pointer(browser).text("dialog").startswith(question)
@@ -169,8 +193,8 @@ def test_messages_show_names_as_they_were_entered(browser, shown, content):
     shown("/dashboard/account")
     visitor = Pointer(browser)
 
-    visitor.use("Remove", near=EMOJI).use("Remove", near="All their browsers")
-    visitor.sees_notice(f"{EMOJI} is no longer an administrator. Open invitations are withdrawn.")
+    visitor.use(f"Manage {EMOJI}").at(EMOJI).use("Remove").use("Remove", near="All their browsers")
+    visitor.sees_notice(f"{EMOJI} is removed. Open invitations are withdrawn.")
     shown("/dashboard/keys/new")
     visitor.write("Name", HTML).use("Create the key").at("Your new API key")
 

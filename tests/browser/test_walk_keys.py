@@ -6,7 +6,7 @@ import pytest
 import requests
 from selenium.webdriver.common.by import By
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from store.security.api_keys import visible_part
 from store.sql.queries import api_keys
 from tests.browser import window
@@ -37,7 +37,7 @@ def status(web, key):
 def test_from_the_first_start_to_a_call_with_the_first_key(new_web, browser, visitor, clipboard):
     url, stores = new_web
     copied = clipboard(url)
-    window.opened(browser, invitations.first_link(stores, url))
+    window.opened(browser, administrator_setup.first_link(stores, url))
     visitor.at("Welcome").write("Name", NAME).write("Password", PASSWORD).write("Password again", PASSWORD)
     visitor.use("Become an administrator").at("Overview").sees_notice(f"Welcome, {NAME}.")
 
@@ -66,15 +66,15 @@ def test_a_key_is_revoked_when_that_was_meant(web, browser, sign_in, visitor, st
     sign_in()
     window.opened(browser, f"{web}/dashboard/keys")
 
-    visitor.use("Revoke", near=name)
+    visitor.use(f"Actions for {name}").use("Revoke", near=name)
     visible = visible_part(key, "alm_")
     assert visitor.text("dialog").startswith(f"Revoke {name} ({visible}…)? Requests with it")
     visitor.use("Cancel").until(lambda each: not each.find_elements(By.TAG_NAME, "dialog"))
     assert status(web, key) == 200
-    visitor.use("Revoke", near=name).use("Revoke", near="cannot be undone")
+    visitor.use(f"Actions for {name}").use("Revoke", near=name).use("Revoke", near="cannot be undone")
     visitor.sees_notice(f"The key {visible}… is revoked. Requests with it are rejected.")
 
     assert (status(web, key), status(web, other)) == (401, 200)
     assert name not in visitor.text()
-    visitor.use("Show revoked and expired keys").until(lambda _: name in visitor.text("tbody"))
+    visitor.use("Revoked and expired").until(lambda _: name in visitor.text("tbody"))
     assert window.complaints(browser) == []

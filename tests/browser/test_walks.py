@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from tests.browser import window
 from tests.browser.keyboard import Keyboard
 
@@ -29,7 +29,7 @@ def browsers(browser):
 
 def test_from_the_first_start_to_the_first_administrator_out_and_in_again(new_web, browser, keys):
     url, stores = new_web
-    link = invitations.first_link(stores, url)
+    link = administrator_setup.first_link(stores, url)
     window.opened(browser, f"{url}/dashboard")
     keys.at("Sign in")
     assert "There is no administrator yet" in notices(browser)[0]

@@ -12,6 +12,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 from tests import services
 
 SIZES = (1440, 390)
+# The widths of the pictures, and those at which no page may be cut: a desk, a laptop, a tablet, a phone.
+WIDTHS = (1440, 1024, 768, 390)
 THEMES = ("light", "dark")
 HEIGHT = 900
 PHONE = 500
@@ -24,6 +26,26 @@ QUIET = """
 return document.readyState === "complete"
   && !document.querySelector(".htmx-request, [aria-busy=true]")
   && [...document.querySelectorAll("[hx-trigger*=load]")].every((each) => each["htmx-internal-data"]?.loaded)
+"""
+
+UNREACHABLE = """
+const controls = "a[href], button, input:not([type=hidden]), select, textarea, summary";
+const missed = [];
+for (const each of document.querySelectorAll(".row-menu")) each.open = false;
+for (const each of document.querySelectorAll(controls)) {
+  if (!each.checkVisibility({ visibilityProperty: true, opacityProperty: true }) || each.disabled) continue;
+  if (each.closest("[aria-hidden=true], [inert]") || each.matches(".skip, .hidden, .hidden *")) continue;
+  each.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+  const box = each.getClientRects()[0] ?? new DOMRect();
+  const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+  const at = document.elementFromPoint(x, y);
+  const free = at && (each.contains(at) || at.closest("label")?.control === each);
+  if (box.left < -1 || box.right > innerWidth + 1 || !free) {
+    const above = at ? at.outerHTML.slice(0, 80) : "nothing";
+    missed.push(`${each.outerHTML.slice(0, 120)} at ${Math.round(x)}, ${Math.round(y)} below ${above}`);
+  }
+}
+return missed;
 """
 
 
@@ -81,6 +103,24 @@ def overflowing(browser: Chrome) -> list[str]:
           each.style.display = display;
           return narrower;
         }).map((each) => each.outerHTML.slice(0, 120))
+        """
+    )
+    return found
+
+
+def unreachable(browser: Chrome) -> list[str]:
+    """The controls that cannot be scrolled into the window, or are covered there; menus are closed."""
+    found: list[str] = browser.execute_script(UNREACHABLE)
+    return found
+
+
+def cut(browser: Chrome) -> list[str]:
+    """The tables with columns that do not fit."""
+    found: list[str] = browser.execute_script(
+        """
+        const tables = [...document.querySelectorAll(".table")];
+        return tables.filter((each) => each.scrollWidth > each.clientWidth + 1).map(
+          (each) => `${each.scrollWidth} px in ${each.clientWidth} px: ${each.outerHTML.slice(0, 120)}`)
         """
     )
     return found

@@ -98,7 +98,7 @@ def test_an_error_has_its_code_and_its_status(new_world, word: str):
     assert answer.json.keys() - {"retryAfter"} == {"data", "error", "code"}
     assert answer.json["code"] == word
     assert answer.headers.get("Retry-After", "") == str(answer.json.get("retryAfter", ""))
-    assert answer.headers["Link"].startswith("</docs/errors#")
+    assert answer.headers["Link"].startswith("</docs/reference/errors/#")
 
 
 def test_every_code_is_provoked():

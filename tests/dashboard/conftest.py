@@ -16,7 +16,7 @@ from argon2 import PasswordHasher
 from flask import Flask
 from sqlalchemy import delete
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from app.dashboard.sign_in import passwords
 from store.config.settings import Settings
 from store.sql.database import Database
@@ -40,7 +40,7 @@ def quick_passwords() -> Iterator[None]:
 def administrator(settings: Settings, database: Database) -> Person:
     """An administrator for tests that do not change it, shared because hashing a password is slow."""
     with Stores(settings) as stores:
-        invitations.create(stores, "ada", PASSWORD)
+        administrator_setup.create(stores, "ada", PASSWORD)
     return Person("ada", PASSWORD)
 
 
@@ -50,7 +50,7 @@ def new_administrator(stores: Stores, unique: Callable[[str], str]) -> Callable[
 
     def make(name: str | None = None) -> Person:
         person = Person(name or unique("admin"), PASSWORD)
-        assert invitations.create(stores, person.name, person.password)
+        assert administrator_setup.create(stores, person.name, person.password)
         return person
 
     return make
@@ -132,7 +132,7 @@ def install(
                 changed["providers"] = replace(settings.providers, **UNREGISTERED)
             app = new_app(database_url=closing.enter_context(copy), **changed)
             person = Person("ada", PASSWORD)
-            assert invitations.create(stores_of(app), person.name, person.password)
+            assert administrator_setup.create(stores_of(app), person.name, person.password)
             browser = Browser(app.test_client())
             assert browser.sign_in(person).status == 303
             return Installation(app, browser)

@@ -15,6 +15,8 @@ from tests.dashboard.visiting import Page
 PIECE = re.compile(r"M(\d+) (\d+)h(\d+)")
 # Positions are whole tenths of a pixel.
 ROUNDED = 0.51
+# Drawn by a pattern, and not by a class.
+PATTERNS = ("hatch", "held")
 
 Pair = tuple[int, int]
 
@@ -68,7 +70,7 @@ def stretches(lane: Tag, kind: str) -> Iterator[Pair]:
 
 
 def _of_lane(lane: Tag, kind: str) -> list[Any]:
-    paths = lane.select('path[stroke="url(#hatch10)"]' if kind == "hatch" else f"path.{kind}")
+    paths = lane.select(f'path[stroke="url(#{kind}10)"]' if kind in PATTERNS else f"path.{kind}")
     if kind == "slot":
         return [dash for path in paths for row in dashed(path["d"], path["stroke-dasharray"]) for dash in row]
     return [piece for path in paths for piece in pieces(path["d"])]
@@ -76,7 +78,7 @@ def _of_lane(lane: Tag, kind: str) -> list[Any]:
 
 def _of_column(lane: Tag, kind: str) -> list[tuple[float, float]]:
     # Skip the rest of a slot that started on the day before.
-    found = lane.select('rect[fill="url(#hatch)"]' if kind == "hatch" else f"rect.{kind}:not(.rest)")
+    found = lane.select(f'rect[fill="url(#{kind})"]' if kind in PATTERNS else f"rect.{kind}:not(.rest)")
     tops = [float(each["y"]) for each in found]
     return [(top, top + float(each["height"])) for top, each in zip(tops, found, strict=True)]
 

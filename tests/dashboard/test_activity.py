@@ -20,7 +20,7 @@ def figures(page) -> list[str]:
 def rows(page, heading: str) -> dict[str, list[str]]:
     """The table of a section, by the first cell of each row."""
     section = page.html.find("h2", string=heading).find_parent("section")
-    cells = [[words(cell) for cell in row.find_all("td")] for row in section.select("tbody tr")]
+    cells = [[words(cell) for cell in row.find_all(["th", "td"])] for row in section.select("tbody tr")]
     return {row[0]: row[1:] for row in cells}
 
 
@@ -29,6 +29,7 @@ def bars(page, title: str) -> int:
     return len(figure.select("svg.plot > rect"))
 
 
+@pytest.mark.slow
 def test_requests_and_reads_are_shown_as_soon_as_they_are_done(worker, api, signed_in, sandbox, new_user):
     user = new_user(sandbox.account("google", "ada@example.com", events=[meeting("09:00", "10:00")]))
     before = signed_in.get("/activity")
@@ -53,6 +54,7 @@ def test_requests_and_reads_are_shown_as_soon_as_they_are_done(worker, api, sign
     assert bars(page, "Calendars requested") >= 1
 
 
+@pytest.mark.slow
 def test_failures_are_named_by_provider_and_reason(worker, api, signed_in, sandbox, new_user):
     account = sandbox.account("microsoft", "bob@example.com")
     user = new_user(account)

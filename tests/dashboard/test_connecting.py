@@ -183,7 +183,7 @@ def test_a_user_renamed_or_deleted_meanwhile_is_found_or_reported(
     signed_in.do(f"/users/{user}/rename", {"id": new_id})
 
     assert come_back(signed_in, api, consent(here)).heading == new_id
-    signed_in.do(f"/users/{new_id}/delete")
+    signed_in.do(f"/users/{new_id}/delete", {"confirm": new_id})
     assert come_back(signed_in, api, consent(late)).notices == ["That user was deleted meanwhile."]
 
 
@@ -270,3 +270,16 @@ def test_links_are_never_listed_or_cached(signed_in, new_user, caplog):
     for link in (here, elsewhere):
         assert query_of(link)["state"] not in signed_in.get(f"/users/{user}").text
         assert query_of(link)["state"] not in caplog.text
+
+
+@BOTH
+def test_the_page_with_the_links_leads_to_the_user_when_its_address_is_opened(signed_in, new_user, provider):
+    user = new_user()
+
+    page = signed_in.do(f"/users/{user}/connect/{provider}", {"scope": "write"})
+    again = signed_in.get(f"/users/{user}/connect/{provider}")
+
+    assert page.status == 200
+    assert (again.status, again.location) == (303, f"/dashboard/users/{user}")
+    sentence = f"Links to connect {provider.title()} are shown once. Make new ones here."
+    assert signed_in.get(again.location).notices == [sentence]

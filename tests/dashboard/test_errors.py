@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 from redis.exceptions import RedisError
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from app.dashboard.sign_in import sessions
 from store.sql.queries import administrators
 from tests.conftest import stores_of
@@ -131,7 +131,7 @@ def test_a_nul_anywhere_in_a_query_names_nothing(signed_in, query):
 
 @pytest.mark.parametrize("segment", ["%00", "%FF", "%2F", "..", "%E2%80%A8", "x" * 3000, "%F0%9F%93%85"])
 def test_odd_names_in_a_path_are_not_found(new_service, segment):
-    invitations.create(stores_of(new_service), "ada", PASSWORD)
+    administrator_setup.create(stores_of(new_service), "ada", PASSWORD)
     browser = Browser(new_service.test_client())
     browser.sign_in(Person("ada", PASSWORD))
 

@@ -84,7 +84,7 @@ def loaded(page) -> list[str]:
 def test_a_file_is_kept_for_ever_by_a_name_that_changes_with_it(visitor, signed_in):
     addresses = {
         each
-        for path in ("", "/explorer", "/activity", "/organizations")
+        for path in ("", "/explorer", "/activity", "/organizations", "/account")
         for each in loaded(signed_in.get(path))
     }
     names = {Path(urlsplit(each).path).name for each in addresses}

@@ -303,7 +303,7 @@ def test_a_grant_that_has_ended_says_why_and_is_entered_again(signed_in, stores,
     assert words(section.select_one(".badge")) == "ended"
     notice = words(section.select_one(".notice"))
     assert notice.startswith("Google has refused this grant since ")
-    assert "The delegation was withdrawn . Enter it again to use it." in notice
+    assert "The delegation was withdrawn . It has to be entered again to be used." in notice
     link = section.find("a", href=f"/dashboard{path(granted)}")
     assert words(link) == "Enter again the grant of Google"
 
@@ -312,14 +312,13 @@ def test_a_grant_that_has_ended_says_why_and_is_entered_again(signed_in, stores,
 
 
 def test_the_overview_names_grants_that_have_ended(signed_in, stores, granted):
-    link = {"href": f"/dashboard/organizations/{granted}"}
+    link = {"href": f"/dashboard/organizations/{granted}#grants"}
     assert signed_in.get("/").html.find("a", **link) is None
 
     end(stores, granted, "The delegation was withdrawn")
 
     item = signed_in.get("/").html.find("a", **link).find_parent("li")
-    assert words(item).startswith(f"ended The Google grant of {granted} , ")
-    assert words(item).endswith("The delegation was withdrawn")
+    assert words(item) == f"{granted} (Google) The delegation was withdrawn just now"
 
 
 def test_a_grant_is_removed_after_a_question_that_counts_its_connections(

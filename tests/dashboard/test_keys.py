@@ -232,8 +232,8 @@ def test_an_incomplete_form_is_refused_and_can_be_completed(signed_in, unique):
     assert page.html.find("input", {"name": "ticket"})["value"]
     wrong = make(signed_in, unique("bare"), rights="everything", lasts="a while")
     assert [words(each) for each in wrong.html.select(".error")] == [
-        "Rights must be one of full, read-only.",
-        "Validity must be one of 30, 90, 365, until, ever.",
+        "Permissions must be one of full, read-only.",
+        "Expiry must be one of 30, 90, 365, until, ever.",
     ]
 
 

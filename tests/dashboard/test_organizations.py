@@ -112,12 +112,15 @@ def test_ended_connections_are_listed_first_with_reason_and_advice(
     page = signed_in.get(f"/organizations/{slug}")
 
     ended = page.html.find("section", {"aria-labelledby": "ended"})
-    assert words(ended.h2) == "1 connection has ended"
-    assert words(ended.li).startswith(f"{ill} Microsoft: ended since")
+    assert words(ended.h2) == "1 ended connection"
+    assert words(ended.li).startswith(f"{ill} Microsoft: ended just now")
     assert "The grant was withdrawn" in words(ended.li)
     assert ended.find("a", class_="button")["href"] == f"/dashboard/users/{ill}#connections"
     assert outside not in page.text
-    states = {words(each.th): words(each.td) for each in page.html.select("tbody tr")}
+    states = {
+        words(each.th): words(each.select_one("[data-label=Connections]"))
+        for each in page.html.select("tbody tr")
+    }
     assert states == {well: "Google: connected", ill: "Microsoft: ended"}
 
 
@@ -137,7 +140,7 @@ def test_members_are_added_by_their_identifiers(signed_in, stores, new_organizat
     [
         (
             "{known} nobody-at-all",
-            "Users are not registered: nobody-at-all. No user was added; register them first.",
+            "Users are not registered: nobody-at-all. No user was added; register them first, or",
         ),
         ("<b>", "Users do not all fit: <b> must have 3 to 128 letters"),
         (" ", "Users is required."),
@@ -198,13 +201,19 @@ def test_deleting_says_what_goes_and_leaves_the_users(
     )
     assert "1 memberships, 1 API keys that are bound to it, and" in form["data-confirm"]
 
-    page = signed_in.do(form["action"])
+    assert form["data-confirm-typed"] == slug
+    for typed in ({}, {"confirm": slug.upper()}):
+        page = signed_in.do(form["action"], typed)
+        assert page.notices == [f"Nothing was deleted: type {slug} to confirm it."]
+
+    page = signed_in.do(form["action"], {"confirm": slug})
 
     assert page.notices == [f"The organization {slug} is deleted. Its users are still there."]
     assert api.get(f"/users/{user}").json["data"]["organizations"] == []
     assert bound.get("/users").status_code == 401
     assert records(stores, slug)[0] == ("administrator ada", "deleteOrganization", slug)
     assert signed_in.post(form["action"]).status == 404
+    assert signed_in.post(form["action"], {"confirm": slug}).status == 404
 
 
 @pytest.mark.parametrize("text", TEXTS)

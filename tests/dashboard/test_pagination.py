@@ -42,6 +42,6 @@ def test_known_query_arguments_are_kept(signed_in, new_organization):
 
     links = {each.get_text(): each["href"] for each in page.html.select("main a")}
     assert links["Show all"] == "/dashboard/keys?show=ended"
-    assert links["To the first"] == f"/dashboard/keys?organization={slug}&show=ended"
+    assert links["First page"] == f"/dashboard/keys?organization={slug}&show=ended"
     found = signed_in.get("/users", q="nobody at all", after="zzz")
-    assert found.html.find("a", string="To the first")["href"] == "/dashboard/users?q=nobody+at+all"
+    assert found.html.find("a", string="First page")["href"] == "/dashboard/users?q=nobody+at+all"

@@ -65,6 +65,7 @@ def test_a_client_cannot_choose_the_address_by_which_it_is_counted(
         assert through(guesser, For=f"{somewhere()}{added}").sign_in(ada).status == 429
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("proxies", "scheme"), [(0, "http"), (1, "https")])
 def test_the_forwarded_scheme_is_trusted_and_the_host_is_not(
     new_app, browser_of, administrator, proxies, scheme

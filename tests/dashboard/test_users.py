@@ -68,7 +68,7 @@ def test_users_are_paged(signed_in, new_user, unique):
 
     first = signed_in.get("/users", q=mark)
     second = signed_in.get(first.html.find("a", rel="next")["href"])
-    back = second.html.find("a", string="To the first")["href"]
+    back = second.html.find("a", string="First page")["href"]
 
     assert [words(each) for page in (first, second) for each in page.html.select("tbody th")] == names
     assert [words(each) for each in signed_in.get(back).html.select("tbody th")] == names[:25]
@@ -150,8 +150,8 @@ def test_a_token_that_cannot_be_refreshed_is_reported(signed_in, sandbox, new_us
 
     connection = words(signed_in.get(f"/users/{user}").html.select_one(".connection"))
 
-    assert connection.startswith("Google run out")
-    assert "a new consent is needed when it expires" in connection
+    assert connection.startswith("Google expiring or expired")
+    assert "cannot be refreshed: a new consent is needed" in connection
 
 
 def test_a_user_is_renamed(signed_in, api, stores, new_user, unique):
@@ -182,7 +182,12 @@ def test_deleting_a_user_revokes_and_forgets_as_the_api_does(
     assert form["data-confirm"].startswith(f"Delete {user}?")
     sandbox.forget_requests()
 
-    page = signed_in.do(form["action"])
+    assert form["data-confirm-typed"] == user
+    for typed in ({}, {"confirm": user[:-1]}):
+        page = signed_in.do(form["action"], typed)
+        assert page.notices == [f"Nothing was deleted: type {user} to confirm it."]
+
+    page = signed_in.do(form["action"], {"confirm": user})
 
     assert page.notices == [f"{user} is deleted, with all tokens and cached calendar data."]
     assert api.get(f"/users/{user}").status_code == 404

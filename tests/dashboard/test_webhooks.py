@@ -75,8 +75,9 @@ def test_endpoints_are_shown_with_the_counts_of_their_deliveries(here, world):
     one, two = world.endpoint(), world.endpoint(within=own, events=["connection.expired"])
     for name in ("ada", "bob"):
         world.record(Event.CONNECTION_EXPIRED, world.connection(name, own))
+    failed = world.claim(one)
     world.succeed(world.claim(one))
-    world.fail(world.claim(one))
+    world.fail(failed)
     with here.stores.database.writing() as session:
         session.get_one(WebhookEndpoint, two).disabled_at = now()
 
@@ -84,11 +85,13 @@ def test_endpoints_are_shown_with_the_counts_of_their_deliveries(here, world):
 
     found = {id_of(row): [words(each) for each in row.find_all("td")] for row in rows(page)}
     assert found[one][0] == "all users"
-    assert found[one][2] == "enabled"
-    assert found[one][3:6] == ["1", "1", "0"]
-    assert found[two][:2] == ["own", "connection.expired"]
-    assert found[two][2].startswith("disabled since ")
-    assert found[two][3:6] == ["2", "0", "0"]
+    assert found[one][1:5] == ["enabled", "1", "1", "0"]
+    assert found[two][:2] == ["own", "disabled just now"]
+    assert found[two][2:5] == ["2", "0", "0"]
+    assert {id_of(row): words(row.select_one(".events")) for row in rows(page)}[two] == "connection.expired"
+    failing = here.browser.get("/webhooks", show="failing")
+    assert [id_of(row) for row in rows(failing)] == [two]
+    assert "Failing 1" in [words(each) for each in failing.html.select(".filter a")]
 
 
 def test_endpoints_are_listed_in_pages(here, world):
@@ -209,9 +212,10 @@ def test_one_is_deleted_with_its_log(here, world):
     endpoint = world.endpoint()
     world.record(Event.CONNECTION_EXPIRED, world.connection())
     (row,) = rows(here.browser.get("/webhooks"))
-    assert row.find("form")["data-confirm"].startswith("Delete the webhook https://example.com/?")
+    form = row.select_one("form[data-confirm]")
+    assert form["data-confirm"].startswith("Delete the webhook https://example.com/?")
 
-    page = here.browser.do(row.find("form")["action"])
+    page = here.browser.do(form["action"])
 
     assert page.notices == ["The webhook is deleted. Its pending deliveries are not sent."]
     assert stored(here) == []
@@ -296,7 +300,8 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
 
     page = here.browser.do(page.html.select_one(".deliveries form")["action"])
 
-    assert page.notices == ["It is being sent again. Reload this page in a moment to see the result."]
+    assert page.notices[0] == "It is being sent again. Reload this page in a moment to see the result."
+    assert page.notices[1].startswith("The last delivery failed just now")
     assert listed_deliveries(page)[0][0] == "pending"
     assert actions(here.stores, actor=Installation.ACTOR)[-1] == (
         "replayDelivery",
@@ -332,6 +337,146 @@ def test_what_a_receiver_says_is_text(here, world):
     assert page.html.find("b") is None
 
 
+def failing(world, endpoint, *users, within=()):
+    """Give deliveries about these users up."""
+    for user in users:
+        world.record(Event.CONNECTION_EXPIRED, world.connection(user, *within))
+        with world.database.writing() as session:
+            claimed = deliveries.claim(session, endpoint, until=now())
+            answer = deliveries.Answer(503, "answered 503", f"{ODD} is down")
+            deliveries.failed(session, claimed, answer, again_at=None)
+
+
+def test_what_the_receiver_answered_is_shown_as_text(here, world):
+    endpoint = world.endpoint()
+    failing(world, endpoint, "ada")
+
+    page = here.browser.get(f"/webhooks/{endpoint}")
+
+    (text,) = [words(each) for each in page.html.select(".delivery ~ p, .deliveries code[dir=auto]")][-1:]
+    assert text == f"{ODD} is down"
+    assert page.html.find("b") is None
+
+
+def test_all_failed_deliveries_are_sent_again_but_none_about_former_members(here, world):
+    own = world.organization("own")
+    endpoint = world.endpoint(within=own)
+    failing(world, endpoint, "ada", "bob", "eve", within=(own,))
+    world.leave("eve", own)
+    button = here.browser.get(f"/webhooks/{endpoint}").html.find("button", string="Send all 3 failed again")
+
+    page = here.browser.do(button.find_parent("form")["action"])
+
+    assert page.notices[0].startswith("2 deliveries are being sent again.")
+    assert sorted(each[0] for each in listed_deliveries(page)) == ["failed", "pending", "pending"]
+    assert actions(here.stores, actor=Installation.ACTOR)[-1] == ("replayFailedDeliveries", endpoint)
+    again = here.browser.do(f"/webhooks/{endpoint}/deliveries/replay-failed")
+    assert again.notices[0].startswith("No failed delivery can be sent again")
+
+
+# --- settings
+
+
+def test_a_test_event_is_sent_unless_the_webhook_is_paused(here, world):
+    endpoint = world.endpoint(events=["hold.created"])
+
+    page = here.browser.do(f"/webhooks/{endpoint}/test")
+    assert page.notices == ["A test event is being sent. Reload this page in a moment to see the result."]
+    assert "webhook.test" in listed_deliveries(page)[0][1]
+    here.browser.do(f"/webhooks/{endpoint}/pause")
+    page = here.browser.do(f"/webhooks/{endpoint}/test")
+
+    assert page.notices[0] == "The webhook is paused: resume it, then send the test event."
+    assert len(listed_deliveries(page)) == 1
+
+
+def test_a_webhook_is_paused_and_resumed(here, world):
+    endpoint = world.endpoint()
+
+    page = here.browser.do(f"/webhooks/{endpoint}/pause")
+    assert page.notices[0] == "The webhook is paused. Its deliveries wait."
+    assert page.notices[1].startswith("Paused since")
+    page = here.browser.do(f"/webhooks/{endpoint}/resume")
+
+    assert page.notices == ["The webhook is enabled. Pending deliveries are being sent."]
+    assert actions(here.stores, actor=Installation.ACTOR)[-2:] == [("changeWebhook", endpoint)] * 2
+
+
+@pytest.fixture
+def edit(here, monkeypatch):
+    """Send the form of an endpoint with changes."""
+    monkeypatch.setattr("workers.webhooks.ssrf_guard.socket.getaddrinfo", lambda *_, **__: [])
+
+    def send(endpoint, **changed):
+        page = here.browser.get(f"/webhooks/{endpoint}/edit")
+        chosen = [each["value"] for each in page.html.select("[name=events][checked]")]
+        form = {"url": page.html.find(id="f-url")["value"], "events": chosen}
+        return here.browser.do(f"/webhooks/{endpoint}/edit", form | changed)
+
+    return send
+
+
+def test_url_and_events_are_changed(here, world, edit):
+    endpoint = world.endpoint(events=["calendar.changed", "connection.expired"])
+
+    page = edit(endpoint, url=URL, events=["connection.expired"])
+
+    assert page.notices == ["The webhook is changed."]
+    assert stored(here) == [(URL, ["connection.expired"], None)]
+
+
+def test_what_was_not_changed_stays(here, world, edit):
+    endpoint = world.endpoint(events=["connection.expired"])
+
+    edit(endpoint)
+
+    assert stored(here) == [("https://example.com/", ["connection.expired"], None)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "complaint"),
+    [
+        ({"url": "ftp://x/"}, "url", "URL must be an https URL."),
+        ({"url": ""}, "url", "URL is required."),
+        ({"events": []}, "events", "Events must include at least one."),
+    ],
+)
+def test_a_wrong_change_is_named_and_nothing_is_changed(here, world, edit, changed, field, complaint):
+    endpoint = world.endpoint()
+    before = stored(here)
+
+    page = edit(endpoint, **changed)
+
+    assert (page.status, words(page.html.find(id=f"e-{field}"))) == (400, complaint)
+    assert stored(here) == before
+
+
+def rotate(here, endpoint, overlap="86400"):
+    page = here.browser.get(f"/webhooks/{endpoint}")
+    ticket = page.html.find("input", {"name": "ticket"})["value"]
+    return here.browser.post(f"/webhooks/{endpoint}/secret", {"overlap": overlap, "ticket": ticket}), ticket
+
+
+@pytest.mark.parametrize("overlap", ["86400", "0"])
+def test_a_new_secret_is_shown_once(here, world, overlap):
+    endpoint = world.endpoint()
+
+    page, ticket = rotate(here, endpoint, overlap)
+
+    secret = words(page.html.find(id="secret"))
+    assert (page.status, page.heading) == (200, "The new secret")
+    assert secret.startswith("whsec_")
+    assert secret != world.secrets[endpoint]
+    assert ("signed by the old secret too" in page.text) == (overlap != "0")
+    again = here.browser.do(f"/webhooks/{endpoint}/secret", {"overlap": overlap, "ticket": ticket})
+    assert again.notices[0].startswith("This form was sent before")
+    assert secret not in again.text
+    reloaded = here.browser.get(here.browser.get(f"/webhooks/{endpoint}/secret").location)
+    assert "A secret is shown once, when it is made." in reloaded.notices
+    rotated = [each for each in actions(here.stores, actor=Installation.ACTOR) if "rotate" in each[0]]
+    assert rotated == [("rotateWebhookSecret", endpoint)]
+
+
 @pytest.mark.parametrize("path", [f"/webhooks/{NOBODY}", "/webhooks/nothing"])
 def test_an_endpoint_that_is_not_there_is_not_found(signed_in, path):
     page = signed_in.get(path)
@@ -340,7 +485,9 @@ def test_an_endpoint_that_is_not_there_is_not_found(signed_in, path):
     assert signed_in.post(f"{path}/delete").status == 404
 
 
-@pytest.mark.parametrize("deed", ["new", f"{NOBODY}/delete", f"{NOBODY}/deliveries/x/replay"])
+@pytest.mark.parametrize(
+    "deed", ["new", f"{NOBODY}/delete", f"{NOBODY}/deliveries/x/replay", f"{NOBODY}/test"]
+)
 def test_a_form_without_its_token_does_nothing(signed_in, deed):
     assert signed_in.open("POST", f"/webhooks/{deed}", data={"url": URL}).status == 400
 

@@ -1,4 +1,4 @@
-"""The drawings of docs/scheduling.md, made by the engine: ``python -m tests.docs.drawings`` writes them."""
+"""The drawings of the page on scheduling, made by the engine: ``python -m tests.docs.drawings``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.query import Query, busy_periods, free, slots
 from scheduling.windows import MINUTE, Window
 from tests.docs.fences import ROOT
 
-FOLDER = ROOT / "docs/scheduling"
+FOLDER = ROOT / "docs/reference/scheduling"
 
 Pair = tuple[int, int]
 Scale = Callable[[int], float]

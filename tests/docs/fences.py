@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LANGUAGES = frozenset({"sh", "json", "python", "http", "text", "ts", "yaml"})
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LANGUAGES = frozenset({"sh", "json", "python", "http", "text", "ts", "js", "yaml"})
 
 _FENCE = re.compile(r"( *)(`{3,}|~{3,})(.*)")
 

@@ -10,7 +10,7 @@ from flask import Flask
 from tests.app.routes import METHODS
 from tests.docs.fences import ROOT
 
-GUIDE = (ROOT / "docs/api.md").read_text()
+GUIDE = (ROOT / "docs/reference/api.md").read_text()
 SECTIONS = {part.partition("\n")[0]: part for part in re.split(r"^## ", GUIDE, flags=re.MULTILINE)[1:]}
 SHARED = ["Before you start", "What all routes share"]
 

@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "workers", "scheduling", "providers", "store")
-ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
-GLOSSARY = (ROOT / "docs/glossary.md").read_text()
+ARCHITECTURE = (ROOT / "docs/engineering/architecture.md").read_text()
+GLOSSARY = (ROOT / "docs/engineering/glossary.md").read_text()
 # `package.module` or `package.module:name.attribute`
 REFERENCE = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)(?::([\w.]+))?`")
 FOLDER = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:/\w+)*)/`")

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.drawings import DRAWINGS, FOLDER, Drawing, svg
 from tests.docs.fences import ROOT
 
-PAGE = (ROOT / "docs/scheduling.md").read_text()
+PAGE = (ROOT / "docs/reference/scheduling.md").read_text()
 each = pytest.mark.parametrize("drawing", DRAWINGS, ids=lambda drawing: drawing.name)
 
 

@@ -1,4 +1,4 @@
-"""The table of docs/reliability.md has every fault test, and nothing else."""
+"""The table of docs/engineering/reliability.md has every fault test, and nothing else."""
 
 from __future__ import annotations
 

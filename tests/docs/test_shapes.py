@@ -17,7 +17,7 @@ from tests.docs.shapes import difference, shown_json
         ("[1, …]", [1, 2]),
         ('"2026-11-23T09:00:00.000Z"', "2030-01-01T00:00:00.000Z"),
         ('"wh_…"', "wh_12"),
-        ('"10:00 on Monday 23 November (UTC)"', "10:00 on Monday 7 May (UTC)"),
+        ('"10:00 on Monday 23 November 2026 (UTC)"', "10:00 on Monday 7 May 2026 (UTC)"),
     ],
 )
 def test_what_is_shown_covers_it(shown: str, real: object):

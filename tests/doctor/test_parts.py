@@ -52,7 +52,7 @@ def test_a_missing_setting_is_the_only_line(tmp_path):
     assert refused.exit_code == 1
     assert refused.stdout.startswith("wrong    settings")
     assert "ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS must be set" in refused.stdout
-    assert "-> docs/settings.md" in refused.stdout
+    assert "-> docs/reference/settings.md" in refused.stdout
     assert "database" not in refused.stdout.replace("ALMANAC_DATABASE_URL", "")
 
 

@@ -1,4 +1,4 @@
-"""Writes the table of docs/reliability.md from the measurements."""
+"""Writes the table of docs/engineering/reliability.md from the measurements."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from tests.faults.questions import Verdict
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs/reliability.md"
-MEASURED = ROOT / "docs/reliability.json"
+DOCUMENT = ROOT / "docs/engineering/reliability.md"
+MEASURED = ROOT / "docs/engineering/reliability.json"
 BEGIN, END = "<!-- faults: measured -->", "<!-- faults: end -->"
 
 COLUMNS = ("fault", "what clients saw", "longest answer", "right again after", "lost", "test")

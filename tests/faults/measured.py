@@ -1,4 +1,4 @@
-"""The effect of a fault on the clients: asserted, and kept for docs/reliability.md."""
+"""The effect of a fault on the clients: asserted, and kept for docs/engineering/reliability.md."""
 
 from __future__ import annotations
 

@@ -125,6 +125,30 @@ class PostgreSQL(Server):
         super().stop(how)
 
 
+class PgBouncer(Server):
+    """A pooler in transaction mode with few connections to the database of another server."""
+
+    CONNECTIONS = 4
+
+    def __init__(self, folder: Path, database: PostgreSQL) -> None:
+        port, behind = free_port(), urlsplit(database.url)
+        self.url = f"postgresql://postgres@127.0.0.1:{port}{behind.path}?prepare_threshold=none"
+        configuration = folder / "pgbouncer.ini"
+        (folder / "users").write_text('"postgres" ""\n')
+        configuration.write_text(
+            "[databases]\n"
+            f"* = host=127.0.0.1 port={behind.port} user=postgres\n"
+            "[pgbouncer]\n"
+            f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+            f"auth_type = trust\nauth_file = {folder / 'users'}\n"
+            f"pool_mode = transaction\ndefault_pool_size = {self.CONNECTIONS}\nmax_client_conn = 800\n"
+        )
+        super().__init__(folder, [str(shutil.which("pgbouncer")), str(configuration)])
+        if os.geteuid() == 0:
+            # It refuses to run as root.
+            self.user = "postgres"
+
+
 class RabbitMQ(Server):
     """A node of its own."""
 
@@ -167,6 +191,11 @@ def postgresql() -> Service:
     """The server's programs, by their folder."""
     programs = postgresql_programs()
     return Service("PostgreSQL's server", str(programs) if programs else None)
+
+
+def pgbouncer() -> Service:
+    """The pooler, by its path."""
+    return Service("PgBouncer", shutil.which("pgbouncer"))
 
 
 def rabbitmq() -> Service:

@@ -1,4 +1,4 @@
-"""The commands of docs/operations.md: a backup under writes, the loss of everything, and the way back."""
+"""The commands of docs/operate/backup.md: a backup under writes, the loss of everything, and the way back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 # The purpose of the document's blocks, as their ``reason`` gives it.
 OPERATIONS = {
-    block.info.get("reason", "").partition(": ")[2]: block for block in blocks(ROOT / "docs/operations.md")
+    block.info.get("reason", "").partition(": ")[2]: block
+    for block in blocks(ROOT / "docs/operate/backup.md")
 }
 
 

@@ -1,4 +1,4 @@
-"""Another encryption key, in the steps of docs/operations.md, while clients ask and write."""
+"""Another encryption key, in the steps of docs/operate/backup.md, while clients ask and write."""
 
 from __future__ import annotations
 

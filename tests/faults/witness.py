@@ -43,6 +43,8 @@ class Write:
     body: dict[str, Any]
     key: str
     answers: list[str] = field(default_factory=list)
+    # What the last success answered.
+    made: Any = None
 
     @property
     def done(self) -> bool:
@@ -70,15 +72,19 @@ class Witness:
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Self:
+    def clients(self) -> list[Callable[[requests.Session, int], None]]:
+        """What each client does again and again, with its session and the number of the round."""
         half = len(self.questions) // 2
-        for work in (
+        return [
             partial(self._ask, self.questions[:half]),
             partial(self._ask, self.questions[half:]),
             partial(self._write, *next(iter(self.writers.items()))),
             partial(self._write, *list(self.writers.items())[-1]),
             self._register,
-        ):
+        ]
+
+    def __enter__(self) -> Self:
+        for work in self.clients():
             thread = threading.Thread(target=self._going_on, args=(work,))
             self._threads.append(thread)
             thread.start()
@@ -183,7 +189,8 @@ class Witness:
         else:
             outcome = str(answer.status_code)
             if answer.status_code == 201:
-                assert answer.json()["data"], answer.text
+                write.made = answer.json()["data"]
+                assert write.made, answer.text
             else:
                 self._check_error(f"POST {write.path}", answer)
                 if "already exists" in answer.text:

@@ -33,6 +33,8 @@ from workers.fanout.codec import (
 )
 from workers.fanout.jobs import CreateEvent, ListCalendars, ReadBusy, Reply
 
+pytestmark = pytest.mark.fuzz
+
 WEEK = 7 * 86_400_000
 CALENDAR = CalendarKey("connection", "primary")
 KEYRING = Keyring([b"k" * 32])

@@ -22,6 +22,8 @@ from tests.fuzz.truth import Claims, claims
 from workers.fanout.codec import pack_body, unpack_body
 from workers.fanout.jobs import Reply
 
+pytestmark = pytest.mark.fuzz
+
 # A failing seed is reproducible as it is: a smaller one would be another mutation.
 AS_THEY_COME = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate], print_blob=True)
 SEEDS = st.integers(0, 2**64 - 1).map(Random)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import quote_from_bytes
 from zoneinfo import ZoneInfo
 
+import pytest
 from dateutil.parser import isoparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from providers.timestamps import instant, wall_instant
 from tests.conftest import Api
 from tests.fuzz.counting import count
 from tests.fuzz.mutations import TIMES, ZONES
+
+pytestmark = pytest.mark.fuzz
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # From the second of January 1970 to the end of 2199, in microseconds.

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,10 @@ class Installation:
         self._end(part, signal.SIGTERM)
 
     def kill(self, part: str) -> None:
-        """Kill a part with SIGKILL."""
+        """Kill a part, and every process that it has started, with SIGKILL."""
+        for child in processes.family(self.parts[part].pid)[1:]:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
         self._end(part, signal.SIGKILL)
 
     def _end(self, part: str, how: signal.Signals) -> None:

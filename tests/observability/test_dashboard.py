@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.observability.metrics import Exposition, Snapshot
+from app.observability.metrics import Exposition, Records, Snapshot
 from app.observability.request_metrics import CLASSES
 from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family
 from store.coordination.heartbeats import LiveProcesses
@@ -20,7 +20,7 @@ from tests.observability.scraping import parse
 from workers.queues import Queue
 
 DOCS = Path(__file__).parents[2] / "docs"
-DASHBOARD = json.loads((DOCS / "grafana" / "almanac.json").read_text())
+DASHBOARD = json.loads((DOCS / "operate/grafana" / "almanac.json").read_text())
 EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 
 METRIC = re.compile(r"\balmanac_\w+")
@@ -47,7 +47,7 @@ def full():
         Totals(counts, {("reads", "google"): 1.0}, {"asked": 1}),
         LiveProcesses({"worker1@a": (1, 64)}, 1.0),
         {CircuitKey("google", Family.BUSY): CircuitState(open=True, accounts=1)},
-        ({"google": Standing(1, 1)}, 1),
+        Records({"google": Standing(1, 1)}, 1, 1),
         dict.fromkeys(Queue, 0),
     )
     return parse(generate_latest(Exposition(found)).decode())
@@ -109,7 +109,7 @@ def test_panels_do_not_cover_each_other():
 
 
 def test_the_table_of_the_documentation_has_each_metric_with_its_kind_and_its_labels(full):
-    text = (DOCS / "observability.md").read_text()
+    text = (DOCS / "operate/observe.md").read_text()
     rows = re.findall(r"^\| `(almanac_\w+)` \| (\w+) \|([^|]*)\|", text, re.MULTILINE)
 
     told = {name: (kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -190,6 +191,20 @@ def test_live_processes_and_queue_lengths_are_reported(busy, sandbox, unique):
     busy.call("DELETE", f"/webhooks/{hook.json()['data']['id']}")
 
 
+def test_holds_are_counted_until_they_are_released(busy, sandbox, unique):
+    user = busy.user(unique("held"), sandbox.account("google", "held@example.com"))
+    start = datetime.now(UTC) + timedelta(days=1)
+    wanted = {"users": [user], "start": start.isoformat(), "end": (start + timedelta(hours=1)).isoformat()}
+    assert scrape(busy)("almanac_holds_active") == 0
+
+    held = busy.call("POST", "/holds", json=wanted)
+
+    assert held.status_code == 201, held.text
+    assert scrape(busy)("almanac_holds_active") == 1
+    busy.call("DELETE", f"/holds/{held.json()['data']['id']}")
+    assert scrape(busy)("almanac_holds_active") == 0
+
+
 def test_prometheus_gets_either_format(busy):
     plain = busy.session.get(f"{busy.url}/metrics", timeout=30)
     assert plain.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -215,13 +230,13 @@ def test_names_and_helps_are_as_prometheus_recommends(busy):
             assert name.endswith("_seconds")
 
 
-def test_a_scrape_takes_two_statements_and_asks_no_provider(app, database, api, new_user, sandbox):
+def test_a_scrape_takes_three_statements_and_asks_no_provider(app, database, api, new_user, sandbox):
     new_user(sandbox.account("google", "s@example.com"))
     sandbox.forget_requests()
     wired = app.extensions["almanac"]
     with statements(wired.stores.database) as (_, sent):
         assert app.test_client().get("/metrics").status_code == 200
-    assert len(sent) == 2
+    assert len(sent) == 3
     assert sandbox.requests().total == 0
 
 
@@ -293,6 +308,7 @@ def test_without_a_database_the_other_metrics_are_there(new_app):
     assert found("almanac_up", part="database") == 0
     assert found("almanac_up", part="broker") == 1
     assert found("almanac_webhook_deliveries_waiting") is None
+    assert found("almanac_holds_active") is None
 
 
 def test_without_redis_there_are_no_metrics(new_app):

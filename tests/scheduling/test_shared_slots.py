@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,12 +61,14 @@ def shared_slots(query, members, groups):
     return shared(found, requirements, len(members), query.limit)
 
 
+@pytest.mark.slow
 @given(cases())
 def test_a_start_is_offered_exactly_when_each_group_has_enough_members_free_for_the_whole_slot(case):
     query, members, groups = case
     assert pairs(shared_slots(query, members, groups)) == expected(query, members, groups)
 
 
+@pytest.mark.slow
 @given(cases())
 def test_a_requirement_more_never_adds_a_start(case):
     query, members, groups = case

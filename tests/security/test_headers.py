@@ -26,6 +26,7 @@ def for_nobody_else(headers) -> None:
     assert "Accept-Encoding" in headers["Vary"]
 
 
+@pytest.mark.slow
 def test_no_answer_of_the_api_is_for_others(api, tenant: Tenant):
     origin = {"Origin": "https://evil.example", "Access-Control-Request-Method": "DELETE"}
     names = tenant.names | consent(api, tenant)

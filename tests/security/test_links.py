@@ -10,7 +10,7 @@ from argon2 import PasswordHasher
 from flask import Flask
 from sqlalchemy import delete, select, update
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from app.dashboard.sign_in import passwords
 from store.sql.models import Invitation, Membership, User, now
 from store.sql.queries import administrators, api_keys
@@ -150,7 +150,7 @@ def test_no_key_invites_an_administrator_or_replaces_an_invitation(
 
 
 def by_another_password(stores: Stores, name: str) -> None:
-    invitations.create(stores, name, "nine louder calendars")
+    administrator_setup.create(stores, name, "nine louder calendars")
 
 
 def by_removal(stores: Stores, name: str) -> None:
@@ -167,7 +167,7 @@ def by_time(stores: Stores, _: str) -> None:
 @pytest.mark.parametrize("end", [by_another_password, by_removal, by_time])
 def test_an_invitation_ends_for_good(app, stores, unique, end):
     name = unique("author")
-    invitations.create(stores, name, "eight louder calendars")
+    administrator_setup.create(stores, name, "eight louder calendars")
     with stores.database.writing() as session:
         path = f"/dashboard/welcome/{administrators.invite(session)}"
     assert app.test_client().get(path).status_code == 200

@@ -14,7 +14,7 @@ import pytest
 import requests
 from sqlalchemy import update
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from app.server import commands, flower
 from app.server.flower import SignIn
 from providers.sandbox.client import Sandbox
@@ -196,8 +196,8 @@ def _consents(traffic: Traffic) -> None:
 
 def _dashboard(traffic: Traffic) -> None:
     made = traffic.made
-    assert invitations.create(made.stores, "ada", PASSWORD)
-    link = invitations.link(made.stores, made.url)
+    assert administrator_setup.create(made.stores, "ada", PASSWORD)
+    link = administrator_setup.link(made.stores, made.url)
     traffic.planted["one-time link"] = link.rpartition("/")[2]
     for each in (link.replace("http://127.0.0.1:1", made.url), f"{made.url}/dashboard/sign-in"):
         traffic.keep(requests.get(each, timeout=30))

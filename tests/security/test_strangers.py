@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from flask import Flask
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from store.stores import Stores
 from tests.dashboard import routes
 from tests.dashboard.visiting import HOME, Browser, Page, Person
@@ -27,7 +27,7 @@ ANYBODY = Person("ada", "seven quiet calendars")
 def signed_in(app: Flask, stores: Stores, unique: Callable[[str], str]) -> Browser:
     """The browser of an administrator."""
     person = Person(unique("stranger"), ANYBODY.password)
-    assert invitations.create(stores, person.name, person.password)
+    assert administrator_setup.create(stores, person.name, person.password)
     browser = Browser(app.test_client())
     assert browser.sign_in(person).status == 303
     return browser
@@ -38,7 +38,10 @@ def places(app: Flask, method: str, tenant: Tenant) -> list[str]:
     names = dict.fromkeys(("administrator_id", "key_id", "number"), "1")
     names |= {"custom_id": tenant.user, "slug": tenant.slug, "session_id": "1", "secret": "guessed"}
     names |= {"webhook_id": tenant.names["webhookId"], "delivery_id": tenant.names["deliveryId"]}
-    found = [routes.path(rule, names | {"provider": "google"}) for rule in routes.rules(app, method)]
+    found = [
+        routes.path(rule, dict.fromkeys(rule.arguments, routes.NOBODY) | names | {"provider": "google"})
+        for rule in routes.rules(app, method)
+    ]
     return [path for path in found if not path.startswith(tuple(f"{HOME}{each}" for each in OPEN))]
 
 

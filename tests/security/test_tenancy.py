@@ -17,7 +17,7 @@ from tests.security.keys import BOUND, ENDED, IN_FORCE, IN_QUERY, REFUSED, Heade
 from tests.security.matrix import FOREIGN, OPEN, ROWS, Row, strangers
 from tests.security.tenants import Settle, consent, digest, leaks, of_nobody
 
-DOCS = Path(__file__).parents[2] / "docs/security.md"
+DOCS = Path(__file__).parents[2] / "docs/operate/security.md"
 # Headers that depend on the request or the time.
 OWN_HEADERS = {"X-Request-Id", "Date", "Age"}
 READ_ONLY = {"error": "This API key is read-only", "code": "keyReadOnly"}

@@ -1,4 +1,4 @@
-"""Writes the result of a run to docs/soak.md, with a plot."""
+"""Writes the result of a run to docs/engineering/soak.md, with a plot."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.soak.records import Records
 from tests.soak.verdict import BUDGET, FILLED, FLAT, LEAST, LEVEL, MORE, Process, failings, processes, slope
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs/soak.md"
-PICTURE = ROOT / "docs/benchmarks/soak.svg"
+DOCUMENT = ROOT / "docs/engineering/soak.md"
+PICTURE = ROOT / "docs/engineering/benchmarks/soak.svg"
 SHOWN = 5
 
 FOUND = """\
@@ -25,11 +25,11 @@ FOUND = """\
 - **Workers grew by about 1 MiB a minute.** Nothing leaked: after five minutes a full collection left as
   many objects as there had been, garbage included, after one. Memory that threads had freed stayed in
   sixteen heaps of the C library and in a cache of each thread, and older garbage waited long for its
-  collection. Threads now [share two heaps and keep no caches](decisions.md#limits), and older garbage is
-  collected sooner.
+  collection. Threads now [share two heaps and keep no caches](decisions/requests.md#limits), and older
+  garbage is collected sooner.
 - **One of the two web processes answered everything.** Both were woken for each new connection, the faster
   one took it, and clients keep theirs. Connections are now spread over the processes by the
-  [kernel](decisions.md#running).
+  [kernel](decisions/operation.md#running).
 - **Redis had 900 keys more each minute.** Every read leaves one, so that other requests can
   follow it (single flight). It expired after ten minutes; now after five, which no read outlasts. So the
   number of keys follows the reads of the last five minutes, and is level from then on.
@@ -76,12 +76,14 @@ def lines(run: Run) -> list[str]:
         "",
         "Does the service stay correct, and its memory level, under load for a while? `make soak`",
         "starts a whole installation (two web processes, two workers, beat, the",
-        "[sandbox](quickstart.md), a Redis of its own) and lets clients ask and write for some minutes,",
+        "[sandbox](../start/quickstart.md), a Redis of its own) and lets clients ask and write for some",
+        "minutes,",
         "while about one provider call in twenty fails, hangs or is cut off. Each answer is compared",
         "with the true busy time of that moment, minute by minute: the service's own writes must show",
         f"at once, changes made elsewhere within the {TTL} seconds of the cache and the {SLACK:g} of a read",
         "in progress. Half of the users have connections of their own; the other half is read by",
-        "[grants of their organizations](organization-grants.md), in bundles, which have faults of their",
+        "[grants of their organizations](../guides/organization-grants.md), in bundles, which have",
+        "faults of their",
         "own too. The code is in `tests/soak`.",
         "",
         *run.about,

@@ -1,4 +1,4 @@
-"""The rules by which a run and each of its processes pass; docs/soak.md is written by them too."""
+"""The rules by which a run and each of its processes pass; the document is written by them too."""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ from tests import services
 from tests.installation.processes import free_port
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 ALMANAC = Path(sys.executable).parent / "almanac"
 CELERY = [sys.executable, "-m", "celery", "--quiet", "-A", "workers.main", "worker", "--pool", "threads"]
 

@@ -13,7 +13,7 @@ from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, lin
 from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 STALE = "state is unknown, expired or already used"
 CODE_REFUSED = "The code is no longer valid; start again"

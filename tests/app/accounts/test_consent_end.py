@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 import requests
 from sqlalchemy import update
 
 from store.sql.models import ApiKey, now
-from store.sql.queries import organizations, users
+from store.sql.queries import connections, organizations, users
 from tests.app.answers import connections_of, error
 from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api, stores_of
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 EVE = "eve@example.com"
 KEY_GONE = "The API key that made this link is no longer in force"
@@ -214,6 +216,82 @@ def test_a_consent_without_calendars_changes_nothing(allowing, sandbox, new_user
         assert periods(allowing.get(f"/users/{user}/calendar/busy", **DAY)) == [("09:00", "10:00")]
     else:
         assert nothing_connected(allowing, user)
+
+
+NARROW = {
+    "google": "openid email https://www.googleapis.com/auth/calendar.readonly",
+    "microsoft": "openid offline_access User.Read Calendars.Read",
+}
+
+
+@BOTH
+def test_a_smaller_grant_does_not_replace_a_connection_that_works(api, sandbox, new_user, provider):
+    account = sandbox.account(provider, ADA)
+    user = new_user(account)
+    before = api.get(f"/users/{user}/oauth/{provider}").json["data"]
+
+    page = arrive(api, ticking(link(api, user, provider, scope="write"), NARROW[provider]))
+
+    assert page.status_code == 400
+    assert "Not everything was granted: changing events is missing." in page.text
+    assert "The connection that works is kept" in page.text
+    again = re.search(r'<a href="([^"]+)">Try again</a>', page.text)
+    assert again is not None
+    assert api.get(f"/users/{user}/oauth/{provider}").json["data"] == before
+    assert arrive(api, consent(unescape(again[1]))).status_code == 200
+
+
+@BOTH
+def test_a_first_grant_that_is_smaller_is_kept_and_says_what_is_missing(api, sandbox, new_user, provider):
+    sandbox.account(provider, ADA)
+    user = new_user()
+
+    page = arrive(api, ticking(link(api, user, provider, scope="write"), NARROW[provider]))
+
+    assert page.status_code == 200
+    assert '<h1 class="warn">Connected with less access</h1>' in page.text
+    assert "Not granted: changing events." in page.text
+    assert api.get(f"/users/{user}/oauth/{provider}").json["data"]["alive"]
+
+
+@BOTH
+def test_a_smaller_grant_replaces_a_connection_that_has_ended(api, sandbox, new_user, stores, provider):
+    user = new_user(sandbox.account(provider, ADA))
+    with stores.database.writing() as session:
+        (ref,) = connections.of_user(session, user, within=None)
+        connections.mark_dead(session, ref.id, "gone")
+
+    assert arrive(api, ticking(link(api, user, provider), NARROW[provider])).status_code == 200
+
+
+@BOTH
+def test_a_smaller_access_that_was_requested_replaces_a_wider_one(api, sandbox, new_user, provider):
+    user = new_user(sandbox.account(provider, ADA))
+
+    page = arrive(api, consent(link(api, user, provider, scope="free-busy")))
+
+    assert "<h1>Connected</h1>" in page.text
+
+
+def test_a_grant_of_the_list_of_calendars_alone_is_not_called_connected(api, sandbox, new_user):
+    sandbox.account("google", ADA)
+    only = "https://www.googleapis.com/auth/calendar.calendarlist.readonly"
+    refused, custom = new_user(), new_user()
+
+    page = arrive(api, ticking(link(api, refused, "google"), f"openid email {only}"))
+    assert (page.status_code, f"{NO_CALENDARS}." in page.text) == (400, True)
+    assert nothing_connected(api, refused)
+
+    page = arrive(api, consent(link(api, custom, "google", scope=[only])))
+    assert '<h1 class="warn">Connected without calendars</h1>' in page.text
+    assert "No busy times can be read" in page.text
+
+
+def ticking(url: str, scope: str) -> str:
+    """Open a link as a person who leaves only these permissions selected."""
+    query = query_of(url) | {"scope": scope, "login_hint": ADA}
+    answer = requests.get(url.partition("?")[0], params=query, allow_redirects=False, timeout=10)
+    return answer.headers["Location"]
 
 
 def without_calendars(url: str) -> str:

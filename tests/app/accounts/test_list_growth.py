@@ -16,6 +16,8 @@ from tests.app.answers import INCLUDED, pages
 from tests.conftest import Api, stores_of
 from tests.store.statements import recorded
 
+pytestmark = pytest.mark.slow
+
 # The number of members that an organization shows in a list of users.
 SHOWN = 100
 FEW, MANY = 100, 1000

@@ -10,7 +10,7 @@ from alembic import command
 from flask import Flask
 from sqlalchemy import select
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from store.cache.busy_buckets import CalendarKey
 from store.sql.database import Standing, alembic_config
 from store.sql.models import Base, OAuthConnection, User, now
@@ -23,6 +23,8 @@ from store.sql.queries import (
     organization_grants,
     organizations,
     provider_clients,
+    second_factors,
+    user_invitations,
 )
 from store.sql.queries.organization_grants import NewGrant
 from store.sql.queries.provider_clients import StoredClient
@@ -30,6 +32,8 @@ from tests.conftest import Api, connect, stores_of
 from tests.dashboard.visiting import Browser, Person
 from tests.databases import KINDS, new_database
 from tests.store.migrating import every_revision, lost, rows
+
+pytestmark = pytest.mark.slow
 
 PASSWORD = "seven quiet calendars"
 
@@ -80,13 +84,18 @@ def written(own, api, accounts):
             )
             connections.mark_dead(session, row.id, "The grant has ended")
         administrators.invite(session)
+        user_invitations.make(session, {"bob": user.id}, scope="", created_by="root")
         acme = organizations.ids(session, ["acme"], within=None)["acme"]
         grant = NewGrant("microsoft", None, None, "tenant", None, "secret", ["Calendars.Read"])
         organization_grants.save(session, stores.keyring, acme, grant)
         provider_clients.save(session, stores.keyring, "google", StoredClient("client", "secret", None))
     # One of them consents again.
     connect(api, "ada", accounts[0])
-    invitations.create(stores, "root", PASSWORD)
+    administrator_setup.create(stores, "root", PASSWORD)
+    with stores.database.writing() as session:
+        root = administrators.find(session, "root")
+        assert root is not None
+        second_factors.new_recovery_codes(session, root.id)
     assert Browser(own.test_client()).sign_in(Person("root", PASSWORD)).status == 303
 
 

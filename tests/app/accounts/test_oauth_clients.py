@@ -40,6 +40,8 @@ from tests.app.oauth_client_forms import (
 from tests.conftest import Api, application, connect, settings_of
 from tests.installation.processes import running_redis, running_worker
 
+pytestmark = pytest.mark.slow
+
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 TENANT = "contoso.onmicrosoft.com"
 TOKEN = {"google": "google.token", "microsoft": "microsoft.token"}

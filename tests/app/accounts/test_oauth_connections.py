@@ -173,6 +173,7 @@ def test_two_providers_are_two_connections_in_order(api, new_user):
     assert second["nextCursor"] is None
 
 
+@pytest.mark.slow
 def test_of_two_who_store_the_same_connection_both_succeed_and_one_stays(at_once, racer, unique):
     for _ in range(5):
         user = unique("ada")
@@ -191,6 +192,7 @@ def test_of_two_who_store_the_same_connection_both_succeed_and_one_stays(at_once
         assert kept["email"] in ("one@example.com", "two@example.com")
 
 
+@pytest.mark.slow
 def test_storing_for_a_user_who_is_deleted_at_the_same_moment_never_fails_on_our_side(at_once, racer, unique):
     for _ in range(5):
         user = unique("ada")

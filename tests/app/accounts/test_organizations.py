@@ -96,6 +96,7 @@ def test_of_two_who_delete_the_same_organization_one_gets_404(at_once, racer, un
         assert sorted(answer.status_code for answer in answers) == [200, 404]
 
 
+@pytest.mark.slow
 def test_changing_and_deleting_at_once_never_fails_on_our_side(at_once, racer, unique):
     for _ in range(5):
         slug, user = unique("org"), unique("ada")

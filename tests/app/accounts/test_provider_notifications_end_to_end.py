@@ -15,6 +15,8 @@ from tests.app.days import PROVIDERS
 from tests.app.provider_installation import TTL, Installation, Person, installed, kept, when
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 RENEWAL = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.update"}
 OPENING = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.create"}
 CLOSING = {"google": "google.channels.stop", "microsoft": "microsoft.subscriptions.delete"}

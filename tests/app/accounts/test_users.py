@@ -122,6 +122,7 @@ def test_of_two_who_create_the_same_user_one_gets_201_and_one_409(at_once, uniqu
         assert {answer.json.get("error") for answer in answers} == {None, "User already exists"}
 
 
+@pytest.mark.slow
 def test_of_two_who_delete_the_same_user_one_gets_404(at_once, racer, unique):
     for _ in range(5):
         user = unique("ada")
@@ -131,6 +132,7 @@ def test_of_two_who_delete_the_same_user_one_gets_404(at_once, racer, unique):
         assert sorted(answer.status_code for answer in answers) == [200, 404]
 
 
+@pytest.mark.slow
 def test_of_two_who_rename_to_the_same_id_one_gets_409(at_once, racer, unique):
     for _ in range(5):
         names = [unique("ada"), unique("eve")]
@@ -147,6 +149,7 @@ def test_of_two_who_rename_to_the_same_id_one_gets_409(at_once, racer, unique):
         assert sorted(answer.status_code for answer in answers) == [200, 409]
 
 
+@pytest.mark.slow
 def test_renaming_and_deleting_at_once_never_fails_on_our_side(at_once, racer, unique):
     for _ in range(5):
         user, new = unique("ada"), unique("new")
@@ -284,6 +287,7 @@ def test_deleting_revokes_at_google_and_forgets_tokens_and_cache(api, sandbox, n
 # --- the list
 
 
+@pytest.mark.slow
 def test_the_list_holds_everybody_in_order(api, new_user):
     users = {new_user(), new_user(), new_user()}
 
@@ -298,15 +302,19 @@ def test_the_list_holds_everybody_in_order(api, new_user):
     )
 
 
+@pytest.mark.slow
 def test_paging_shows_everybody_once(api, new_user):
     for _ in range(5):
         new_user()
     everybody = [user["id"] for user in api.get("/users").json["data"]]
 
-    found = list(pages(api, "/users", 2))
+    # Other tests of this process have registered users too.
+    size = 2 + len(everybody) // 10
+
+    found = list(pages(api, "/users", size))
 
     assert [user for page in found for user in page] == everybody
-    assert {len(page) for page in found[:-1]} == {2}
+    assert {len(page) for page in found[:-1]} == {size}
 
 
 def test_a_page_that_holds_everything_is_the_last(api, new_user, new_organization):
@@ -317,6 +325,7 @@ def test_a_page_that_holds_everything_is_the_last(api, new_user, new_organizatio
     assert api.get(f"/organizations/{slug}/members", limit=1).json["nextCursor"] is not None
 
 
+@pytest.mark.slow
 def test_a_cursor_without_a_limit_is_the_rest_of_the_list(api, new_user):
     new_user(), new_user()
     everybody = [user["id"] for user in api.get("/users").json["data"]]
@@ -352,6 +361,7 @@ def test_a_page_holds_one_to_a_thousand(api, limit):
     assert error(api.get("/users", limit=limit), 400).startswith("limit must be")
 
 
+@pytest.mark.slow
 def test_the_list_costs_the_same_statements_for_three_and_for_thirty(racing_app, racer, unique):
     database = racing_app.extensions[EXTENSION].stores.database
     slugs = [unique("org"), unique("org")]

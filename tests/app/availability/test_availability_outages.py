@@ -12,6 +12,8 @@ from store.config import embedded_redis
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts
 from tests.conftest import Api, application, settings_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def without_redis(environment, settings, database, api, tmp_path):

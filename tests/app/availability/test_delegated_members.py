@@ -9,7 +9,7 @@ import pytest
 
 from tests.app.days import DAY, MORNING, meeting
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 FREE_BUSY, BATCH = "google.freebusy.query", "microsoft.batch"
 DOMAINS = {"google": "acme.example", "microsoft": "contoso.example"}

@@ -22,7 +22,8 @@ def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, both, explain, pr
     closed(found)
     name = "Google's calendar ada@example.com" if provider == "google" else "Microsoft's calendar primary"
     assert found["sentence"] == (
-        f"09:10 on Thursday 3 December (UTC) is not offered: {name} could not be read (accessDenied), so "
+        f"09:10 on Thursday 3 December 2026 (UTC) is not offered: {name} could not be read "
+        f"(accessDenied), so "
         "nothing is offered."
     )
     (failed,) = answer.json["failedCalendars"]

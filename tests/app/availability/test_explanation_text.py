@@ -37,7 +37,7 @@ def explained(query, text, *calendars):
     groups, owners = Groups.of(busy), np.zeros(len(busy), np.int64)
     (found,) = explain(query, local(text), groups, owners, 1)
     sentence = explanation_text.of_verdict(found, query, CALENDARS)
-    opening = f"{text} on Monday 23 November (Europe/Berlin) is "
+    opening = f"{text} on Monday 23 November 2026 (Europe/Berlin) is "
     return found.verdict, sentence.removeprefix(opening)
 
 
@@ -64,7 +64,8 @@ SENTENCES = [
         "22T10:00",
         (),
         "outsideRange",
-        "10:00 on Sunday 22 November (Europe/Berlin) is not offered: the range asked for begins at 00:00 "
+        "10:00 on Sunday 22 November 2026 (Europe/Berlin) is not offered: the range asked for "
+        "begins at 00:00 "
         "on Monday 23 November.",
     ),
     (
@@ -94,7 +95,7 @@ SENTENCES = [
         "25T10:00",
         (),
         "outsideWindow",
-        "10:00 on Wednesday 25 November (Europe/Berlin) is not offered: it lies outside the weekly "
+        "10:00 on Wednesday 25 November 2026 (Europe/Berlin) is not offered: it lies outside the weekly "
         "schedule, which closes at 17:00 on Tuesday 24 November.",
     ),
     (
@@ -132,7 +133,8 @@ SENTENCES = [
         "24T10:20",
         ([("24T10:00", "27T01:00")],),
         "busy",
-        "10:20 on Tuesday 24 November (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 on.",
+        "10:20 on Tuesday 24 November 2026 (Europe/Berlin) is not offered: ada@example.com is busy "
+        "from 10:00 on.",
     ),
     (
         DAYS,
@@ -311,7 +313,7 @@ SENTENCES = [
         "25T23:15",
         ([("22T00:00", "25T23:10"), ("25T23:50", "27T00:00")],),
         "betweenSlots",
-        "23:15 on Wednesday 25 November (Europe/Berlin) is not offered: slots start where the clock "
+        "23:15 on Wednesday 25 November 2026 (Europe/Berlin) is not offered: slots start where the clock "
         "shows a multiple of 30 minutes, and none that fits into the free time from 23:10 to 23:50 "
         "covers it.",
     ),
@@ -335,7 +337,7 @@ def sentence_at(query, moment, *busy):
 def test_times_are_as_fine_as_they_are():
     query = Query(at("2026-11-23T09:00:00.250"), at("2026-11-23T09:01:30"), MINUTE)
     assert sentence_at(query, at("2026-11-23T09:01:10")) == (
-        "09:01:10 on Monday 23 November (UTC) is not offered: the last slot of the free time from "
+        "09:01:10 on Monday 23 November 2026 (UTC) is not offered: the last slot of the free time from "
         "09:00:00.250 to 09:01:30 ends at 09:01:00.250, and the 29.75 seconds after it are too short for "
         "another."
     )
@@ -348,7 +350,8 @@ def test_a_time_that_the_clock_shows_twice_has_its_offset():
     query = Query(day, day + DAY, 30 * MINUTE, zone=BERLIN)
     period = at("2026-10-25T00:30"), at("2026-10-25T01:45")
     assert sentence_at(query, at("2026-10-25T01:10"), period) == (
-        "02:10 (UTC+01:00) on Sunday 25 October (Europe/Berlin) is not offered: ada@example.com is busy from "
+        "02:10 (UTC+01:00) on Sunday 25 October 2026 (Europe/Berlin) is not offered: "
+        "ada@example.com is busy from "
         "02:30 (UTC+02:00) to 02:45 (UTC+01:00)."
     )
 
@@ -382,7 +385,7 @@ HERS = Unreadable("microsoft", "primary", "rateLimited")
 )
 def test_calendars_that_could_not_be_read_are_named_with_the_reason(unread, expected):
     assert explanation_text.of_unread(NINE, BERLIN, unread) == (
-        f"09:00 on Monday 23 November (Europe/Berlin) is not offered: {expected}, so nothing is offered."
+        f"09:00 on Monday 23 November 2026 (Europe/Berlin) is not offered: {expected}, so nothing is offered."
     )
 
 
@@ -394,6 +397,7 @@ def test_calendars_that_do_not_count_are_named():
 
 def test_a_user_without_calendars():
     assert explanation_text.of_no_calendars(NINE, BERLIN) == (
-        "09:00 on Monday 23 November (Europe/Berlin) is not offered: no calendar is connected, so nothing is "
+        "09:00 on Monday 23 November 2026 (Europe/Berlin) is not offered: no calendar is connected, "
+        "so nothing is "
         "offered."
     )

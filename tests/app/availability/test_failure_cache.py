@@ -7,7 +7,7 @@ import pytest
 from tests.app.days import DAY, PROVIDERS, meeting, periods
 from tests.conftest import Api, connect
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 
 @pytest.fixture(params=PROVIDERS)

@@ -257,7 +257,8 @@ def test_who_is_missing_and_why(explain, ada, bruno):
     data = answer["data"]
     assert (data["offered"], data["reason"], answer["failedUsers"]) == (False, "notEnoughFree", [])
     assert data["sentence"] == (
-        "10:40 on Thursday 3 December (UTC) is not offered: in the slot from 10:30 to 11:00, 1 of group 1 is "
+        "10:40 on Thursday 3 December 2026 (UTC) is not offered: in the slot from 10:30 to 11:00, 1 "
+        "of group 1 is "
         "free, and 2 required."
     )
     assert data["slot"] == {"start": "2026-12-03T10:30:00.000Z", "end": "2026-12-03T11:00:00.000Z"}
@@ -285,7 +286,7 @@ def test_users_without_an_answer_are_missing_with_their_reason(explain, ada, bro
     answer = explain("11:10", one(ada, broken, lonely, "nobody", required=1)).json
     assert answer["data"]["offered"]
     assert answer["data"]["sentence"] == (
-        "11:10 on Thursday 3 December (UTC) is offered: it lies in the slot from 11:00 to 11:30."
+        "11:10 on Thursday 3 December 2026 (UTC) is offered: it lies in the slot from 11:00 to 11:30."
     )
     (group,) = answer["data"]["groups"]
     assert {each["userId"]: each["reason"] for each in group["missing"]} == {

@@ -18,6 +18,8 @@ from store.stores import Stores
 from tests import people
 from tests.conftest import Api, stores_of
 
+pytestmark = pytest.mark.slow
+
 DOMAINS = {"google": "acme.example", "microsoft": "contoso.example"}
 PER_REQUEST = {"google": 50, "microsoft": 20}
 WEEK = {"start": "2026-12-03", "end": "2026-12-10", "slotDuration": "60", "earliestTimeEachDay": "08:00"}

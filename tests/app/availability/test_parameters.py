@@ -190,12 +190,14 @@ def a_thousand_users(windows: int) -> dict[str, Any]:
 YEAR_OF_MINUTES = {"start": "2027-01-01", "end": "2028-01-02", "align": "clock", "slotDuration": "1"}
 
 
+@pytest.mark.slow
 def test_too_many_windows_over_too_many_days_are_refused_before_any_is_resolved(api, resolved):
     sentence = refused(api.post("/users/scheduling", a_thousand_users(17), query_string=YEAR_OF_MINUTES))
     assert sentence.startswith("schedules have 17000 windows over 366 days")
     assert resolved == []
 
 
+@pytest.mark.slow
 def test_counting_slots_stops_at_the_first_too_many(api, resolved):
     sentence = refused(api.post("/users/scheduling", a_thousand_users(5), query_string=YEAR_OF_MINUTES))
     assert sentence.startswith("The answer could hold more than 1000000 slots")

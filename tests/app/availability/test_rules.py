@@ -52,7 +52,7 @@ def clock(monkeypatch):
 
     def set_to(text):
         now = (parse(text).written - EPOCH) // MILLISECOND
-        monkeypatch.setattr("app.availability.parameters.now", lambda: now)
+        monkeypatch.setattr("app.availability.parameters.now_ms", lambda: now)
 
     return set_to
 

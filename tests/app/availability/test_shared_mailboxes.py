@@ -18,6 +18,8 @@ from tests.app.provider_installation import installed
 from tests.conftest import Api, connect
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 # Slow reads and fast writes: a read that begins before a write ends after it.
 LATENCY_MS = 15
 MAIN = {"google": "google.calendarList.get", "microsoft": "microsoft.calendars.get"}

@@ -13,7 +13,7 @@ from tests.app.days import MORNING
 from tests.installation.processes import web_server
 from workers.fanout.admission import QueueFull
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 READS = ("google.freebusy.query", "microsoft.batch")
 

@@ -12,7 +12,7 @@ from tests.app.days import DAY, PROVIDERS, meeting, periods
 from tests.conftest import Api
 from tests.waiting import no_read_is_under_way, until
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 FRESH = 0.3
 PATIENCE = 20.0

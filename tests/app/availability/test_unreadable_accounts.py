@@ -28,7 +28,7 @@ from tests.app.answers import forget_patience
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts, starts_of
 from tests.conftest import Api, connect
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 # Each request must be answered within this many seconds after the deadline, on any machine; the faults last
 # longer.

@@ -25,6 +25,8 @@ from scheduling.windows import MINUTE, Window
 from tests.app.cached_people import MONDAYS, SEED, Person
 from tests.scheduling import oracle
 
+pytestmark = pytest.mark.slow
+
 # Parts, which the processes of the test run share, and queries in each part: 2 000 take half a minute.
 PARTS = 8
 FEW, ALL = 30, 250
@@ -186,7 +188,7 @@ def ask(api, route, slug, members, query, headers):
 
 @pytest.fixture
 def same_time(monkeypatch):
-    monkeypatch.setattr("app.availability.parameters.now", lambda: NOW)
+    monkeypatch.setattr("app.availability.parameters.now_ms", lambda: NOW)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

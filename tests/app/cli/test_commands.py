@@ -24,6 +24,8 @@ from tests import services
 from tests.databases import own_postgresql
 from tests.installation.processes import free_port
 
+pytestmark = pytest.mark.slow
+
 ALMANAC = Path(sys.executable).parent / "almanac"
 
 
@@ -60,6 +62,20 @@ def test_a_key_is_printed_alone_listed_by_its_start_and_revoked(tmp_path: Path):
     again = almanac("keys", "revoke", key, data=tmp_path)
     assert again.exit_code == 1
     assert "No key in force" in again.stderr
+
+
+def test_a_database_that_a_later_version_has_migrated_stays_as_it_is(tmp_path: Path):
+    """A supervisor that starts a process of the old version again migrates first, during an upgrade too."""
+    almanac("db", "upgrade", data=tmp_path)
+    with closing(sqlite3.connect(tmp_path / "almanac.db")) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
+
+    again = almanac("db", "upgrade", data=tmp_path)
+
+    assert (again.exit_code, again.stdout) == (
+        0,
+        "A later version has migrated the database, so nothing is missing\n",
+    )
 
 
 def test_the_list_says_which_keys_show_tokens_have_expired_and_were_used(tmp_path: Path):
@@ -338,3 +354,16 @@ def test_a_log_setting_that_is_no_word_of_ours_is_one_line(tmp_path):
     )
 
     assert (ran.returncode, ran.stderr) == (1, "Error: ALMANAC_LOG_FORMAT must be one of text, json\n")
+
+
+def test_without_a_sandbox_the_demo_is_not_seeded_and_the_message_says_what_to_do(tmp_path: Path):
+    assert almanac("db", "upgrade", data=tmp_path).exit_code == 0
+    url = f"http://127.0.0.1:{free_port()}"
+
+    seeded = almanac("seed", "demo", "--sandbox-url", url, data=tmp_path)
+
+    assert seeded.exit_code == 1
+    assert seeded.stderr.startswith(
+        f"Error: No sandbox answers at {url}. Start one with almanac up --sandbox"
+    )
+    assert "Traceback" not in seeded.stderr

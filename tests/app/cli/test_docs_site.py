@@ -1,16 +1,27 @@
-"""The documentation pages, and the links to them in error answers."""
+"""The documentation at `/docs`, as it was built, and the links to it in error answers."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
+from urllib.parse import urljoin
 
 import pytest
 from bs4 import BeautifulSoup
 
-from app.docs_site import documents
+from app.docs_site import site
 from app.http.error_handlers import EXPLAINED
 from providers.errors import Reason
-from tests.docs.fences import DOCUMENTS
+from tests.docs.fences import ROOT
+from tests.docs.site import build
+
+ERRORS = "/docs/reference/errors/"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built():
+    build()
 
 
 @pytest.fixture
@@ -19,58 +30,108 @@ def client(app):
 
 
 def page(client, path):
-    answer = client.get(path)
-    assert answer.status_code == 200, path
-    return BeautifulSoup(answer.text, "html.parser")
-
-
-def has(client, path):
     with client.get(path) as answer:
-        return answer.status_code == 200
+        assert answer.status_code == 200, path
+        return BeautifulSoup(answer.data, "html.parser")
 
 
-def test_every_document_has_a_page_and_every_link_on_it_leads_somewhere(client):
-    assert {f"{name}.md" for name in documents.NAMES} == {file.name for file in DOCUMENTS[1:]}
-    for name in documents.NAMES:
-        shown = page(client, f"/docs/{name}")
-        assert "<!--" not in shown.text
-        for each in shown.select("main a[href]"):
-            target, _, anchor = each["href"].partition("#")
-            if target.endswith(".json"):
-                assert has(client, f"/docs/{target}"), each
-            elif not target.startswith("http"):
-                there = page(client, f"/docs/{target or name}")
-                assert not anchor or there.find(id=anchor), f"{name}: {each['href']}"
-        for each in shown.select("main img"):
-            assert has(client, f"/docs/{each['src']}"), each
-        assert f"/docs/{name}" == shown.select_one("nav [aria-current]")["href"]
+def pages():
+    """The paths of all pages, below `/docs/`."""
+    for file in sorted(site.FOLDER.rglob("index.html")):
+        yield str(file.parent.relative_to(site.FOLDER)).removeprefix(".") + "/"
 
 
-def test_the_first_document_is_the_start_and_needs_no_key(client):
-    assert {client.get(path).location for path in ("/docs", "/docs/")} == {"/docs/quickstart"}
+@pytest.mark.slow
+def test_every_document_for_users_and_operators_has_a_page_and_no_other_has():
+    parts = ("start", "guides", "reference", "operate")
+    documents = {
+        f"{file.relative_to(ROOT / 'docs').with_suffix('')}/"
+        for part in parts
+        for file in (ROOT / "docs" / part).rglob("*.md")
+    }
+
+    assert {path for path in pages() if path != "/"} == documents
 
 
-@pytest.mark.parametrize("path", ["nothing", "errors.md", "../pyproject.toml", "%2e%2e/a.png", "a/b.py"])
-def test_other_files_are_not_served(client, path):
-    assert client.get(f"/docs/{path}").status_code == 404
+@pytest.mark.slow
+def test_what_pages_load_and_link_to_is_served(client):
+    seen = set()
+    for path in pages():
+        here = f"/docs/{path.removeprefix('/')}"
+        for each in page(client, here).select("a[href], link[href], script[src], img[src], source[srcset]"):
+            target = next(each[name] for name in ("href", "src", "srcset") if each.has_attr(name))
+            if target.startswith(("http:", "https:", "#")) and each.name == "a":
+                continue
+            address = urljoin(here, target.partition("#")[0])
+            assert address.startswith("/docs/"), f"{here}: {target}"
+            if address not in seen:
+                seen.add(address)
+                with client.get(address) as answer:
+                    assert answer.status_code == 200, f"{here}: {target}"
+
+    assert len(seen) > 30
 
 
-@pytest.mark.parametrize("path", ["nothing", "nothing.png"])
-def test_a_missing_page_is_not_cached(client, path):
+def test_the_first_page_needs_no_key_and_has_one_address(client):
+    assert client.get("/docs").location == "/docs/"
+    assert client.get("/docs/reference/errors").location == ERRORS
+    assert client.get(f"{ERRORS}index.html").status_code == 404
+    assert "Almanac" in page(client, "/docs/").title.text
+
+
+@pytest.mark.parametrize("name", site.MOVED)
+def test_an_address_of_before_leads_to_the_page(client, name):
+    answer = client.get(f"/docs/{name}")
+
+    assert answer.status_code == 301
+    with client.get(answer.location) as there:
+        assert there.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["nothing", "nothing.png", "engineering/decisions/", "../pyproject.toml", "%2e%2e/a.png", "a/b.py"],
+)
+def test_nothing_else_is_served_and_what_is_missing_is_not_cached(client, path):
     answer = client.get(f"/docs/{path}")
+
     assert answer.status_code == 404
     assert "Cache-Control" not in answer.headers
 
 
-def test_the_redirect_to_the_start_is_cached(client):
-    assert client.get("/docs").headers["Cache-Control"] == "public, max-age=300"
+def test_a_page_takes_scripts_from_its_own_files_and_the_inline_ones_that_were_built(client):
+    with client.get(ERRORS) as answer:
+        policy = dict(
+            each.strip().split(" ", 1) for each in answer.headers["Content-Security-Policy"].split(";")
+        )
+        inline = re.findall(rb"<script>(.*?)</script>", answer.data, re.DOTALL)
+        assert answer.headers["Cache-Control"] == "public, max-age=300"
+
+    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(each).digest()).decode()}'" for each in inline}
+    assert hashes
+    assert set(policy["script-src"].split()) == {"'self'", *hashes}
+    assert policy["default-src"] == "'none'"
+    assert policy["style-src"] == "'self' 'unsafe-inline'"
+    assert policy["connect-src"] == "'self'"
+    assert policy["frame-ancestors"] == "'none'"
 
 
-def test_a_page_has_the_headers_of_the_dashboard(client):
-    headers = client.get("/docs/errors").headers
+@pytest.mark.slow
+def test_a_page_loads_nothing_from_other_hosts(client):
+    for path in pages():
+        shown = page(client, f"/docs/{path.removeprefix('/')}")
+        parts = shown.select("script[src], link[href], img[src]")
+        loaded = [each.get("src") or each.get("href") for each in parts]
+        assert not [each for each in loaded if re.match(r"(https?:)?//", each)], path
 
-    assert "default-src 'none'" in headers["Content-Security-Policy"]
-    assert headers["Cache-Control"] == "public, max-age=300"
+
+def test_a_checkout_without_a_site_says_how_to_build_it(client, monkeypatch, tmp_path):
+    monkeypatch.setattr(site, "FOLDER", tmp_path)
+
+    answer = client.get("/docs/")
+
+    assert answer.status_code == 503
+    assert "make docs" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -86,14 +147,14 @@ def test_an_error_links_to_the_section_that_helps(client, method, path, section)
     answer = client.open(path, method=method)
 
     assert answer.status_code == int(section)
-    assert answer.headers["Link"] == f'</docs/errors#{section}>; rel="help"'
-    assert page(client, "/docs/errors").find(id=section)
+    assert answer.headers["Link"] == f'<{ERRORS}#{section}>; rel="help"'
+    assert page(client, ERRORS).find(id=section)
 
 
 def test_below_a_prefix_the_link_has_it_too(client):
     answer = client.get("/v1/users", base_url="http://localhost/almanac")
 
-    assert answer.headers["Link"].startswith("</almanac/docs/errors#")
+    assert answer.headers["Link"].startswith(f"</almanac{ERRORS}#")
 
 
 def test_success_links_to_nothing(client):
@@ -101,7 +162,7 @@ def test_success_links_to_nothing(client):
 
 
 def test_every_section_that_an_error_may_name_is_there(client):
-    found = {each["id"] for each in page(client, "/docs/errors").select("[id]")}
+    found = {each["id"] for each in page(client, ERRORS).select("[id]")}
 
     named = {str(status) for status in EXPLAINED if isinstance(status, int)}
     assert named | {reason.lower() for reason in Reason} | {"by-status"} <= found
@@ -113,5 +174,5 @@ def test_a_failed_calendar_leads_to_its_reason(api, sandbox, new_user):
 
     answer = api.get(f"/users/{user}/calendar/busy", start="2027-01-04", end="2027-01-05")
 
-    assert re.fullmatch(r'</docs/errors#\w+>; rel="help"', answer.headers["Link"])
+    assert re.fullmatch(rf'<{ERRORS}#\w+>; rel="help"', answer.headers["Link"])
     assert "403" not in answer.headers["Link"], "a reason tells more than its status"

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from app.cli.main import main
 
 README = Path(__file__).parents[3] / "README.md"
+OPERATE = [f"docs/operate/{name}.md" for name in ("deploy", "upgrade", "backup", "runbook")]
 
 
 def commands(group: click.Group, *before: str) -> Iterator[tuple[str, ...]]:
@@ -60,7 +61,7 @@ def test_every_option_says_what_it_does(words):
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/operations.md", "docs/settings.md", "docker-compose.yml"]
+    "document", ["README.md", *OPERATE, "docs/reference/settings.md", "docker-compose.yml"]
 )
 def test_every_command_that_a_document_names_exists(document):
     text = (README.parent / document).read_text()
@@ -75,7 +76,7 @@ def test_every_command_that_a_document_names_exists(document):
 
 
 def test_the_documents_of_the_command_line_name_every_process():
-    text = (README.parent / "docs/operations.md").read_text()
+    text = "".join((README.parent / name).read_text() for name in OPERATE)
 
     for name in ("up", "serve", "worker", "beat", "flower", "doctor", "db upgrade", "keys secrets"):
         assert f"almanac {name}" in text, name

@@ -1,4 +1,4 @@
-"""The trial with a real provider that docs/quickstart.md describes, with the sandbox as the provider."""
+"""The quick start's trial with a real provider, with the sandbox as the provider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.docs.fences import ROOT, blocks
 from tests.installation.processes import STOP_SECONDS, free_port, ready
 from tests.waiting import until
 
-QUICKSTART = ROOT / "docs/quickstart.md"
+QUICKSTART = ROOT / "docs/start/quickstart.md"
 START, CONNECT = (
     block.text
     for block in blocks(QUICKSTART)

@@ -40,6 +40,7 @@ def without_record(calendar):
     return {name: value for name, value in calendar.items() if name != "original"}
 
 
+@pytest.mark.slow
 def test_every_field_of_googles_calendars(api, two):
     main, team = calendars(api, two, provider="google")
     assert without_record(main) == {

@@ -11,7 +11,7 @@ from tests.app.at_provider import INSERT, LOOK, NINE, one
 from tests.app.days import PROVIDERS
 from tests.conftest import Api
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 KEY = {"Idempotency-Key": "k-1"}

@@ -33,7 +33,7 @@ def refused(answer):
     assert answer.status_code == 412, answer.text
     assert answer.json.keys() == {"data", "error", "code"}
     assert (answer.json["data"], answer.json["code"]) == (None, "eventChanged")
-    assert "/docs/errors#412" in answer.headers["Link"]
+    assert "/docs/reference/errors/#412" in answer.headers["Link"]
     return answer.json["error"]
 
 

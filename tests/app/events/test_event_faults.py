@@ -13,7 +13,7 @@ from tests.app.at_provider import DELETE, GET, INSERT, NINE, UPDATE, AtProvider,
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.conftest import Api, connect
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 ADA = "ada@example.com"

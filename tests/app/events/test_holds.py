@@ -7,7 +7,7 @@ import time
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from app.availability.freshness import now
+from app.availability.freshness import now_ms
 from providers.sandbox.client import Sandbox
 from store.sql.models import HeldTime, User
 from store.sql.queries import holds
@@ -259,8 +259,8 @@ def test_a_database_that_goes_away_while_a_hold_is_taken_promises_nothing(api, p
 
     assert api.get("/holds", user=person.user).json["data"] == []
     assert take(person.user).json["code"] == "slotTaken"
-    after_the_lease = now() + 60_000
-    monkeypatch.setattr("app.events.holds.now", lambda: after_the_lease)
+    after_the_lease = now_ms() + 60_000
+    monkeypatch.setattr("app.events.holds.now_ms", lambda: after_the_lease)
     held(take(person.user))
 
 

@@ -17,7 +17,7 @@ from tests.conftest import Api, connect
 from workers.fanout.admission import QueueFull
 from workers.queues import Queue
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 OTHER = {"google": "microsoft", "microsoft": "google"}

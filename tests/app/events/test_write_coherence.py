@@ -12,7 +12,7 @@ from tests.app.days import PROVIDERS
 from tests.app.endless import repeated
 from tests.conftest import Api
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
 
 READERS = 3
 DAY = {"start": "2026-12-03", "end": "2026-12-04"}

@@ -56,6 +56,7 @@ def pieces(body: bytes, *, extension: bytes = b"", trailer: bytes = b"") -> byte
 CHUNKED = "Transfer-Encoding: chunked"
 
 
+@pytest.mark.slow
 def test_a_body_that_says_that_it_is_too_large_is_not_waited_for(post):
     assert post(b"", length=2_000_000) == (413, "The request body is larger than 1 MiB")
 

@@ -78,6 +78,7 @@ def test_every_post_route_is_known_to_create_or_not(app):
     assert not idempotent_endpoints(app) & MAKES_NOTHING
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_every_creation_is_done_once_and_answered_alike(
     app, api, sandbox, new_user, new_organization, unique
@@ -434,6 +435,7 @@ def test_what_a_dead_process_claimed_is_free_when_its_time_is_up(slow, api, stor
     assert replayed(api.post("/users", body, headers=key))
 
 
+@pytest.mark.slow
 def test_of_many_at_once_one_creates(at_once, unique):
     body, key = {"id": unique("user")}, keyed(unique("key"))
 

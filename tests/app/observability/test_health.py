@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 from sqlalchemy import text
 
-from app.observability.probes import Fault, Probes
+from app.observability import health
+from app.observability.probes import Fault, FaultKind, Probes
 from app.server import commands
 from app.services import EXTENSION
 from store.coordination.heartbeats import BEAT
@@ -18,6 +21,8 @@ from tests.installation.builder import installed
 from tests.installation.processes import running, wait_until
 from tests.waiting import until
 from workers import broker
+
+pytestmark = pytest.mark.slow
 
 NOWHERE = "redis://127.0.0.1:1/0"
 LATE = "does not answer in time"
@@ -115,7 +120,7 @@ def test_a_part_that_is_down_is_named_with_its_fault(new_app, changed, reasons):
 
 
 @pytest.mark.usefixtures("worker", "ticking")
-def test_a_database_of_a_later_version_is_named_as_such(new_app, tmp_path):
+def test_a_database_of_a_later_version_is_ready_and_named(new_app, tmp_path):
     app = new_app(database_url=f"sqlite:///{tmp_path}/later.db")
     database = app.extensions[EXTENSION].stores.database
     database.upgrade()
@@ -124,7 +129,8 @@ def test_a_database_of_a_later_version_is_named_as_such(new_app, tmp_path):
 
     status, report = readiness(app)
 
-    assert (status, report["database"]) == (503, "unavailable")
+    # During an upgrade the database is migrated first, while processes of this version still serve.
+    assert (status, report["status"], report["database"]) == (200, "ok", "ok")
     assert (
         report["reasons"]["database"] == "has been migrated by a later version: start that version here too"
     )
@@ -179,7 +185,7 @@ def test_a_part_that_hangs_has_one_running_probe():
         return "there"
 
     for _ in range(5):
-        assert probes.run({"slow": hang}, seconds=0.01)["slow"] == Fault(LATE)
+        assert probes.run({"slow": hang}, seconds=0.01)["slow"] == Fault(LATE, FaultKind.SLOW)
     assert len(calls) == 1
     gate.set()
     assert probes.run({"slow": hang}, seconds=10)["slow"] == "there"
@@ -215,3 +221,30 @@ def test_a_worker_of_another_host_does_not_answer_for_this_one(app):
 
     assert broker.any_worker(celery, settings, seconds=10, host=socket.gethostname())
     assert not broker.any_worker(celery, settings, seconds=1, host="elsewhere")
+
+
+def test_the_first_check_after_the_start_imports_nothing(environment):
+    code = """
+import sys, time
+from app.wsgi import app
+services = app.extensions["almanac"]
+services.prepare()
+assert "alembic.script" in sys.modules
+before = set(sys.modules)
+began = time.monotonic()
+services.stores.database.standing()
+assert not {each for each in set(sys.modules) - before if each.startswith("alembic")}
+"""
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [("sqlite:////nowhere/at/all.db", FaultKind.UNREACHABLE), ("sqlite://", FaultKind.OUTDATED)],
+)
+def test_a_database_that_is_unreachable_and_one_without_migrations_are_told_apart(new_app, url, kind):
+    with new_app(database_url=url).app_context():
+        fault = health.faults()["database"]
+
+    assert fault is not None
+    assert fault.kind is kind

@@ -181,6 +181,7 @@ def test_a_stale_answer_is_counted_as_stale(sandbox, api, new_user, new_app, cac
     assert cache_of(lambda: busy(lenient, user), app) == Cache(stale=1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_a_read_its_failure_and_a_write_are_counted_by_their_provider(sandbox, api, new_user, stores):
     google = sandbox.account("google", "ada@example.com")

@@ -46,6 +46,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
                 yield f"{method.upper()} {path}", operation
 
 
+@pytest.mark.slow
 def test_the_document_is_valid_openapi_3_1(document):
     assert document["openapi"] == "3.1.0"
     jsonschema.Draft202012Validator(OPENAPI_31).validate(document)
@@ -397,11 +398,11 @@ def test_every_route_but_the_open_ones_requires_a_key(app):
 
 
 def test_no_other_route_is_open_but_those_that_tell_how_the_service_is(app):
-    # The dashboard requires a sign-in; the documentation is public.
-    ours = ("/v1/", "/dashboard/", "/docs/")
+    # The dashboard requires a sign-in, and an invitation its secret; the documentation is public.
+    ours = ("/v1/", "/dashboard/", "/docs/", "/invitation/<secret>")
     outside = {rule.rule for rule in app.url_map.iter_rules() if not rule.rule.startswith(ours)}
 
-    assert outside == {"/docs", "/healthz", "/readyz", "/metrics", "/static/<path:filename>"}
+    assert outside == {"/docs", "/favicon.ico", "/healthz", "/readyz", "/metrics", "/static/<path:filename>"}
 
 
 def test_read_only_keys_may_use_five_routes_by_post(app):

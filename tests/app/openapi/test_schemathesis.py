@@ -23,7 +23,7 @@ from providers.sandbox.client import Sandbox
 from tests import services
 from tests.conftest import Api
 
-pytestmark = pytest.mark.usefixtures("worker", "no_webhook_endpoints")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker", "no_webhook_endpoints")]
 
 NAMES = [
     "not_a_server_error",

@@ -14,7 +14,10 @@ import pytest
 
 from tests.installation.processes import START_SECONDS, web_server
 
-pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc"),
+]
 
 PROCESSES = 4
 # Of a TCP connection, as Linux writes it.

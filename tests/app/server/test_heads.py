@@ -36,6 +36,7 @@ def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
     pytest.fail(f"no whole answer: {answer!r}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("request_", "status"),
     [

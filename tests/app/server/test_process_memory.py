@@ -136,6 +136,7 @@ def test_garbage_that_survives_a_collection_is_freed_by_a_later_one():
     assert memory_of(sys.executable, "-c", LOOKS)[0] <= 4
 
 
+@pytest.mark.slow
 def test_a_worker_collects_garbage_before_there_is_much(environment, database):
     (made,) = memory_of(sys.executable, "-c", OBJECTS, environment=environment)
     assert made < 10_000

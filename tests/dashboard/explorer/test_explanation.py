@@ -100,7 +100,7 @@ def test_each_verdict_is_a_sentence(ada, why, time, sent, because):
 
     (sentence,) = sentences(page)
     moment, _, rest = sentence.partition(" is ")
-    assert moment == f"{time} on Thursday 3 December (UTC)"
+    assert moment == f"{time} on Thursday 3 December 2026 (UTC)"
     assert rest.startswith(because)
     sign = page.html.select_one(".verdict")["class"]
     assert ("yes" in sign) == because.startswith("offered")
@@ -147,7 +147,7 @@ def test_without_a_person_every_user_is_explained(signed_in, ada, new_user):
     users = [ada(meeting("10:00", "10:30")), new_user(), NOBODY]
     page = signed_in.get("/explorer/why", users=" ".join(users), at=at("10:10"), **DAY)
 
-    assert words(page.html.select_one("p")) == "10:10 on Thursday 3 December (UTC):"
+    assert words(page.html.select_one("p")) == "10:10 on Thursday 3 December 2026 (UTC):"
     verdicts = [words(each) for each in page.html.select(".verdict p")]
     assert [each.split(" is ")[0] for each in verdicts] == users
     assert [each.split(": ")[1] for each in verdicts] == [
@@ -179,7 +179,7 @@ def test_a_moment_is_by_the_clock_of_the_zone(ada, why):
     user = ada(meeting("10:00", "10:30"))
     page = why(user, "00:00", at="", moment="2026-12-03T15:50", zone="Asia/Kathmandu", window="none")
 
-    assert sentences(page)[0].startswith("15:50 on Thursday 3 December (Asia/Kathmandu) is not offered: ada@")
+    assert sentences(page)[0].startswith("15:50 on Thursday 3 December 2026 (Asia/Kathmandu) is not offered")
 
 
 def test_milliseconds_decide_between_two_moments_of_the_same_clock_time(ada, signed_in):
@@ -190,7 +190,7 @@ def test_milliseconds_decide_between_two_moments_of_the_same_clock_time(ada, sig
 
     page = signed_in.get("/explorer/why", **sent, at=pressed)
     assert sentences(page)[0].startswith(
-        "02:30 (UTC+01:00) on Sunday 25 October (Europe/Berlin) is not offered"
+        "02:30 (UTC+01:00) on Sunday 25 October 2026 (Europe/Berlin) is not offered"
     )
     field = page.html.find(id="moment-field")
     assert (field["value"], field["hx-swap-oob"]) == ("2026-10-25T02:30", "true")
@@ -202,7 +202,8 @@ def test_milliseconds_decide_between_two_moments_of_the_same_clock_time(ada, sig
     assert "Second" in signed_in.get("/explorer/events", **again, calendar="ada@example.com").text
     # Typed, it is the first of the two.
     page = signed_in.get("/explorer/why", **again | {"at": pressed - 60_000})
-    assert sentences(page)[0].startswith("02:30 (UTC+02:00) on Sunday 25 October (Europe/Berlin) is offered")
+    (sentence,) = sentences(page)
+    assert sentence.startswith("02:30 (UTC+02:00) on Sunday 25 October 2026 (Europe/Berlin) is offered")
 
 
 def test_a_typed_moment_stays_in_its_field(ada, why):
@@ -229,7 +230,7 @@ def test_an_invalid_moment_is_an_error_sentence(signed_in, sent):
         page = signed_in.get(path, users=NOBODY, person=NOBODY, **DAY, **sent)
 
         assert page.status == 200
-        assert page.notices == ["The moment must be a date and a time."]
+        assert page.notices[-1] == "The moment must be a date and a time."
 
 
 def test_without_a_moment_there_is_no_explanation_and_no_events(signed_in):

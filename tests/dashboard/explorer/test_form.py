@@ -35,7 +35,7 @@ def read(app):
     return made
 
 
-def test_an_empty_form_is_office_hours_of_the_next_seven_days(app):
+def test_an_empty_form_is_office_hours_of_the_working_days_of_a_week(app):
     with app.test_request_context():
         question = form.read(MultiDict(), date(2026, 12, 3))
 
@@ -45,7 +45,7 @@ def test_an_empty_form_is_office_hours_of_the_next_seven_days(app):
     assert (engine.start, engine.end) == (START, START + 7 * DAY)
     assert (engine.duration, engine.padding_before, engine.padding_after) == (30 * MINUTE, 0, 0)
     assert (engine.step, engine.align_clock) == (None, False)
-    assert (engine.windows, engine.each_day) == (None, Window.daily(540, 1020))
+    assert (engine.windows, engine.each_day) == ((Window(frozenset(range(5)), 540, 1020),), None)
 
 
 def test_each_field_is_read_as_the_api_reads_it(read):
@@ -78,6 +78,17 @@ def test_an_unfinished_list_of_users_is_accepted(read, users):
 
 def test_commas_alone_name_no_users(read):
     assert read(users=" , ;").is_empty
+
+
+def test_the_hours_of_a_day_alone_are_those_of_every_day(read):
+    """Addresses from before there were working days have no other field."""
+    assert read(users="ada", latestTimeEachDay="12:00").engine.each_day == Window.daily(540, 720)
+
+
+def test_the_working_days_may_have_other_hours(read):
+    question = read(users="ada", window="workdays", earliestTimeEachDay="8:00", latestTimeEachDay="00:00")
+
+    assert question.engine.windows == (Window(frozenset(range(5)), 480, 1440),)
 
 
 def test_users_go_before_an_organization(read):
@@ -146,7 +157,7 @@ BAD = [
         "First day must be one that Pacific/Apia has",
     ),
     ({"days": "8"}, "Days must be one of 1, 3, 5, 7, 14"),
-    ({"window": "sometimes"}, "Hours must be one of none, daily, weekly"),
+    ({"window": "sometimes"}, "Hours must be one of workdays, none, daily, weekly"),
     ({"earliestTimeEachDay": "25:00"}, "The daily window's start must be a time of day as HH:MM"),
     ({"latestTimeEachDay": "noon"}, "The daily window's end must be a time of day as HH:MM"),
     (
@@ -238,7 +249,8 @@ def drawn_whole(browser, sent):
 
 
 CASES = {
-    "daily": {},
+    "working days": {},
+    "daily": {"window": "daily"},
     "zone": {"zone": "Asia/Kathmandu", "earliestTimeEachDay": "08:00"},
     "overnight": {"earliestTimeEachDay": "20:00", "latestTimeEachDay": "10:30", "slotDuration": "50"},
     "until midnight": {"earliestTimeEachDay": "09:00", "latestTimeEachDay": "00:00"},
@@ -311,7 +323,7 @@ def test_the_curl_command_of_an_explanation_gives_the_sentence_of_the_page(api, 
 
 @pytest.mark.usefixtures("worker")
 def test_one_call_explains_all_members_of_an_organization(api, signed_in, who):
-    sent = {"day": "2026-12-02", **who("organization")}
+    sent = {"day": "2026-12-02", **who("organization"), "window": "daily"}
     drawn_whole(signed_in, sent)
     page = signed_in.get("/explorer/why", **sent, at=MOMENTS[1])
 
@@ -339,7 +351,7 @@ EVIL = ["'; rm -rf ~; '", '"$(id)"', "a b\nc", "`id`", "\\", "$HOME", "--output=
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_nothing_escapes_the_quoting_of_a_curl_command(read, evil):
-    question = read(users="ada")
+    question = read(users="ada", window="daily")
     line = question.explain_curl(f"http://ha{evil}st", evil, MOMENTS[0])
 
     command = parsed(line, "alm_x")

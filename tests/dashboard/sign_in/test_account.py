@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from limits import RateLimitItemPerHour
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from app.dashboard.sign_in import known_browsers, login_throttle, passwords
 from store.sql.models import Invitation
 from store.sql.queries import administrators
@@ -150,7 +150,7 @@ def test_a_new_password_withdraws_open_invitations(browser_of, ada, visitor, sto
     """An intruder with the old password may have made an invitation."""
     for renew in (
         lambda browser: change(browser, password=PASSWORD, again=PASSWORD),
-        lambda _: invitations.create(stores, ada.name, PASSWORD),
+        lambda _: administrator_setup.create(stores, ada.name, PASSWORD),
     ):
         browser = browser_of(ada)
         link = invite(browser).html.find(id="link").get_text()
@@ -201,7 +201,7 @@ def test_a_page_loaded_again_makes_no_second_link_and_shows_none(browser_of, ada
     assert link not in again.text
     assert again.html.find(id="link") is None
     assert invitations_of(stores) == before + 1
-    assert actions(stores, actor=f"administrator {ada.name}").count(("inviteAdministrator", ada.name)) == 1
+    assert actions(stores, actor=f"administrator {ada.name}").count(("inviteAdministrator", "by a link")) == 1
     assert invite(browser).html.find(id="link").get_text() != link
 
 
@@ -233,7 +233,7 @@ def test_an_administrator_invites_another(browser_of, ada, stores, unique):
     assert page.status == 200
     assert link.startswith("http://localhost/dashboard/welcome/")
     assert link not in browser.get("/account").text
-    assert actions(stores, actor=f"administrator {ada.name}")[-1] == ("inviteAdministrator", ada.name)
+    assert actions(stores, actor=f"administrator {ada.name}")[-1] == ("inviteAdministrator", "by a link")
     form = {"name": (name := unique("bob")), "password": PASSWORD, "again": PASSWORD}
     other = browser_of()
     assert other.do(link.removeprefix("http://localhost"), form).notices == [f"Welcome, {name}."]
@@ -250,8 +250,10 @@ def test_an_invitation_is_at_the_public_address_where_there_is_one(new_app, brow
 
 def remove(browser, name):
     page = browser.get("/account")
-    forms = page.html.select("section[aria-labelledby=administrators] li form")
-    (found,) = [form for form in forms if words(form.find_parent("li").find("strong")) == name]
+    rows = page.html.select("section[aria-labelledby=administrators] tbody tr")
+    (row,) = [each for each in rows if words(each.find("th")) == name]
+    page = browser.get(row.find("a")["href"])
+    found = page.html.select_one("section[aria-labelledby=remove] form")
     assert found["data-confirm"] == (
         f"Remove {name}? All their browsers are signed out, and all open invitations are withdrawn."
     )
@@ -266,7 +268,7 @@ def test_an_administrator_who_is_removed_is_signed_out_everywhere(
 
     page = remove(browser_of(ada), bob.name)
 
-    assert page.notices == [f"{bob.name} is no longer an administrator. Open invitations are withdrawn."]
+    assert page.notices == [f"{bob.name} is removed. Open invitations are withdrawn."]
     assert theirs.get("/account").status == 303
     assert browser_of(address=somewhere()).sign_in(bob).status == 401
     assert actions(stores, actor=f"administrator {ada.name}")[-1] == ("removeAdministrator", bob.name)
@@ -314,8 +316,8 @@ def test_names_of_administrators_are_text(browser_of, ada, new_administrator, un
 
     page = browser_of(ada).get("/account")
 
-    strong = [each for each in page.html.find_all("strong") if words(each) == name]
-    assert [each["dir"] for each in strong] == ["auto"]
+    named = [each for each in page.html.select("th.named") if words(each) == name]
+    assert [each["dir"] for each in named] == ["auto"]
     assert page.html.find("b") is None
 
 
@@ -330,7 +332,7 @@ def test_a_password_set_by_the_command_line_ends_a_lockout(
             assert browser_of(address=address).sign_in(Person(name, "wrong")).status == 401
     assert browser_of(address=somewhere()).sign_in(ada).status == 429
 
-    invitations.create(stores, ada.name, NEW)
+    administrator_setup.create(stores, ada.name, NEW)
 
     # The counters by name, and by name and address; no counters of other names.
     assert browser_of(address=here).sign_in(Person(ada.name, NEW)).status == 303
@@ -342,7 +344,7 @@ def test_a_password_can_be_set_by_the_command_line_while_redis_is_down(
 ):
     away = stores_of(new_app(redis_url="redis://127.0.0.1:1/0", broker_url="redis://127.0.0.1:1/0"))
 
-    assert not invitations.create(away, ada.name, NEW)
+    assert not administrator_setup.create(away, ada.name, NEW)
 
     assert "login throttle not reset for that name: ConnectionError" in caplog.messages
     assert browser_of().sign_in(Person(ada.name, NEW)).status == 303
@@ -351,7 +353,7 @@ def test_a_password_can_be_set_by_the_command_line_while_redis_is_down(
 def test_a_password_set_by_the_command_line_signs_every_browser_out(browser_of, ada, stores):
     browser = browser_of(ada)
 
-    assert not invitations.create(stores, ada.name, NEW)
+    assert not administrator_setup.create(stores, ada.name, NEW)
 
     assert browser.get("/account").status == 303
     assert browser_of().sign_in(Person(ada.name, NEW)).status == 303

@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from store.sql.models import now
 from store.sql.queries import administrators
 from tests.conftest import stores_of
@@ -24,12 +24,12 @@ def form(who: str, **changed: str) -> dict[str, str]:
 @pytest.fixture
 def link(stores) -> str:
     """The path of a new link."""
-    return invitations.link(stores, "http://localhost").removeprefix("http://localhost")
+    return administrator_setup.link(stores, "http://localhost").removeprefix("http://localhost")
 
 
 def test_the_first_administrator_comes_by_the_link_that_the_service_prints(new_service):
     stores = stores_of(new_service)
-    link = invitations.first_link(stores, "http://localhost")
+    link = administrator_setup.first_link(stores, "http://localhost")
     browser = Browser(new_service.test_client())
 
     assert browser.get("/").location.startswith("/dashboard/sign-in")
@@ -39,7 +39,7 @@ def test_the_first_administrator_comes_by_the_link_that_the_service_prints(new_s
 
     assert (page.heading, page.notices) == ("Overview", ["Welcome, ada."])
     assert actions(stores, actor="administrator ada") == [("createAdministrator", "ada")]
-    assert invitations.first_link(stores, "http://localhost") is None
+    assert administrator_setup.first_link(stores, "http://localhost") is None
     assert Browser(new_service.test_client()).get("/sign-in").notices == []
     browser.post("/sign-out")
     assert browser.post("/sign-in", {"name": "ada", "password": PASSWORD}).status == 303
@@ -52,7 +52,9 @@ def browser_path(link: str) -> str:
 def test_a_link_is_at_the_public_address_where_there_is_one(new_app):
     stores = stores_of(new_app(public_url="https://almanac.example"))
 
-    assert invitations.link(stores, "http://x").startswith("https://almanac.example/dashboard/welcome/")
+    assert administrator_setup.link(stores, "http://x").startswith(
+        "https://almanac.example/dashboard/welcome/"
+    )
 
 
 def test_a_link_works_once(visitor, browser_of, link, unique):
@@ -79,7 +81,7 @@ def test_an_unknown_link_is_invalid(visitor):
 
 
 def test_of_two_concurrent_uses_of_a_link_one_succeeds(new_service):
-    link = browser_path(invitations.link(stores_of(new_service), "http://localhost"))
+    link = browser_path(administrator_setup.link(stores_of(new_service), "http://localhost"))
     gate = Barrier(2)
 
     def use(name: str) -> int:

@@ -14,7 +14,7 @@ import pytest
 from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 from redis.exceptions import RedisError
 
-from app.accounts import invitations
+from app.cli import administrator_setup
 from app.dashboard.sign_in import known_browsers, login_throttle, passwords
 from store.sql.queries import administrators
 from tests.dashboard.audit_records import actions
@@ -152,6 +152,31 @@ def test_a_part_of_a_page_sends_the_whole_of_it_to_the_sign_in(visitor):
     assert part.headers["HX-Redirect"] == "/dashboard/sign-in"
 
 
+PLACE = "/dashboard/explorer?users=ada&day=2026-12-03"
+KEPT = f"/dashboard/sign-in?after={quote(PLACE, safe='/?')}"
+
+
+def test_a_part_of_a_page_comes_back_to_the_page_after_the_sign_in(visitor):
+    htmx = {"HX-Request": "true", "HX-Current-URL": f"https://almanac.example{PLACE}"}
+
+    assert visitor.get("/explorer/grid", headers=htmx).headers["HX-Redirect"] == KEPT
+
+
+def test_a_form_comes_back_to_its_page_after_the_sign_in(visitor):
+    sent = visitor.post("/webhooks/new", {}, headers={"Referer": f"http://localhost{PLACE}"})
+
+    assert (sent.status, sent.location) == (303, KEPT)
+
+
+@pytest.mark.parametrize(
+    "sender", ["https://evil.example/", "http://[", "", "/dashboardly", "https://x/v1/users"]
+)
+def test_only_pages_of_the_dashboard_are_kept_for_after_the_sign_in(visitor, sender):
+    htmx = {"HX-Request": "true", "HX-Current-URL": sender}
+
+    assert visitor.get("/account", headers=htmx).headers["HX-Redirect"] == "/dashboard/sign-in"
+
+
 # Guessing
 
 
@@ -206,6 +231,7 @@ def test_failures_with_any_name_from_one_address_have_to_wait(browser_of, new_ad
     assert browser_of(address=somewhere()).sign_in(ada).status == 303
 
 
+@pytest.mark.slow
 def test_after_the_wait_an_attempt_is_allowed(browser_of, new_administrator, somewhere, few):
     few("FROM_HERE", 1, RateLimitItemPerSecond)
     ada = new_administrator()
@@ -417,7 +443,7 @@ def test_another_password_by_the_command_line_ends_every_wait(
     ada, here = new_administrator(), somewhere()
     assert statuses(browser_of(address=here), *[Person(ada.name, "wrong")] * 5, ada) == [401] * 5 + [429]
 
-    invitations.create(stores, ada.name, ada.password)
+    administrator_setup.create(stores, ada.name, ada.password)
 
     assert browser_of(address=here).sign_in(ada).status == 303
 

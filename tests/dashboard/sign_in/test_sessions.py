@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from app.http.route_facts import declared_facts
 from store.sql.models import now
-from store.sql.queries import dashboard_sessions
+from store.sql.queries import administrators, dashboard_sessions
+from tests.dashboard.routes import rules
 from tests.dashboard.visiting import Browser
 
 
@@ -91,6 +95,56 @@ def test_the_last_use_of_a_session_is_stored(signed_in, stores, monkeypatch):
 
     seen = signed_in.get("/account").html.select("tr:has(.badge.good) time")[-1]
     assert seen["datetime"] == f"{later:%Y-%m-%dT%H:%M:%SZ}"
+
+
+# The pages with parts that refresh themselves.
+REFRESHING = {"/": {"overview_day", "overview_health"}, "/activity": {"activity_plots"}}
+
+
+def test_a_page_that_is_left_open_does_not_extend_the_session(
+    app, browser_of, new_administrator, stores, monkeypatch
+):
+    person = new_administrator()
+    browser = browser_of(person)
+    polled = set()
+    for where, expected in REFRESHING.items():
+        parts = [each["hx-get"] for each in browser.get(where).html.select("[hx-trigger*=every]")]
+        found = {app.url_map.bind("").match(each.partition("?")[0])[0] for each in parts}
+        assert found == {f"dashboard.{name}" for name in expected}
+        polled |= set(parts)
+
+    def last_use():
+        with stores.database.reading() as session:
+            (row,) = dashboard_sessions.of_administrator(
+                session, administrators.find(session, person.name).id
+            )
+            return row.seen_at
+
+    signed_in_at = last_use()
+    later = now() + timedelta(hours=1)
+    monkeypatch.setattr(dashboard_sessions, "now", lambda: later)
+    monkeypatch.setattr("app.dashboard.sign_in.sessions.now", lambda: later)
+
+    for each in polled:
+        assert browser.get(each, headers={"HX-Request": "true"}).status == 200
+    assert last_use() == signed_in_at
+    browser.get("/account")
+    assert last_use() - signed_in_at >= timedelta(minutes=59)
+
+
+def test_every_part_that_refreshes_itself_is_declared(app):
+    polled = {
+        rule.endpoint
+        for rule in rules(app, "GET")
+        if (facts := declared_facts(app, rule.endpoint, "GET")) is not None and facts.polled
+    }
+    assert polled == {f"dashboard.{name}" for names in REFRESHING.values() for name in names}
+    triggers = [
+        line
+        for template in Path(app.root_path, "dashboard/templates").rglob("*.html")
+        for line in re.findall(r'hx-trigger="[^"]*every[^"]*"', template.read_text())
+    ]
+    assert len(triggers) == len(polled)
 
 
 def test_a_page_is_shown_although_its_use_cannot_be_stored(install, monkeypatch, caplog):

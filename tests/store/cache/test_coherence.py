@@ -38,6 +38,8 @@ from store.coordination.single_flight import (
     flight_key,
 )
 
+pytestmark = pytest.mark.slow
+
 BUCKET = 1_000_000
 FAILED = b"failed"
 NUMBER = 3

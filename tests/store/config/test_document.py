@@ -19,7 +19,9 @@ def page() -> str:
 
 
 def row(text: str, name: str) -> list[str]:
-    (line,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
+    # A setting may also be in the table of the first ones to set, which has two columns.
+    lines = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
+    (line,) = [line for line in lines if line.count(" | ") > 1]
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 

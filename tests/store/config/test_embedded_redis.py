@@ -108,6 +108,7 @@ def test_it_answers_on_a_socket_that_only_its_owner_can_open(tmp_path: Path):
         assert process.wait(timeout=60) == 0
 
 
+@pytest.mark.slow
 def test_the_error_of_a_failed_start_names_the_log_file(tmp_path: Path):
     with pytest.raises(NoRedis, match=r"redis\.log"):
         embedded_redis.start(tmp_path, tmp_path / "no-such-folder" / "redis.sock")

@@ -231,6 +231,7 @@ def test_a_broker_can_be_a_unix_socket(monkeypatch):
         ("DATABASE_URL", "mysql://planted@db/almanac"),
         ("DATABASE_URL", "almanac.db"),
         ("DATABASE_URL", "postgresql://planted@db:port/almanac"),
+        ("DATABASE_URL", "postgresql://planted@db/almanac?prepare_threshold=never"),
     ],
 )
 def test_an_unsupported_url_is_rejected_and_not_shown(monkeypatch, name, value):

@@ -162,6 +162,7 @@ for _ in range(1000):
 """
 
 
+@pytest.mark.slow
 def test_what_several_processes_count_adds_up_also_what_they_counted_last(activity, socket, now):
     commands = [[sys.executable, "-c", COUNTING, str(socket)] for _ in range(2)]
     processes = [subprocess.Popen(command) for command in commands]
@@ -264,6 +265,7 @@ def test_stretches_hold_no_more_than_they_are_asked_for(activity, redis, now):
         assert set(redis.hgetall(stretch.key(now))) == {b"requests:busy:2xx:8"}
 
 
+@pytest.mark.slow
 def test_totals_that_redis_could_not_take_come_later(activity, redis, server, now):
     start, stop = server
     activity.read("google", 0.1)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from store.sql.keyset import Position
 from store.sql.models import ApiKey, Membership, Organization, User, now
 from store.sql.queries import api_keys, audit, connections, organizations, webhooks
 from tests import people
@@ -45,21 +46,21 @@ def keys(fresh_database, acme):
 
 def names(database, **filters):
     with database.reading() as session:
-        return [row.name for row in api_keys.page(session, **filters)]
+        return [row.name for row in api_keys.page(session, **filters).rows]
 
 
 def test_keys_in_force_and_those_that_ended_are_two_lists_the_newest_first(fresh_database, keys):
     assert names(fresh_database, in_force=True) == ["bound", "lasting", "forever"]
     assert names(fresh_database, in_force=False) == ["revoked", "expired"]
     assert names(fresh_database, in_force=True, limit=2) == ["bound", "lasting"]
-    assert names(fresh_database, in_force=True, before=keys["lasting"]) == ["forever"]
+    assert names(fresh_database, in_force=True, position=Position(keys["lasting"])) == ["forever"]
 
 
 def test_keys_of_one_organization(fresh_database, acme, keys):
     assert names(fresh_database, in_force=True, organization_id=acme.id) == ["bound"]
     with fresh_database.reading() as session:
         assert api_keys.count(session, acme.id) == 1
-        (row,) = api_keys.page(session, in_force=True, organization_id=acme.id)
+        (row,) = api_keys.page(session, in_force=True, organization_id=acme.id).rows
         assert row.organization.slug == "acme"
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from store.sql.database import Database
 from store.sql.models import now
 from store.sql.queries import administrators, dashboard_sessions
+from store.sql.roles import Role
 
 
 def invite(database: Database) -> str:
@@ -22,7 +23,7 @@ def invite(database: Database) -> str:
 
 def accept(database: Database, secret: str) -> bool:
     with database.writing() as session:
-        return administrators.accept(session, secret)
+        return administrators.accept(session, secret) is not None
 
 
 def test_a_link_is_good_once(fresh_database):
@@ -107,3 +108,52 @@ def test_an_administrator_goes_with_every_session(fresh_database):
         assert [each.name for each in administrators.every(session)] == ["bob"]
         assert dashboard_sessions.load(session, gone) is None
         assert dashboard_sessions.load(session, kept).name == "bob"
+
+
+def test_the_last_administrator_is_neither_removed_nor_given_another_role(fresh_database):
+    with fresh_database.writing() as session:
+        ada = administrators.create(session, name="ada", password_hash="a").id
+        administrators.create(session, name="bob", password_hash="b", role=Role.OPERATOR)
+
+    for change in (
+        lambda session: administrators.remove(session, ada),
+        lambda session: administrators.change_role(session, ada, Role.OPERATOR),
+    ):
+        with pytest.raises(administrators.LastAdministrator), fresh_database.writing() as session:
+            change(session)
+    with fresh_database.reading() as session:
+        assert administrators.count(session) == 1
+    with fresh_database.writing() as session:
+        administrators.change_role(session, ada, Role.ADMINISTRATOR)
+
+
+@pytest.mark.parametrize("change", ["remove", "change_role"])
+def test_of_two_who_end_each_others_role_at_the_same_moment_one_stays(fresh_database, change):
+    with fresh_database.writing() as session:
+        both = [administrators.create(session, name=name, password_hash="-").id for name in "ab"]
+    gate = threading.Barrier(2)
+
+    def end(number: int) -> bool:
+        gate.wait(timeout=10)
+        try:
+            with fresh_database.writing() as session:
+                if change == "remove":
+                    administrators.remove(session, number)
+                else:
+                    administrators.change_role(session, number, Role.VIEWER)
+        except administrators.LastAdministrator:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(end, both)) == [False, True]
+    with fresh_database.reading() as session:
+        assert administrators.count(session) == 1
+
+
+def test_an_invitation_carries_its_role(fresh_database):
+    with fresh_database.writing() as session:
+        secret = administrators.invite(session, Role.OPERATOR)
+    with fresh_database.writing() as session:
+        assert administrators.invited(session, secret) is Role.OPERATOR
+        assert administrators.accept(session, secret) is Role.OPERATOR

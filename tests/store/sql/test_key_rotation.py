@@ -12,11 +12,13 @@ from store.security.crypto import Keyring
 from store.sql import key_rotation
 from store.sql.models import Base, IdempotencyKey, OAuthConnection, Organization, WebhookEndpoint, now
 from store.sql.queries import (
+    administrators,
     api_keys,
     connections,
     idempotency,
     organization_grants,
     provider_clients,
+    second_factors,
     webhook_secrets,
     webhooks,
 )
@@ -90,6 +92,8 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         key = {"api_key_id": 1, "digest": "d", "fingerprint": "f"}
         claim = idempotency.claim(session, old, **key, until=now() + timedelta(minutes=1))
         assert idempotency.keep(session, old, claim, "the answer")
+        ada = administrators.create(session, name="ada", password_hash="-").id
+        second_factors.store(session, old, ada, totp := second_factors.new_secret(), step=1)
     before = tokens(fresh_database, both)
 
     assert run(fresh_database, both) == {
@@ -99,6 +103,7 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         "provider_clients.sealed_secret": (1, 0),
         "webhook_endpoints.sealed_secret": (1, 0),
         "webhook_endpoints.sealed_previous_secret": (1, 0),
+        "administrators.sealed_totp_secret": (1, 0),
         "idempotency_keys.sealed_answer": (1, 0),
     }
 
@@ -113,6 +118,8 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         (row,) = session.scalars(select(WebhookEndpoint))
         assert webhook_secrets.open_secret(endpoint.id, row.sealed_secret, new) == rotated
         assert webhook_secrets.open_previous(endpoint.id, row.sealed_previous_secret, new) == secret
+        row = administrators.load(session, ada)
+        assert new.decrypt(row.sealed_totp_secret, second_factors.associated_data(ada)) == totp
         kept = idempotency.claim(session, new, **key, until=now())
         assert kept == idempotency.Answered("the answer")
     # Nothing is done twice.

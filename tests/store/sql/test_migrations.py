@@ -56,6 +56,7 @@ def test_the_way_down_leaves_nothing(own_database: Database):
     assert not left
 
 
+@pytest.mark.slow
 def test_each_step_down_and_up_again_keeps_what_both_sides_can_hold(own_database: Database):
     with own_database.engine.begin() as connection:
         fill(connection)

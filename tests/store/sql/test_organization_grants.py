@@ -269,6 +269,7 @@ def test_delegating_says_what_it_created_changed_and_left(fresh_database, keyrin
     assert restored == ["personal"]
 
 
+@pytest.mark.slow
 def test_a_thousand_delegations_take_as_many_statements_as_two(fresh_database, save):
     grant = save()
     with fresh_database.writing() as session:

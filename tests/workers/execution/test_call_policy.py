@@ -37,6 +37,8 @@ from workers.fanout.jobs import (
     Revoke,
 )
 
+pytestmark = pytest.mark.slow
+
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 
 
@@ -335,7 +337,7 @@ def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
 
 
 def test_a_read_that_finishes_after_the_deadline_serves_the_next_request(new_worker, provider, connected):
-    provider.seconds = 1.0
+    provider.seconds = 3.0
     there = new_worker(fanout_deadline_seconds=20.0)
     ada = connected()
     put_work(there, "f", [ReadBusy(ada, ("primary",), 0, 7 * DAY)])

@@ -33,6 +33,8 @@ from workers.fanout.pool import FairPool
 from workers.runtime import Runtime
 from workers.upkeep.rate_limit import acquire
 
+pytestmark = pytest.mark.slow
+
 ACCOUNTS, FAILURES = 4, 2
 DEAD = pytest.mark.parametrize("fault", [{"status": 503}, {"body": "reset"}, {"body": "html"}], ids=str)
 BOTH = pytest.mark.parametrize("provider_name", ["google", "microsoft"])

@@ -75,6 +75,7 @@ def test_a_check_of_admission_takes_no_place(admission):
         admission.check(READS)
 
 
+@pytest.mark.slow
 def test_the_place_of_a_process_that_was_killed_comes_free(redis, admission, apart):
     waiter = (
         "import sys, time; from redis import Redis; from workers.queues import Queue;"

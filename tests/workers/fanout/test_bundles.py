@@ -34,6 +34,8 @@ from workers.fanout.bundles import elements
 from workers.fanout.codec import DecodeError, Packed, addresses, pack_job, pack_jobs, unpack_jobs, work_list
 from workers.fanout.jobs import GrantRef, ReadBusy
 
+pytestmark = pytest.mark.slow
+
 BATCH, VIEW = "microsoft.batch", "microsoft.calendarView.list"
 FREE_BUSY = "google.freebusy.query"
 TOKENS = {"google": "google.token", "microsoft": "microsoft.token"}

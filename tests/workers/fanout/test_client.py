@@ -201,6 +201,7 @@ def test_a_task_that_has_expired_is_dropped_by_the_worker(app, stores):
     stores.redis.delete(work_list("expired"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_no_token_is_in_redis_while_a_fan_out_runs(api, sandbox, new_user, stores):
     events = [meeting("09:00", "10:00")]
@@ -246,6 +247,7 @@ def unwrapped(value):
     return " ".join(texts)
 
 
+@pytest.mark.slow
 def test_waiting_for_a_write_does_not_poll_redis_all_the_time(fanout, connected, runtime):
     before = runtime.stores.redis.info("commandstats").get("cmdstat_blpop", {"calls": 0})["calls"]
     fanout.gather(busy_jobs(connected(), 1), queue=Queue.WRITES, deadline=in_seconds(3))

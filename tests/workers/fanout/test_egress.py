@@ -30,6 +30,8 @@ from workers.fanout.jobs import CreateEvent, ReadBusy, ReadEvents, Reply, Revoke
 from workers.queues import Queue
 from workers.runtime import Runtime
 
+pytestmark = pytest.mark.slow
+
 HERE, THERE = "here@host", "there@host"
 
 

@@ -23,6 +23,8 @@ from workers.fanout.jobs import Reply
 from workers.fanout.request import CoalescingPolicy
 from workers.queues import Queue
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_reader_that_is_gone_is_replaced(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)

@@ -37,8 +37,12 @@ def names(monkeypatch):
     return answers
 
 
-def send(url, *, allow_private=True):
+def answered(url, *, allow_private=True):
     return post(url, HEADERS, BODY, allow_private=allow_private)
+
+
+def send(url, *, allow_private=True):
+    return answered(url, allow_private=allow_private).status
 
 
 def test_it_arrives_as_it_was_sent(receiver):
@@ -190,7 +194,30 @@ def test_a_response_that_arrives_byte_by_byte_is_cut_off(raw_server, monkeypatch
         assert time.monotonic() - began < 10
 
 
-def test_a_body_is_not_read(raw_server):
+def test_the_start_of_a_body_is_kept(raw_server):
+    def serve(connection):
+        connection.recv(65_536)
+        body = b"no\0 such\r\n<b>hook</b> \xff" + b"x" * 1000
+        connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    status, start = answered(raw_server(serve))
+
+    assert status == 404
+    assert start.startswith("no such <b>hook</b> \N{REPLACEMENT CHARACTER}xxx")
+    assert len(start) <= http.MOST_OF_BODY
+
+
+@pytest.mark.parametrize("head", [b"Content-Length: 500", b"Transfer-Encoding: chunked"])
+def test_a_body_that_does_not_come_in_time_changes_nothing(raw_server, monkeypatch, head):
+    monkeypatch.setattr(http, "BODY_SECONDS", 0.2)
+    began = time.monotonic()
+    url = raw_server(lambda connection: drip(connection, b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n", b"1"))
+
+    assert send(url) == 200
+    assert time.monotonic() - began < 5
+
+
+def test_only_the_start_of_a_body_is_read(raw_server):
     sent = []
 
     def endless(connection):

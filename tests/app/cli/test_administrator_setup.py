@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -32,25 +33,24 @@ def rows(data: Path, query: str) -> list[tuple[str, ...]]:
 
 
 def names(data: Path) -> list[str]:
-    return [
-        line.partition("  since ")[0] for line in almanac("admins", "list", data=data).stdout.splitlines()
-    ]
+    return [line.partition("  ")[0] for line in almanac("admins", "list", data=data).stdout.splitlines()]
 
 
 def test_an_administrator_is_created_listed_and_removed(data):
+    create(data, "grace")
     created = create(data, "ada")
 
     assert (created.exit_code, created.stdout) == (0, "ada can sign in now\n")
-    assert re.fullmatch(
-        r"ada  since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n", almanac("admins", "list", data=data).stdout
-    )
+    listed = almanac("admins", "list", data=data).stdout.splitlines()[1]
+    assert re.fullmatch(r"ada  administrator, since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", listed)
     removed = almanac("admins", "remove", "ada", data=data)
     assert (removed.exit_code, removed.stdout) == (0, "ada is removed, and every open invitation withdrawn\n")
-    assert names(data) == []
+    assert names(data) == ["grace"]
     again = almanac("admins", "remove", "ada", data=data)
     assert (again.exit_code, again.stderr) == (1, "Error: There is no administrator ada\n")
     deeds = rows(data, "SELECT actor, action, subject FROM audit_records ORDER BY id")
     assert deeds == [
+        ("command line", "createAdministrator", "grace"),
         ("command line", "createAdministrator", "ada"),
         ("command line", "removeAdministrator", "ada"),
     ]
@@ -65,6 +65,7 @@ def test_the_password_is_prompted_twice_and_never_shown(data):
     assert passwords.matches(PASSWORD, stored)
 
 
+@pytest.mark.slow
 def test_a_name_that_exists_gets_another_password_and_is_signed_out(data):
     create(data, "ada")
     with closing(sqlite3.connect(data / "almanac.db")) as database, database:
@@ -126,6 +127,7 @@ def test_a_link_is_printed_alone_and_kept_as_a_hash(data, options, settings, whe
 
 
 def test_removing_an_administrator_withdraws_every_open_invitation(data):
+    create(data, "grace")
     create(data, "ada")
     almanac("admins", "invite", data=data)
     almanac("admins", "invite", data=data)
@@ -134,3 +136,69 @@ def test_removing_an_administrator_withdraws_every_open_invitation(data):
     almanac("admins", "remove", "ada", data=data)
 
     assert rows(data, "SELECT digest FROM invitations") == []
+
+
+@pytest.mark.slow
+def test_a_person_is_created_and_invited_with_a_role_and_gets_another(data):
+    create(data, "ada")
+    made = almanac("admins", "create", "bob", "--password", PASSWORD, "--role", "viewer", data=data)
+    almanac("admins", "invite", "--role", "operator", data=data)
+
+    assert (made.exit_code, rows(data, "SELECT role FROM invitations")) == (0, [("operator",)])
+    changed = almanac("admins", "role", "bob", "operator", data=data)
+
+    assert (changed.exit_code, changed.stdout) == (0, "bob has the role operator now\n")
+    assert rows(data, "SELECT name, role FROM administrators ORDER BY id") == [
+        ("ada", "administrator"),
+        ("bob", "operator"),
+    ]
+    # Not an administrator any more: what may have been made by one is withdrawn.
+    assert rows(data, "SELECT * FROM invitations") == []
+    (change,) = rows(data, "SELECT changes FROM audit_records WHERE action = 'changeRole'")
+    assert json.loads(change[0]) == {"role": ["viewer", "operator"]}
+    # Another password keeps the role.
+    create(data, "bob", "eight louder calendars")
+    assert rows(data, "SELECT role FROM administrators WHERE name = 'bob'") == [("operator",)]
+    assert almanac("admins", "role", "bob", "root", data=data).exit_code == 2
+    assert almanac("admins", "role", "nobody", "viewer", data=data).exit_code == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("remove", "ada"),
+        ("role", "ada", "operator"),
+        ("create", "ada", "--password", PASSWORD, "--role", "viewer"),
+    ],
+)
+def test_the_last_administrator_is_neither_removed_nor_given_another_role(data, words):
+    create(data, "ada")
+    almanac("admins", "create", "bob", "--password", PASSWORD, "--role", "operator", data=data)
+
+    refused = almanac("admins", *words, data=data)
+
+    assert refused.exit_code == 1
+    assert refused.stderr == "Error: ada is the last administrator: make another one first\n"
+    assert rows(data, "SELECT role FROM administrators WHERE name = 'ada'") == [("administrator",)]
+
+
+def test_a_second_factor_is_reset(data):
+    create(data, "ada")
+    without = almanac("admins", "reset-second-factor", "ada", data=data)
+    assert (without.exit_code, without.stderr) == (1, "Error: ada has no second factor\n")
+    with closing(sqlite3.connect(data / "almanac.db")) as database, database:
+        database.execute("UPDATE administrators SET sealed_totp_secret = x'01', last_totp_step = 7")
+        database.execute("INSERT INTO recovery_codes SELECT id, 'x' FROM administrators")
+    assert "ada  administrator, second factor, since" in almanac("admins", "list", data=data).stdout
+
+    reset = almanac("admins", "reset-second-factor", "ada", data=data)
+
+    assert (reset.exit_code, reset.stdout) == (0, "ada signs in with the password alone now\n")
+    assert rows(data, "SELECT sealed_totp_secret, last_totp_step FROM administrators") == [(None, None)]
+    assert rows(data, "SELECT * FROM recovery_codes") == []
+    assert rows(data, "SELECT actor, action, subject FROM audit_records")[-1] == (
+        "command line",
+        "resetSecondFactor",
+        "ada",
+    )

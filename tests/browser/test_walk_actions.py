@@ -1,0 +1,161 @@
+"""Every other action of the dashboard by keyboard alone; each walk checks that the action was done."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+from selenium.webdriver.common.by import By
+
+from app.cli import administrator_setup
+from store.sql.queries import administrators, dashboard_sessions, users, webhooks
+from store.sql.roles import Role
+from tests.browser import window
+from tests.browser.keyboard import Keyboard
+
+PASSWORD = "nine patient calendars"
+HOOK = "https://hooks.example.com/by-key"
+
+
+@pytest.fixture
+def keys(browser, sign_in):
+    window.resize(browser, 1440)
+    sign_in()
+    return Keyboard(browser)
+
+
+@pytest.fixture
+def endpoint(stores, no_webhook_endpoints):
+    with stores.database.writing() as session:
+        row, _ = webhooks.create(
+            session, stores.keyring, url=HOOK, events=["calendar.changed", "hold.created"], within=None
+        )
+        return row.id
+
+
+def dialog(browser):
+    return browser.find_elements(By.CSS_SELECTOR, "dialog[open]")
+
+
+def stored(stores, endpoint):
+    with stores.database.reading() as session:
+        return webhooks.find(session, endpoint, within=None)
+
+
+def exists(stores, user):
+    with stores.database.reading() as session:
+        return users.find(session, user, within=None) is not None
+
+
+def test_a_webhook_is_edited_paused_tested_given_a_new_secret_and_deleted(
+    web, browser, keys, stores, endpoint
+):
+    window.opened(browser, f"{web}/dashboard/webhooks/{endpoint}")
+    keys.use("Edit").at("Edit the webhook").choose("hold.expired").use("Save")
+    keys.at(HOOK).sees_notice("The webhook is changed.")
+    assert "hold.expired" in stored(stores, endpoint).events
+
+    keys.use("Pause").sees_notice("The webhook is paused. Its deliveries wait.")
+    keys.use("Resume").sees_notice("The webhook is enabled. Pending deliveries are being sent.")
+    keys.use("Send a test event").until(lambda _: "A test event is being sent." in " ".join(keys.notices))
+
+    before = stored(stores, endpoint).sealed_secret
+    keys.to("Replace the secret").enter().use("Make a new secret")
+    keys.until(lambda each: each.find_elements(By.ID, "secret"))
+    assert stored(stores, endpoint).sealed_secret != before
+
+    window.opened(browser, f"{web}/dashboard/webhooks/{endpoint}")
+    keys.use("Delete the webhook").until(dialog).use("Delete").at("Webhooks")
+    assert stored(stores, endpoint) is None
+
+
+def test_a_user_is_registered_renamed_invited_and_the_invitation_is_withdrawn(
+    web, browser, keys, stores, new_user, unique
+):
+    # The form is open while there is no user.
+    new_user()
+    name, renamed = unique("by-key"), unique("by-key-renamed")
+    window.opened(browser, f"{web}/dashboard/users")
+    keys.to("Register a user").enter().write("Identifier", name).use("Register").at(name)
+    keys.write("Identifier", renamed).use("Rename").at(renamed)
+    assert (exists(stores, name), exists(stores, renamed)) == (False, True)
+
+    keys.use("Invite by a link").at("Invite users").use("Make the links").at(f"The link for {renamed}")
+    window.opened(browser, f"{web}/dashboard/invitations?q={renamed}")
+    keys.use(f"Actions for {renamed}").use("Withdraw", near=renamed).until(dialog).use("Withdraw")
+    keys.sees_notice(f"The invitation of {renamed} is withdrawn.")
+
+
+def test_users_are_selected_and_deleted_together(web, browser, keys, stores, new_user, unique):
+    made = [new_user(name=unique("together")) for _ in range(2)]
+    window.opened(browser, f"{web}/dashboard/users?q=together")
+    for each in made:
+        keys.choose(f"Select {each}")
+    keys.use("Delete selected …").at("Delete 2 users?")
+    phrase = browser.find_element(By.CSS_SELECTOR, "label[for=f-confirm]").text.split("“")[1].split("”")[0]
+    keys.type(phrase).use("Delete 2 users").at("Users")
+    assert not any(exists(stores, each) for each in made)
+
+
+def test_an_organization_is_created_filled_renamed_and_deleted(
+    web, browser, keys, new_user, new_organization, unique
+):
+    new_organization()
+    slug, renamed, member = unique("by-key"), unique("by-key-renamed"), new_user()
+    window.opened(browser, f"{web}/dashboard/organizations")
+    keys.to("Create an organization").enter().write("Slug optional", slug).use("Create").at(slug)
+    keys.to("Users", near="Add members").type(member).use("Add").until(lambda _: member in keys.text("tbody"))
+    keys.write("Slug", renamed).use("Save").sees_notice("The organization is changed.")
+
+    keys.use("Delete the organization").until(dialog)
+    keys.type(renamed).use("Delete").at("Organizations")
+    keys.sees_notice(f"The organization {renamed} is deleted. Its users are still there.")
+
+
+def test_a_registration_is_checked(web, browser, keys):
+    window.opened(browser, f"{web}/dashboard/settings")
+    keys.use("Check now").until(lambda _: keys.notices)
+
+
+@pytest.fixture
+def people(new_web, browser):
+    """A signed-in administrator ``ada``, with another person ``bob`` who has a browser."""
+    url, stores = new_web
+    administrator_setup.create(stores, "ada", PASSWORD)
+    with stores.database.writing() as session:
+        bob = administrators.create(session, name="bob", password_hash="nobody's", role=Role.VIEWER)
+        dashboard_sessions.begin(session, bob.id, address="192.0.2.1", agent="Firefox")
+    window.resize(browser, 1440)
+    keys = Keyboard(browser)
+    window.opened(browser, f"{url}/dashboard/sign-in?after=/dashboard/account")
+    keys.at("Sign in").write("Name", "ada").write("Password", PASSWORD).use("Sign in").at("Your account")
+    return url, stores, keys
+
+
+def test_people_are_invited_changed_signed_out_and_removed(people, browser):
+    _, stores, keys = people
+    keys.pick("Role", "Operator").use("Make an invitation link").until(lambda _: keys.text("#link"))
+    link = browser.find_element(By.CSS_SELECTOR, "#link").text
+    assert requests.get(link, timeout=10).status_code == 200
+
+    keys.use("Manage bob").at("bob").pick("Role", "Operator").use("Change the role")
+    keys.until(lambda _: "Operator since" in keys.text())
+    keys.use("Sign out", near="Firefox").until(dialog).use("Sign out", near="Sign that browser out?")
+    keys.until(lambda _: "No browser is signed in" in keys.text())
+    keys.use("Remove").until(dialog).use("Remove").at("Your account")
+    with stores.database.reading() as session:
+        assert administrators.find(session, "bob") is None
+
+
+def test_a_password_is_changed_and_another_browser_signed_out(people, browser):
+    url, stores, keys = people
+    with stores.database.writing() as session:
+        ada = administrators.find(session, "ada")
+        dashboard_sessions.begin(session, ada.id, address="192.0.2.2", agent="Opera")
+    window.opened(browser, f"{url}/dashboard/account")
+    keys.use("Sign out", near="192.0.2.2").until(dialog).use("Sign out", near="Sign that browser out?")
+    keys.sees_notice("That browser is signed out.")
+
+    new = "eleven hasty calendars"
+    keys.write("Current password", PASSWORD).write("New password", new).write("New password again", new)
+    keys.use("Change the password")
+    keys.until(lambda _: "Your password is changed." in " ".join(keys.notices))

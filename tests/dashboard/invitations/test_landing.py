@@ -1,0 +1,210 @@
+"""The public page of an invitation, and the consent that it begins."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+from sqlalchemy import select, update
+
+from app.dashboard.invitations import throttle
+from store.sql.models import Membership, Organization, User, UserInvitation, now
+from store.sql.queries import user_invitations, users
+from store.sql.queries.user_invitations import LIFETIME, State
+from tests.app.consenting import BOTH, connected, consent, query_of
+from tests.dashboard.visiting import words
+
+READ_ONLY = "https://www.googleapis.com/auth/calendar.readonly"
+
+
+@pytest.fixture
+def invited(stores, new_user):
+    """Invite a new user; returns the identifier and the path of the link."""
+
+    def make(scope="write"):
+        user = new_user()
+        with stores.database.writing() as session:
+            ids = users.ids(session, [user], within=None)
+            (made,) = user_invitations.make(session, ids, scope=scope, created_by="administrator ada")
+        return user, f"/invitation/{made.secret}"
+
+    return make
+
+
+@pytest.fixture
+def guest(app):
+    """A browser that never signed in."""
+    return app.test_client()
+
+
+def state_of(stores, user):
+    with stores.database.reading() as session:
+        row = session.scalars(select(UserInvitation).join(User).where(User.custom_id == user)).one()
+    return user_invitations.state(row)
+
+
+def shift(stores, user, **values):
+    with stores.database.writing() as session:
+        number = users.ids(session, [user], within=None)[user]
+        session.execute(update(UserInvitation).where(UserInvitation.user_id == number).values(values))
+
+
+def page_of(answer):
+    return BeautifulSoup(answer.get_data(as_text=True), "html.parser")
+
+
+def open_consent(guest, path, provider):
+    answer = guest.post(f"{path}/{provider}")
+    assert answer.status_code == 303
+    return answer.headers["Location"]
+
+
+def arrive(guest, url):
+    parts = urlsplit(url)
+    return guest.get(f"{parts.path}?{parts.query}")
+
+
+@BOTH
+def test_a_person_connects_by_the_link(worker, guest, api, stores, sandbox, invited, provider):
+    sandbox.account(provider, "ada@example.com")
+    user, path = invited()
+    assert state_of(stores, user) is State.PENDING
+
+    assert guest.get(path).status_code == 200
+    assert state_of(stores, user) is State.OPENED
+    answer = arrive(guest, consent(open_consent(guest, path, provider)))
+
+    assert answer.status_code == 200
+    assert words(page_of(answer).h1) == "Connected"
+    assert connected(api, user, provider)["email"] == "ada@example.com"
+    assert state_of(stores, user) is State.CONNECTED
+    again = guest.get(path)
+    assert (again.status_code, words(page_of(again).h1)) == (410, "Already connected")
+    assert guest.post(f"{path}/{provider}").status_code == 410
+
+
+def test_the_page_names_the_organization_and_asks_for_the_chosen_access(guest, stores, invited):
+    user, path = invited("free-busy")
+    with stores.database.writing() as session:
+        number = users.ids(session, [user], within=None)[user]
+        row = Organization(slug=f"org-{user}"[:100].lower(), name="Acme <b>Corp</b>")
+        session.add(row)
+        session.flush()
+        session.add(Membership(organization_id=row.id, user_id=number))
+
+    page = page_of(guest.get(path))
+
+    assert words(page.h1) == "Connect your calendar with Acme <b>Corp</b>"
+    assert user in words(page)
+    assert "free and busy times only" in words(page)
+    assert [words(each) for each in page.find_all("button")] == [
+        "Continue with Google",
+        "Continue with Microsoft",
+    ]
+    assert "calendar.freebusy" in query_of(open_consent(guest, path, "google"))["scope"]
+
+
+def test_opening_the_page_makes_no_state_and_lasts_for_days(guest, stores, invited):
+    user, path = invited()
+    before = set(stores.redis.scan_iter("oauth-state:*"))
+    assert guest.get(path).status_code == 200
+    assert set(stores.redis.scan_iter("oauth-state:*")) <= before
+
+    shift(stores, user, created_at=now() - timedelta(days=6), expires_at=now() + LIFETIME - timedelta(days=6))
+    assert guest.get(path).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("values", "heading"),
+    [
+        ({"expires_at": now() - timedelta(seconds=1)}, "This invitation has expired"),
+        ({"revoked_at": now()}, "This invitation was withdrawn"),
+        ({"connected_at": now()}, "Already connected"),
+    ],
+)
+def test_a_link_that_is_over_says_why(guest, stores, invited, values, heading):
+    user, path = invited()
+    shift(stores, user, **values)
+
+    for answer in (guest.get(path), guest.post(f"{path}/google")):
+        assert answer.status_code == 410
+        assert words(page_of(answer).h1) == heading
+
+
+def test_an_unknown_link_is_not_found(guest):
+    answer = guest.get("/invitation/guessed")
+
+    assert (answer.status_code, words(page_of(answer).h1)) == (404, "This invitation is not valid")
+
+
+def test_a_consent_that_ends_after_the_link_was_withdrawn_connects_nothing(
+    worker, guest, api, stores, sandbox, invited
+):
+    sandbox.account("google", "ada@example.com")
+    user, path = invited()
+    url = consent(open_consent(guest, path, "google"))
+    shift(stores, user, revoked_at=now())
+
+    answer = arrive(guest, url)
+
+    assert answer.status_code == 400
+    assert "This invitation has expired, or was used or withdrawn" in answer.get_data(as_text=True)
+    assert api.get(f"/users/{user}/oauth").json["data"] == []
+
+
+def test_a_consent_belongs_to_the_browser_that_began_it(guest, app, api, sandbox, invited):
+    sandbox.account("google", "ada@example.com")
+    user, path = invited()
+    url = consent(open_consent(guest, path, "google"))
+
+    assert arrive(app.test_client(), url).status_code == 400
+    assert api.get(f"/users/{user}/oauth").json["data"] == []
+
+
+def test_a_refusal_leads_back_to_the_invitation(guest, stores, invited):
+    user, path = invited()
+    state = query_of(open_consent(guest, path, "google"))["state"]
+
+    answer = guest.get(f"/v1/oauth/google/callback?state={state}&error=access_denied")
+
+    assert page_of(answer).find("a", string="Try again")["href"] == path
+    assert guest.get(path).status_code == 200
+    assert state_of(stores, user) is State.OPENED
+
+
+def test_the_page_is_private_and_calls_no_other_host(guest, invited):
+    answer = guest.get(invited()[1])
+
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; style-src 'nonce-")
+    assert "form-action 'self' http" in policy
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    for outside in ("http:", "https:", "<script", "src="):
+        assert outside not in answer.get_data(as_text=True)
+
+
+def test_an_address_that_opens_too_many_has_to_wait(guest, invited, monkeypatch):
+    _, path = invited()
+    monkeypatch.setattr(throttle, "PER_MINUTE", throttle.RateLimitItemPerMinute(3, 1, namespace="few"))
+    here = {"environ_overrides": {"REMOTE_ADDR": "10.9.8.7"}}
+
+    answers = [guest.get("/invitation/guessed", **here).status_code for _ in range(4)]
+
+    assert answers == [404, 404, 404, 429]
+    assert guest.get(path, **here).headers["Retry-After"] == "60"
+    assert guest.get(path, environ_overrides={"REMOTE_ADDR": "10.9.8.8"}).status_code == 200
+
+
+def test_the_secret_is_in_no_log_and_no_repr(guest, stores, invited, caplog):
+    caplog.set_level("DEBUG")
+    user, path = invited()
+    secret = path.rpartition("/")[2]
+
+    guest.get(path)
+    guest.post(f"{path}/google")
+
+    assert secret not in caplog.text
+    assert secret not in repr(user_invitations.Made(user, secret))

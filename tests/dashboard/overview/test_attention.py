@@ -1,0 +1,164 @@
+"""What needs attention, on the overview and as filters of users."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import update
+
+from store.sql.models import OAuthConnection, User, WebhookEndpoint, now
+from store.sql.queries import api_keys, connections
+from store.sql.queries.webhooks import Event
+from tests.dashboard.installations import Installation
+from tests.dashboard.visiting import words
+from tests.store.statements import statements
+from tests.store.webhook_world import WebhookWorld
+
+LIST_ONLY = "https://www.googleapis.com/auth/calendar.calendarlist.readonly"
+
+
+@pytest.fixture
+def here(install) -> Installation:
+    return install(broker_url="memory://")
+
+
+@pytest.fixture
+def world(here) -> WebhookWorld:
+    return WebhookWorld(here.stores.database, here.stores.keyring)
+
+
+def change(here, connection, **values):
+    with here.stores.database.writing() as session:
+        session.execute(update(OAuthConnection).where(OAuthConnection.id == connection).values(values))
+
+
+def plant(here, world):
+    """One problem of each kind, beside a user and an endpoint without any."""
+    ids = {name: world.connection(name) for name in ("well", "gone", "blind", "short")}
+    with here.stores.database.writing() as session:
+        session.add(User(custom_id="nobody"))
+        connections.mark_dead(session, ids["gone"], "Google says that it is gone")
+        api_keys.create(session, prefix="alm_", name="soon", expires_at=now() + timedelta(days=3))
+        api_keys.create(session, prefix="alm_", name="later", expires_at=now() + timedelta(days=90))
+    change(here, ids["blind"], scope=["openid", LIST_ONLY])
+    change(here, ids["short"], sealed_refresh_token=None, expires_at=now() + timedelta(hours=1))
+    failing, _ = world.endpoint(), world.endpoint(events=[Event.CONNECTION_RESTORED])
+    world.record(Event.CALENDAR_CHANGED, ids["well"], "calendar")
+    world.fail(world.claim(failing))
+    google = here.app.extensions["almanac"].settings.providers.google_client_id
+    here.stores.registration_checks.note("google", google, accepted=False)
+    return failing
+
+
+@pytest.fixture
+def planted(here, world):
+    yield plant(here, world)
+    here.stores.registration_checks.forget("google")
+
+
+def listed(here):
+    """The kinds on the overview, each with its count, the names, and the action."""
+    found = {}
+    for each in here.browser.get("/").html.select(".attention > li"):
+        names = [words(name) for name in each.select(".plain-list a")]
+        found[each["id"].removeprefix("attention-")] = (words(each.select_one(".badge")), names)
+        assert each.select_one(".actions a.button")["href"].startswith("/dashboard/")
+    return found
+
+
+def test_each_kind_is_listed_with_its_count_and_an_action(here, planted):
+    assert listed(here) == {
+        "registrations": ("1", ["Google"]),
+        "webhooks": ("1", ["https://example.com/"]),
+        "ended": ("1", ["gone"]),
+        "no-calendars": ("1", ["blind"]),
+        "expiring": ("1", ["short"]),
+        "unconnected": ("1", ["nobody"]),
+        "keys": ("1", ["soon"]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("show", "found"),
+    [
+        ("attention", ["blind", "gone", "nobody", "short"]),
+        ("ended", ["gone"]),
+        ("no-calendars", ["blind"]),
+        ("expiring", ["short"]),
+        ("unconnected", ["nobody"]),
+        ("anything else", ["blind", "gone", "nobody", "short", "well"]),
+    ],
+)
+def test_the_same_kinds_are_filters_of_the_users(here, planted, show, found):
+    page = here.browser.get("/users", show=show)
+
+    assert [words(each) for each in page.html.select("tbody th a")] == found
+    chips = {words(each) for each in page.html.select(".filter a")}
+    assert {"Needs attention 4", "Ended 1", "Never connected 1"} <= chips
+
+
+def test_every_action_leads_to_a_page(here, planted):
+    for link in here.browser.get("/").html.select(".attention a"):
+        assert here.browser.get(link["href"].partition("#")[0]).status == 200, link["href"]
+
+
+def test_without_anything_it_claims_no_more_than_is_known(here, world):
+    def said():
+        return words(here.browser.get("/").html.find("section", {"aria-labelledby": "attention"}))
+
+    # Nothing was read from any provider yet.
+    assert said() == "Needs attention Nothing. No account is connected yet."
+    world.connection("ada")
+    assert "as far as the providers have said" in said()
+    assert "works" not in said()
+
+
+def test_a_connection_without_calendars_does_not_count_as_active(here, world):
+    change(here, world.connection("blind"), scope=[LIST_ONLY])
+    world.connection("well")
+
+    page = here.browser.get("/")
+
+    assert "Google: 1 connected 1 without calendars" in words(page.html)
+
+
+@pytest.mark.slow
+def test_the_number_of_statements_does_not_grow(here, world, planted):
+    def sent(path):
+        here.browser.get(path)
+        with statements(here.stores.database) as (_, queries):
+            assert here.browser.get(path).status == 200
+        return len(queries)
+
+    paths = ("/", "/users?show=attention", "/invitations")
+    few = [sent(path) for path in paths]
+    for number in range(30):
+        with here.stores.database.writing() as session:
+            session.add(User(custom_id=f"more-{number}"))
+            connections.mark_dead(session, world.connection(f"gone-{number}"), "gone")
+    assert [sent(path) for path in paths] == few
+
+
+def state_of(here, endpoint):
+    rows = here.browser.get("/webhooks").html.select("tbody tr")
+    (row,) = [each for each in rows if endpoint in each.a["href"]]
+    return words(row.select_one(".badge"))
+
+
+def test_a_webhook_whose_deliveries_fail_says_so(here, world):
+    endpoint, connection = world.endpoint(), world.connection()
+    assert state_of(here, endpoint) == "nothing delivered yet"
+
+    world.record(Event.CALENDAR_CHANGED, connection, "calendar")
+    world.fail(world.claim(endpoint))
+    assert state_of(here, endpoint) == "failing"
+    world.succeed(world.claim(endpoint))
+    assert state_of(here, endpoint) == "enabled"
+
+    world.record(Event.CALENDAR_CHANGED, connection, "other")
+    world.fail(world.claim(endpoint))
+    with here.stores.database.writing() as session:
+        session.get_one(WebhookEndpoint, endpoint).paused_at = now()
+    assert state_of(here, endpoint) == "paused"
+    assert "webhooks" not in listed(here)

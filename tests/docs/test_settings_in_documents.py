@@ -1,0 +1,101 @@
+"""Every default and every range that a document gives for a setting is the declared one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from store.config.declaration import SECTIONS, SETTINGS
+from store.config.document import DOCUMENT, DOTENV, document, dotenv
+from store.config.setting import value_text
+from tests.docs.fences import DOCUMENTS, ROOT
+from tests.live import credentials as live
+
+DECLARED = {setting.name: setting for section in SECTIONS for setting in section.settings}
+# Variables that are no settings: those of compose, of traces, and examples of what was removed.
+NOT_DECLARED = {
+    *("ALMANAC_WORKER_MEMORY", "ALMANAC_WEBHOOK_SECRET", "ALMANAC_URL", "ALMANAC_API_KEY"),
+    "ALMANAC_EXAMPLES",
+}
+OTHERS = ("CHANGELOG.md", "CONTRIBUTING.md", "docker-compose.yml", ".env.example")
+TEXTS = [*DOCUMENTS, *(ROOT / each for each in OTHERS)]
+
+# Durations that the documents write in words.
+_WORDS = {
+    "a minute": 60,
+    "an hour": 3600,
+    "six hours": 21600,
+}
+_TOLD = re.compile(r"`(ALMANAC_\w+)` \(([^()]*)\)")
+# `366 days (`ALMANAC_...`)`.
+_NUMBER = re.compile(r"(?<!and )(?<!\d)(\d[\d ]*)(?: [a-z]+){0,4} \(`(ALMANAC_\w+)`\)")
+_UNLESS = re.compile(r"`(ALMANAC_\w+)`[^`|]{0,40}?, (\d+) unless")
+
+
+def told() -> Iterator[tuple[str, str, str]]:
+    """Each default that a sentence gives: `` `ALMANAC_X` (a minute) `` and the like."""
+    for file in DOCUMENTS:
+        if "engineering" in file.parts:
+            continue
+        text, place = " ".join(file.read_text().split()), str(file.relative_to(ROOT))
+        yield from ((place, name, words) for name, words in _TOLD.findall(text) if words in _WORDS)
+        yield from ((place, name, number.replace(" ", "")) for number, name in _NUMBER.findall(text))
+        yield from ((place, name, number) for name, number in _UNLESS.findall(text))
+
+
+def test_the_tables_are_the_ones_of_the_declaration():
+    assert document(DOCUMENT.read_text()) == DOCUMENT.read_text()
+    assert dotenv(DOTENV.read_text()) == DOTENV.read_text()
+
+
+@pytest.mark.parametrize("file", TEXTS, ids=lambda file: str(Path(file).relative_to(ROOT)))
+def test_every_setting_that_a_document_names_is_declared(file):
+    named = set(re.findall(r"\b(ALMANAC_[A-Z_]+[A-Z])\b", file.read_text()))
+
+    # The credentials of the live tests are no settings either.
+    settings = {name.removesuffix("_FILE") for name in named if not name.startswith(live.PREFIX)}
+    assert settings - DECLARED.keys() - NOT_DECLARED == set()
+
+
+def test_defaults_are_told_in_sentences_too():
+    assert len(list(told())) >= 8
+
+
+@pytest.mark.parametrize(("file", "name", "text"), list(told()))
+def test_a_default_in_a_sentence_is_the_declared_one(file, name, text):
+    declared = value_text(DECLARED[name].default)
+    meant = _WORDS.get(text, text)
+
+    assert float(declared) == float(meant), f"{file} says {text} of {name}, which is {declared}"
+
+
+def test_the_pauses_between_attempts_are_the_declared_ones():
+    text = " ".join((ROOT / "docs/reference/webhooks.md").read_text().split())
+    (pauses,) = re.findall(r"are about ([^()]*) \(`ALMANAC_WEBHOOKS_RETRY_SECONDS`\)", text)
+    seconds = {"s": 1, "min": 60, "h": 3600}
+
+    shown = [int(number) * seconds[unit] for number, unit in re.findall(r"(\d+) (s|min|h)\b", pauses)]
+    assert shown == DECLARED["ALMANAC_WEBHOOKS_RETRY_SECONDS"].default
+
+
+def test_the_defaults_in_tables_are_the_declared_ones():
+    """Tables of other documents with the columns setting and default."""
+    for file in DOCUMENTS:
+        rows = r"^\| `(ALMANAC_\w+)` \| (`[^`|]*`|none|[\d.]+) \|"
+        for row in re.findall(rows, file.read_text(), re.MULTILINE):
+            name, shown = row
+            if file != DOCUMENT:
+                declared = value_text(DECLARED[name].default) or "none"
+                assert shown.strip("`") == declared, f"{file.name}: {name}"
+
+
+def test_the_five_that_come_first_are_settings():
+    text = DOCUMENT.read_text()
+    part = text[text.index("## Set these five first") : text.index("## Storage")]
+    rows = re.findall(r"^\| `(ALMANAC_\w+)`", part, re.MULTILINE)
+
+    assert len(rows) == 5
+    assert set(rows) <= {setting.name for setting in SETTINGS} | DECLARED.keys()

@@ -1,0 +1,23 @@
+"""A grant that lacks something does not replace a connection that has it."""
+
+from __future__ import annotations
+
+from providers.scopes import Operation
+from workers.execution.consent_gaps import INCOMPLETE, PARTS, gap, in_words
+
+
+def test_what_is_missing_is_said_in_words():
+    wanted = {Operation.FREE_BUSY, Operation.LIST_EVENTS, Operation.INSERT_EVENT}
+
+    missing = gap(wanted, {Operation.FREE_BUSY})
+
+    assert in_words(missing) == "reading events and changing events"
+    assert INCOMPLETE[missing].message.startswith(
+        "Not everything was granted: reading events and changing events is missing. "
+    )
+    assert gap(wanted, wanted) == frozenset()
+
+
+def test_each_set_of_parts_has_its_sentence():
+    assert set().union(*PARTS.values()) == set(Operation)
+    assert len({each.message for each in INCOMPLETE.values()}) == 2 ** len(PARTS) - 1
