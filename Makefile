@@ -10,16 +10,18 @@ TEST_PROCESSES ?= 4
 # Containers set this; then every process of the suite would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 # These have targets of their own.
-ALL_OTHERS := not clients and not generators and not typescript and not browser and not long and not faults and not security and not fuzz
-SOURCES := app workers scheduling providers store clients tests
+OTHERS := not clients and not generators and not manifests and not typescript and not browser and not long and not faults and not security and not fuzz
+SOURCES := almanac_start.py app workers scheduling providers store clients tests docs/site hatch_build.py
+# What the documentation site is made of.
+SITE_SOURCES := mkdocs.yml $(shell find docs -path docs/engineering -prune -o -type f ! -name '*.pyc' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo audit test test-long test-faults test-security test-clients test-generators test-typescript client-types test-browser browser fuzz soak screenshots check bench fix lock
+.PHONY: help setup docs demo audit test test-slow test-long test-faults test-security test-live test-clients test-generators test-manifests manifests image-dry-run test-typescript client-types test-browser browser fuzz soak screenshots check bench fix lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-setup: .venv/.installed ## virtual environment in .venv, everything from the lock file
+setup: .venv/.installed build/site/index.html ## virtual environment in .venv, everything from the lock file
 
 .venv/.installed: requirements/dev.txt pyproject.toml clients/python/pyproject.toml
 	@echo "Setting up .venv from requirements/dev.txt ..."
@@ -30,6 +32,12 @@ setup: .venv/.installed ## virtual environment in .venv, everything from the loc
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -e . -e clients/python
 	@touch $@
 
+docs: .venv/.installed build/site/index.html ## the documentation site, in build/site; a link that leads nowhere fails
+
+build/site/index.html: .venv/.installed $(SITE_SOURCES)
+	@echo "Building the documentation ..."
+	@$(BIN)/python docs/site/build.py
+
 .venv/.clients: .venv/.installed requirements/clients.txt
 	@echo "Adding the official provider clients (about 400 MB) ..."
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/clients.txt
@@ -38,6 +46,11 @@ setup: .venv/.installed ## virtual environment in .venv, everything from the loc
 .venv/.generators: .venv/.installed requirements/generators.txt
 	@echo "Adding a generator of Python clients ..."
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/generators.txt
+	@touch $@
+
+.venv/.manifests: .venv/.installed requirements/manifests.txt
+	@echo "Adding what renders and validates manifests (about 200 MB) ..."
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/manifests.txt
 	@touch $@
 
 .venv/.audit: .venv/.installed requirements/audit.txt
@@ -53,13 +66,19 @@ setup: .venv/.installed ## virtual environment in .venv, everything from the loc
 demo: setup ## start everything with demo data; prints a curl line that answers
 	@$(BIN)/almanac demo
 
-test: setup ## the whole suite; needs no service, uses those that are there
-	@$(BIN)/python -m pytest -m "$(ALL_OTHERS)" -n $(TEST_PROCESSES) --dist worksteal
+test: setup ## the suite; needs no service
+	@$(BIN)/python -m pytest -m "$(OTHERS) and not slow" -n $(TEST_PROCESSES) --dist worksteal
 
-test-long: setup ## 10 000 examples of each property, histories of the cache, schemathesis at length; ONLY="not schemathesis"
+test-slow: setup ## PostgreSQL if it runs here; tests that start processes, wait, or repeat a fault on many routes
+	@$(BIN)/python -m pytest -m "$(OTHERS) and slow" -n $(TEST_PROCESSES) --dist worksteal
+
+test-long: setup ## 10 000 examples of each property, a rolling upgrade, schemathesis at length; ONLY="not schemathesis"
+	@command -v pgbouncer >/dev/null || ! command -v apt-get >/dev/null || { \
+	  echo "Installing pgbouncer ..."; \
+	  apt-get install --yes --quiet --no-install-recommends pgbouncer >/dev/null; }
 	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")
 
-test-faults: setup ## whole installations whose parts are killed, stopped and slowed down; into docs/reliability.md
+test-faults: setup ## whole installations whose parts are killed, stopped and slowed down; into docs/engineering/reliability.md
 	@command -v sqlite3 >/dev/null || ! command -v apt-get >/dev/null || { \
 	  echo "Installing sqlite3 ..."; \
 	  apt-get install --yes --quiet --no-install-recommends sqlite3 >/dev/null; }
@@ -72,6 +91,9 @@ test-security: setup ## attacks by the thousand, and a whole installation search
 fuzz: setup ## wrong bytes, mutated answers of providers and walks through the API, at length; EXAMPLES=2000
 	@ALMANAC_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest tests/fuzz --timeout=7200
 
+test-live: setup ## the adapters against real accounts of Google and Microsoft; says which credentials it needs
+	@$(BIN)/python -m tests.live
+
 test-clients: .venv/.clients ## the sandbox against the official Google and Microsoft clients
 	@$(BIN)/python -m pytest -m clients
 
@@ -81,8 +103,23 @@ test-generators: .venv/.generators tests/generators/node_modules/.package-lock.j
 examples: setup ## record the examples of the OpenAPI document again, from the answers to the contract's rows
 	@ALMANAC_RECORD_EXAMPLES=1 $(BIN)/python -m pytest tests/contract
 
+test-manifests: .venv/.manifests tests/packaging/keda/node_modules/.package-lock.json ## the Helm chart, the kustomize base and the compose file: rendered, and validated by schemas
+	@command -v kubectl >/dev/null || ! command -v apt-get >/dev/null || { \
+	  echo "Installing kubectl (kubernetes-client) ..."; \
+	  apt-get install --yes --quiet --no-install-recommends kubernetes-client >/dev/null; }
+	@$(BIN)/python -m pytest -m manifests tests/packaging
+
+manifests: .venv/.manifests ## deploy/kustomize again, from the Helm chart
+	@$(BIN)/python -m tests.packaging.kustomize
+
+image-dry-run: setup ## the steps of the Dockerfile in a clean Debian root, without a container engine; needs root
+	@command -v debootstrap >/dev/null || { \
+	  echo "Installing debootstrap ..."; \
+	  apt-get install --yes --quiet --no-install-recommends debootstrap >/dev/null; }
+	@$(BIN)/python -m tests.packaging.image_dry_run
+
 test-typescript: setup clients/typescript/node_modules/.package-lock.json ## the TypeScript client, against a running service
-	@$(BIN)/python -m pytest tests/almanac_typescript
+	@$(BIN)/python -m pytest -m typescript tests/almanac_typescript tests/docs/test_receivers.py
 
 client-types: setup clients/typescript/node_modules/.package-lock.json ## the types of the TypeScript client, from the OpenAPI document; and the client for the booking page
 	@$(BIN)/python -m tests.almanac_typescript.types
@@ -91,7 +128,7 @@ client-types: setup clients/typescript/node_modules/.package-lock.json ## the ty
 test-browser: browser ## the dashboard in a headless Chromium: pages, keyboard, accessibility, consent
 	@$(BIN)/python -m pytest tests/browser
 
-screenshots: browser ## every page of the dashboard, wide and narrow, light and dark, into build/screenshots
+screenshots: browser ## every page of the dashboard at four widths, light and dark, into build/screenshots
 	@$(BIN)/python -m pytest tests/browser/screenshots.py
 	@echo "See build/screenshots"
 
@@ -112,7 +149,7 @@ tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
 	fi
 
 # The generator of types and the compiler of TypeScript.
-tests/generators/node_modules/.package-lock.json clients/typescript/node_modules/.package-lock.json: \
+tests/generators/node_modules/.package-lock.json tests/packaging/keda/node_modules/.package-lock.json clients/typescript/node_modules/.package-lock.json: \
 %/node_modules/.package-lock.json: %/package-lock.json
 	@command -v npm >/dev/null || { echo "Install npm, which comes with Node.js (apt-get install npm)"; exit 1; }
 	@npm ci --prefix $* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
@@ -129,13 +166,13 @@ audit: .venv/.audit ## known faults of the packages that an installation has; as
 	  --progress-spinner off -r requirements/runtime.txt \
 	  || { echo "The audit has not passed: see what it says above, or osv.dev was not reached"; exit 1; }
 
-bench: .venv/.bench ## benchmarks, into docs/benchmarks.md; ONLY="warm engine" runs parts
+bench: .venv/.bench ## benchmarks, into docs/engineering/benchmarks.md; ONLY="warm engine" runs parts
 	@command -v wrk >/dev/null || ! command -v apt-get >/dev/null || { \
 	  echo "Installing wrk ..."; \
 	  apt-get install --yes --quiet --no-install-recommends wrk >/dev/null 2>&1 || true; }
 	@$(BIN)/python -m tests.benchmarks $(ONLY)
 
-soak: .venv/.bench ## a whole installation under load, every answer compared with the truth, into docs/soak.md; MINUTES=5
+soak: .venv/.bench ## a whole installation under load, every answer compared with the truth, into docs/engineering/soak.md; MINUTES=5
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5)
 
 fix: setup ## format, and fix what ruff can fix
@@ -146,7 +183,8 @@ lock: setup ## resolve the lock files again from pyproject.toml
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev -c requirements/runtime.txt -o requirements/dev.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group bench -c requirements/dev.txt -o requirements/bench.txt
-	@$(UV) pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-header --group build -o requirements/build.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --group build -o requirements/build.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group audit -c requirements/dev.txt -o requirements/audit.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group manifests -c requirements/dev.txt -o requirements/manifests.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group generators -c requirements/dev.txt -o requirements/generators.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group clients -c requirements/dev.txt -o requirements/clients.txt
