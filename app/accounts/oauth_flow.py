@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from app.accounts import consent_cookie
+from app.accounts.consent_cookie import ConsentCookie
 from app.accounts.ownership import CONNECTION, own_user
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid, NotFound
@@ -45,10 +45,6 @@ CALLBACK = "/v1/oauth/{provider}/callback"
 
 STALE = "state is unknown, expired or already used"
 OTHER_BROWSER = "This link was opened in another browser"
-
-# Path of the cookie that binds a consent to a browser: browsers send it to the callbacks only.
-COOKIE_PATH = "/v1/oauth"
-COOKIE_BYTES = 24
 
 # Error codes that a provider sends instead of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
 # and https://developers.google.com/identity/protocols/oauth2/web-server#authorization-errors
@@ -86,13 +82,6 @@ def providers() -> Mapping[ProviderName, Provider]:
     return services().celery.runtime.registrations.current()
 
 
-class BrowserCookie(NamedTuple):
-    """A cookie that only the browser that began a consent has."""
-
-    name: str
-    value: str
-
-
 @dataclass(frozen=True, slots=True)
 class Invited:
     """The invitation that a consent begins with, and the path of its page, which contains a secret."""
@@ -105,7 +94,7 @@ class Begun(NamedTuple):
     """The link of a consent, and the cookie of the browser that it is bound to, if any."""
 
     link: str
-    cookie: BrowserCookie | None
+    cookie: ConsentCookie | None
 
 
 def begin(caller: Caller, custom_id: str, name: str, options: Mapping[str, Any], *, site: str | None) -> str:
@@ -138,7 +127,7 @@ def begin_here(
     uses now. Otherwise it would not send the cookie to the callback, and any browser can finish the consent.
     """
     sends_cookie = site is not None and _same_host(site, host_url)
-    browser = secrets.token_urlsafe(COOKIE_BYTES) if sends_cookie else None
+    browser = consent_cookie.new_value() if sends_cookie else None
     return _begin(
         caller, custom_id, name, options, site=site, back=back, browser=browser, invitation=invitation
     )
@@ -196,12 +185,7 @@ def _begin(
     )
     login_hint = options["expectedEmail"] or (connected.email if connected else None)
     link = oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint))
-    return Begun(link, None if browser is None else BrowserCookie(cookie_name(state), browser))
-
-
-def cookie_name(state: str) -> str:
-    """The name of the cookie for one consent: a browser may have several pending."""
-    return f"almanac-consent-{digest(state)[:16]}"
+    return Begun(link, None if browser is None else ConsentCookie.of(state, browser))
 
 
 def callback(provider: ProviderName, site: str | None) -> str | None:
@@ -220,10 +204,7 @@ def check_browser(authorization: PendingConsent, state: str, cookies: Mapping[st
 
     :raise ApiError: for another browser
     """
-    if authorization.browser_digest is None:
-        return
-    cookie = cookies.get(cookie_name(state), "")
-    if not hmac.compare_digest(digest(cookie), authorization.browser_digest):
+    if not consent_cookie.may_finish(authorization, state, cookies):
         raise consent_refused(OTHER_BROWSER)
 
 

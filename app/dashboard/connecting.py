@@ -24,7 +24,6 @@ from app.schemas.fields import Word
 from app.services import services
 from providers.names import ProviderName
 from providers.scopes import Level
-from store.security.oauth_states import STATE_SECONDS
 from store.sql.models import now
 from store.sql.queries import audit, connections, users
 from store.sql.roles import Role
@@ -78,16 +77,7 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
         to_send=to_send,
     )
     if to_open.cookie is not None:
-        response.set_cookie(
-            to_open.cookie.name,
-            to_open.cookie.value,
-            max_age=STATE_SECONDS,
-            path=oauth_flow.COOKIE_PATH,
-            secure=services().settings.public_url.startswith("https:"),
-            httponly=True,
-            # Lax: the provider's redirect to the callback comes from another site.
-            samesite="Lax",
-        )
+        to_open.cookie.set_on(response)
     return response
 
 

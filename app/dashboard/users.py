@@ -194,5 +194,5 @@ def _one(custom_id: str, form: forms.Form, status: int = 200) -> ResponseReturnV
 
 
 def _invitable(connected: Sequence[OAuthConnection]) -> bool:
-    """Whether an invitation may help: not if all that ended is read by an organization's grant."""
+    """Whether an invitation may help: not if an organization's grant reads all ended connections."""
     return all(each.usable for each in connected) or any(each.grant_id is None for each in connected)

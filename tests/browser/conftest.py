@@ -116,6 +116,13 @@ def browser(chromium: Chrome) -> Chrome:
     return chromium
 
 
+@pytest.fixture
+def keys(browser: Chrome) -> Keyboard:
+    """The keyboard of a browser with a wide window, not signed in."""
+    window.resize(browser, 1440)
+    return Keyboard(browser)
+
+
 @pytest.fixture(params=[Pointer, Keyboard], ids=["pointer", "keyboard"])
 def visitor(request: pytest.FixtureRequest, browser: Chrome) -> Visitor:
     """A user of a desktop window, once with a pointer and once with the keyboard alone."""

@@ -38,10 +38,9 @@ return [...document.querySelectorAll("bdi")].filter((each) => each.innerText.inc
 
 
 @pytest.fixture
-def keys(browser, sign_in):
-    window.resize(browser, 1440)
+def keys(keys, sign_in):
     sign_in()
-    return Keyboard(browser)
+    return keys
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the pages say is so: connections, registrations, webhooks and the explorer, and where links lead."""
+"""Pages show the true state of connections, registrations, webhooks and the explorer; links lead to pages."""
 
 from __future__ import annotations
 

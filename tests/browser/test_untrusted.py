@@ -57,7 +57,7 @@ IN_CALENDARS = Untrusted(NAMES, {"custom_id": COLLECTOR})
 PAGES: Mapping[str, Untrusted] = {
     "account": Untrusted((HTML, *NAMES)),
     "activity": NOTHING,
-    # Another administrator, who is signed in with a browser of this name.
+    # Another administrator, signed in with a browser of this name.
     "administrator": Untrusted((LONG, HTML)),
     "activity_plots": NOTHING,
     "audit_log": Untrusted(NAMES),

@@ -17,10 +17,9 @@ HOOK = "https://hooks.example.com/by-key"
 
 
 @pytest.fixture
-def keys(browser, sign_in):
-    window.resize(browser, 1440)
+def keys(keys, sign_in):
     sign_in()
-    return Keyboard(browser)
+    return keys
 
 
 @pytest.fixture

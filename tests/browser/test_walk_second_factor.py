@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b32decode
 
-import pytest
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from selenium.webdriver import Keys
@@ -14,15 +13,8 @@ from app.cli import administrator_setup
 from store.sql.models import now
 from tests import services
 from tests.browser import window
-from tests.browser.keyboard import Keyboard
 
 PASSWORD = "nine patient calendars"
-
-
-@pytest.fixture
-def keys(browser):
-    window.resize(browser, 1440)
-    return Keyboard(browser)
 
 
 def test_a_second_factor_is_set_up_and_asked_for(new_web, browser, keys):

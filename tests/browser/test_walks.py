@@ -8,15 +8,8 @@ from selenium.webdriver.common.by import By
 
 from app.cli import administrator_setup
 from tests.browser import window
-from tests.browser.keyboard import Keyboard
 
 NAME, PASSWORD = "Zoë 📅", "nine patient calendars"
-
-
-@pytest.fixture
-def keys(browser):
-    window.resize(browser, 1440)
-    return Keyboard(browser)
 
 
 def notices(browser):

@@ -23,8 +23,11 @@ def install(folder: Path, commit: str = BEFORE) -> Path:
     """Install the release of a commit with the packages of its lock file, and return its ``almanac``."""
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode:
+        reason = f"the history of this clone lacks {commit}: {archive.stderr.decode().strip()}"
+        if _has_whole_history():
+            pytest.fail(reason)
         # A shallow clone has no release to upgrade from.
-        pytest.skip(f"the history of this clone lacks {commit}: {archive.stderr.decode().strip()}")
+        pytest.skip(reason)
     source, environment = folder / "source", folder / "environment"
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
         files.extractall(source, filter="data")
@@ -38,3 +41,11 @@ def install(folder: Path, commit: str = BEFORE) -> Path:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     return environment / "bin/almanac"
+
+
+def _has_whole_history() -> bool:
+    """Whether this is a clone with its whole history."""
+    shallow = subprocess.run(
+        ["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return shallow.stdout.strip() == "false"

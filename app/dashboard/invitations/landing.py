@@ -25,7 +25,6 @@ from app.http.request_ids import request_id
 from app.schemas.authorization import AuthorizeBody
 from app.services import services
 from providers.scopes import Level
-from store.security.oauth_states import STATE_SECONDS
 from store.sql.queries import user_invitations
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.user_invitations import Found, State
@@ -114,16 +113,7 @@ def begin(secret: str, provider: str) -> ResponseReturnValue:
         return _closed("This does not work at the moment", "Tell the person who invited you.", status=503)
     response = make_response(redirect(begun.link, 303))
     if begun.cookie is not None:
-        response.set_cookie(
-            begun.cookie.name,
-            begun.cookie.value,
-            max_age=STATE_SECONDS,
-            path=oauth_flow.COOKIE_PATH,
-            secure=services().settings.public_url.startswith("https:"),
-            httponly=True,
-            # Lax: the provider's redirect to the callback comes from another site.
-            samesite="Lax",
-        )
+        begun.cookie.set_on(response)
     return _private(response)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
-from app.dashboard.sign_in import login_throttle, password_check, sessions
+from app.dashboard.sign_in import password_check, sessions
 from app.dashboard.sign_in.pages import with_retry_after
 from app.http.route_facts import route_facts
 from app.schemas.fields import Text
@@ -58,14 +58,13 @@ def enable_second_factor() -> ResponseReturnValue:
     secret = _opened(form.values.get("sealed", ""))
     if secret is None:
         return failed(STALE, "second_factor")
-    if form and (refused := password_check.check(form)):
-        return _waiting(form, refused, secret)
-    step = second_factors.matching_step(secret, form.data["code"].replace(" ", "")) if form else None
-    if form and step is None:
+    if (refusal := _refusal(form, secret)) is not None:
+        return refusal
+    step = second_factors.matching_step(secret, form.data["code"].replace(" ", ""))
+    if step is None:
         form.refuse(
             "code", "is wrong: type the one that the app shows now, and check the clock of the device"
         )
-    if not form or step is None:
         return _show(form, 400, secret)
     mine = sessions.current()
     stores = services().stores
@@ -85,10 +84,8 @@ def enable_second_factor() -> ResponseReturnValue:
 def new_recovery_codes() -> ResponseReturnValue:
     """Replace the recovery codes, and show the new ones once."""
     form = forms.read(PasswordForm)
-    if form and (refused := password_check.check(form)):
-        return _waiting(form, refused)
-    if not form:
-        return _show(form, 400)
+    if (refusal := _refusal(form)) is not None:
+        return refusal
     with services().stores.database.writing() as session:
         if _me(session).sealed_totp_secret is None:
             return failed("Your second factor is off.", "second_factor")
@@ -102,10 +99,8 @@ def new_recovery_codes() -> ResponseReturnValue:
 def disable_second_factor() -> ResponseReturnValue:
     """Turn the second factor off: the password is enough again."""
     form = forms.read(PasswordForm)
-    if form and (refused := password_check.check(form)):
-        return _waiting(form, refused)
-    if not form:
-        return _show(form, 400)
+    if (refusal := _refusal(form)) is not None:
+        return refusal
     with services().stores.database.writing() as session:
         second_factors.remove(session, sessions.current().administrator_id)
         _record(session, "disableSecondFactor")
@@ -131,10 +126,11 @@ def _show(form: forms.Form, status: int = 200, secret: str | None = None) -> Res
     )
 
 
-def _waiting(
-    form: forms.Form, refused: login_throttle.MustWait, secret: str | None = None
-) -> ResponseReturnValue:
-    return with_retry_after(make_response(_show(form, 429, secret)), refused)
+def _refusal(form: forms.Form, secret: str | None = None) -> ResponseReturnValue | None:
+    """The page with the errors of a form; None if the form is complete and its password is right."""
+    if form and (wait := password_check.check(form)):
+        return with_retry_after(make_response(_show(form, 429, secret)), wait)
+    return None if form else _show(form, 400, secret)
 
 
 def _picture(text: str) -> Markup:

@@ -59,13 +59,13 @@ def content(settings, database, sandbox_process, administrator):
 
 @pytest.fixture(scope="module")
 def known():
-    """What the pages offer to each role that was read."""
+    """A cache of the links and forms on the pages, by role."""
     return {}
 
 
 @pytest.fixture
 def offered_to(app, browser_of, content, stores, unique, known):
-    """What the pages offer to a role: pairs of method and endpoint, each with the pages that offer it."""
+    """The links and forms on the pages of a role: pairs of method and endpoint, each with its pages."""
 
     def read(role):
         if role in known:
