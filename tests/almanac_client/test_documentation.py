@@ -54,6 +54,7 @@ def test_the_blocking_example_runs(almanac, base_url, new_api, unique, capsys):
     assert [each.id for each in almanac.members.list(slug)] == [user]
 
 
+@pytest.mark.slow
 def test_the_asynchronous_example_runs(
     almanac, new_organization, sandbox, new_user, new_api, monkeypatch, capsys
 ):

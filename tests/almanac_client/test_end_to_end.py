@@ -31,6 +31,8 @@ from providers.sandbox.client import Sandbox
 from tests.app.days import meeting
 from tests.conftest import Api
 
+pytestmark = pytest.mark.slow
+
 DAY = {"start": date(2026, 12, 3), "end": date(2026, 12, 4)}
 HOURS = {"earliest_time_each_day": "09:00", "latest_time_each_day": time(12), "slot_duration": 60}
 READ_ONLY = "https://www.googleapis.com/auth/calendar.readonly"
@@ -109,7 +111,6 @@ def test_weekly_schedules_are_asked_with_a_body(almanac, ada):
     assert hours(answer.data.available_slots) == [11, 12]
 
 
-@pytest.mark.slow
 def test_an_unreadable_member_cannot_be_overlooked(almanac, ada, team, sandbox):
     sandbox.fault(provider="google", status=503)
 
@@ -136,7 +137,6 @@ def test_an_unreadable_calendar_cannot_be_overlooked(almanac, ada, sandbox):
     assert answer.partial == [BusyPeriod(at(10), at(11))]
 
 
-@pytest.mark.slow
 def test_one_user_fails_closed_unless_a_partial_answer_is_asked_for(almanac, ada, sandbox):
     sandbox.fault(provider="google", status=503)
 

@@ -55,14 +55,10 @@ def dashboard(environment: Mapping[str, str]) -> Iterator[str]:
         yield url
 
 
-# The browser tests of the default run: consent.
-IN_EVERY_RUN = ("test_connect.py",)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the other files, which take minutes and have a separate command."""
+    """Mark these tests, which take minutes and have a separate command."""
     for item in items:
-        if item.path.parent == Path(__file__).parent and item.path.name not in IN_EVERY_RUN:
+        if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.browser)
 
 

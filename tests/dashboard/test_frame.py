@@ -111,6 +111,7 @@ def test_no_other_file_is_served(visitor, path):
     protected(page)
 
 
+@pytest.mark.slow
 def test_what_a_page_loads_and_where_it_leads_is_there(app, signed_in, visitor):
     seen = set()
     for browser in (visitor, signed_in):

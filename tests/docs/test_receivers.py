@@ -78,6 +78,7 @@ def test_the_start_names_the_saved_file():
     assert block("runs it: start", "sh").text.endswith(".venv/bin/python receiver.py")
 
 
+@pytest.mark.slow
 def test_the_receiver_in_python_prints_the_test_event(delivered, tmp_path: Path):
     (tmp_path / "receiver.py").write_text(block("runs it", "python").text)
 

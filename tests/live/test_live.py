@@ -110,6 +110,7 @@ def start(environment: dict[str, str], to: Path) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow
 def test_the_whole_command_passes_records_and_leaves_nothing(given, tmp_path):
     done = start(given.environment, tmp_path / "recorded")
 
@@ -124,6 +125,7 @@ def test_the_whole_command_passes_records_and_leaves_nothing(given, tmp_path):
             assert secret not in text, secret
 
 
+@pytest.mark.slow
 def test_without_credentials_it_says_what_it_needs(tmp_path):
     done = start({"ALMANAC_DATA_DIR": str(tmp_path)}, tmp_path / "recorded")
 
@@ -133,6 +135,7 @@ def test_without_credentials_it_says_what_it_needs(tmp_path):
     assert not (tmp_path / "recorded").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_failure_in_the_middle_is_cleaned_up(given, provider, tmp_path):
     given.sandbox.fault(operation=UPDATE[provider], status=403, times=50)
@@ -149,6 +152,7 @@ def test_a_failure_in_the_middle_is_cleaned_up(given, provider, tmp_path):
     assert not (tmp_path / f"recorded/{provider}.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_leftovers_of_a_killed_run_are_removed_first(given, provider):
     there = given.at(provider)
@@ -164,6 +168,7 @@ def test_leftovers_of_a_killed_run_are_removed_first(given, provider):
     assert there.subjects() == [OWN["subject"]]
 
 
+@pytest.mark.slow
 def test_a_revoked_refresh_token_is_one_sentence(given, tmp_path):
     given.sandbox.revoke(EMAIL)
 

@@ -52,6 +52,7 @@ def test_without_a_worker_no_ping_is_answered(celery, runtime):
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{}/0", "amqp://guest:guest@127.0.0.1:{}//"])
 def test_a_broker_that_hangs_is_given_up(runtime, url):
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -101,6 +101,7 @@ def _names(here: Installation) -> dict[str, str]:
         }
 
 
+@pytest.mark.slow
 def test_every_page_is_small_and_asks_the_same_number_of_statements(planting, capsys):
     """It prints a table of all pages, with the time of the processor in milliseconds."""
     few, many = planting(FEW), planting(MANY)

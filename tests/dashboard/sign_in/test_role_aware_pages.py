@@ -20,6 +20,8 @@ from tests.dashboard.installations import PASSWORD
 from tests.dashboard.routes import APART, PREFIX, path, rules
 from tests.dashboard.visiting import Person
 
+pytestmark = pytest.mark.slow
+
 # Attributes that hold an address of a request. A form without an action sends to its own page.
 ASKS = {"href": "GET", "hx-get": "GET", "data-href": "GET", "hx-post": "POST", "formaction": "POST"}
 # Views that no filter of a list leads to.

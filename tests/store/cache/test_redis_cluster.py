@@ -47,6 +47,7 @@ def _answers(ping: Callable[[], object]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_cluster_refuses_what_reads_several_accounts(cluster, environment):
     changed = {"ALMANAC_REDIS_URL": cluster, "ALMANAC_DATABASE_URL": "sqlite://"}
     secrets = {"ALMANAC_SECRET_KEY": "s" * 32, "ALMANAC_ENCRYPTION_KEYS": "A" * 43 + "="}
