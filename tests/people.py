@@ -10,7 +10,7 @@ from providers.sandbox.client import SandboxAccount
 from store.security.crypto import Keyring
 from store.sql.models import OAuthConnection, User
 from store.sql.queries import connections
-from store.sql.queries.connections import Tokens
+from store.sql.queries.connection_tokens import Tokens
 
 # An account that no provider has; its tokens do not expire.
 INVENTED = SandboxAccount(

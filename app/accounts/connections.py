@@ -23,8 +23,8 @@ from providers.errors import Reason
 from providers.scopes import Operation
 from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_invalidation import after_write
-from store.sql.queries import connections, organizations
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries import connection_refs, connection_tokens, organizations
+from store.sql.queries.connection_refs import ConnectionRef
 from workers.fanout.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 
@@ -42,7 +42,7 @@ def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, 
 
     def load() -> list[ConnectionRef] | None:
         with services().stores.database.reading() as session:
-            return connections.of_user(session, custom_id, within=only)
+            return connection_refs.of_user(session, custom_id, within=only)
 
     refs = authentication.cached.get_or_load(_cache_key(authentication, custom_id), load)
     if refs is None:
@@ -66,7 +66,7 @@ def of_users(authentication: Authentication, custom_ids: Iterable[str]) -> dict[
     missing = {custom_id for custom_id, refs in known.items() if refs is None}
     if missing:
         with services().stores.database.reading() as session:
-            loaded = connections.of_users(session, missing, within=authentication.within)
+            loaded = connection_refs.of_users(session, missing, within=authentication.within)
         known |= {
             custom_id: cached.get_or_load(keys[custom_id], partial(list, refs))
             for custom_id, refs in loaded.items()
@@ -90,7 +90,7 @@ def of_members(authentication: Authentication, slug: str) -> Mapping[str, Sequen
             found = organizations.ids(session, [slug], within=only)
             if not found:
                 return None
-            return dict(sorted(connections.of_members(session, found[slug], within=only).items()))
+            return dict(sorted(connection_refs.of_members(session, found[slug], within=only).items()))
 
     members = authentication.cached.get_or_load(("members", slug, only), load, weight=_connections)
     if members is None:
@@ -160,7 +160,7 @@ def _invalidate(
     stores = services().stores
     try:
         with stores.database.reading() as session:
-            rows = connections.sealed(session, connection_ids)
+            rows = connection_tokens.sealed(session, connection_ids)
     except SQLAlchemyError as error:
         # Workers invalidate their own writes. Only if one died do other connections stay stale for the TTL.
         log.warning("failed write invalidated for its own connection only: %s", type(error).__name__)

@@ -36,7 +36,7 @@ from app.schemas.schedules import RequiredSchedulesBody
 from app.services import services
 from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
-from store.sql.queries import connections as connection_queries
+from store.sql.queries import connection_refs
 
 blp = Blueprint(
     "scheduling",
@@ -154,7 +154,7 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
     questions = parameters.slot_queries(query, zone, hours)
     parameters.check_size(Counter(questions))
     with services().stores.database.reading() as session:
-        known = connection_queries.of_users(session, {user["id"] for user in wanted_users}, within=within())
+        known = connection_refs.of_users(session, {user["id"] for user in wanted_users}, within=within())
     calendar_requests = [
         CalendarRequest(
             parameters.of_provider(known.get(user["id"], []), query),

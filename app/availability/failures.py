@@ -13,7 +13,7 @@ from providers.base import Failed
 from providers.errors import Reason
 from providers.names import ProviderName
 from providers.scopes import allows, valid_scopes
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.connection_refs import ConnectionRef
 
 
 class Failure(NamedTuple):

@@ -35,7 +35,7 @@ from store.cache.busy_buckets import CachedBusy, CalendarKey
 from store.cache.calendar_lists import CalendarList
 from store.cache.held_times import Held
 from store.cache.versioned_cache import HOLDS_VERSION_KEY, VERSION_KEY
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.connection_refs import ConnectionRef
 from workers.fanout.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.fanout.request import CoalescingPolicy
 from workers.queues import Queue

@@ -12,7 +12,7 @@ from app.availability.selection import Target, listed_targets
 from providers.base import Failed, Read
 from scheduling.intervals import Groups, Indexes, Intervals
 from store.cache.busy_buckets import NEVER, CachedBusy, CalendarKey
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.connection_refs import ConnectionRef
 from store.sql.queries.holds import ActiveTime
 from workers.fanout.client import LATE
 from workers.fanout.jobs import ReadBusy, Reply

@@ -22,7 +22,7 @@ from app.http.errors import Conflict, NotFound
 from app.http.route_facts import route_facts
 from app.schemas.fields import SLUG, Text
 from app.services import services
-from store.sql.queries import api_keys, audit, connections, users, webhooks
+from store.sql.queries import api_keys, audit, connection_states, users, webhooks
 from store.sql.queries import organizations as stored
 from store.sql.queries.organizations import Summary
 from store.sql.roles import Role
@@ -158,7 +158,7 @@ def one(
             grants=grants,
             grant_ids=[each.grant.id for each in grants if each.grant is not None],
             delegated=sum(each.members for each in grants),
-            ended=connections.dead(session, within=found.id, limit=MOST_NAMED),
+            ended=connection_states.dead(session, within=found.id, limit=MOST_NAMED),
             keys=api_keys.count(session, found.id),
             webhooks=webhooks.count(session, found.id),
             q=searched(),

@@ -10,7 +10,7 @@ from app.availability.failures import Failures, account_failure
 from app.availability.selection import precheck
 from providers.base import Calendar
 from providers.scopes import Operation
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.connection_refs import ConnectionRef
 from workers.fanout.jobs import Reply, ShowCalendars
 from workers.queues import Queue
 

@@ -36,7 +36,7 @@ from providers.errors import Problem
 from providers.events import Changes, Day, When
 from store.sql.queries import holds as hold_queries
 from store.sql.queries import users
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.connection_refs import ConnectionRef
 from store.sql.queries.holds import Claimed, Overlap
 from workers.fanout.admission import Overloaded
 from workers.fanout.jobs import GetEvent

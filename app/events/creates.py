@@ -13,7 +13,7 @@ from app.http.error_codes import Code
 from app.http.errors import ApiError, OutOfService
 from providers.base import Failed
 from providers.errors import Problem
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.connection_refs import ConnectionRef
 from workers.fanout.client import LATE
 from workers.fanout.failures import BROKEN
 from workers.fanout.jobs import CreateEvent, Reply

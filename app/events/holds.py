@@ -21,7 +21,7 @@ from app.http.error_codes import Code
 from app.http.errors import Conflict, Invalid, NotFound, OutOfService
 from app.services import services
 from scheduling.windows import DAY
-from store.sql.queries import audit, connections, holds, users
+from store.sql.queries import audit, connection_refs, holds, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.hold_events import HoldView
 from store.sql.queries.holds import NewHold
@@ -48,7 +48,7 @@ def take(
     time = _time(body, zone)
     names = list(dict.fromkeys(body["users"]))
     with services().stores.database.reading() as session:
-        refs = connections.of_users(session, names, within=authentication.within)
+        refs = connection_refs.of_users(session, names, within=authentication.within)
         numbers = users.ids(session, names, within=authentication.within)
     if len(numbers) < len(names):
         raise NotFound("User not found", Code.USER_NOT_FOUND)

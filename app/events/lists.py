@@ -26,7 +26,7 @@ from providers.events import Event
 from providers.names import ProviderName
 from providers.scopes import Operation
 from store.cache.calendar_lists import CalendarList
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.connection_refs import ConnectionRef
 from workers.fanout.jobs import ListCalendars, ReadEvents
 from workers.queues import Queue
 

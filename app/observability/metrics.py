@@ -21,7 +21,7 @@ from store.coordination.heartbeats import LiveProcesses
 from store.metrics.histogram import BOUNDS, Histogram
 from store.metrics.schema import GROUPS, READS, REQUESTS, STATUSES, WRITES
 from store.metrics.totals import Totals
-from store.sql.queries.connections import Standing
+from store.sql.queries.connection_states import Standing
 from workers.queues import Queue
 
 # The upper bounds of the buckets as label values in seconds; ``BOUNDS`` is in milliseconds.

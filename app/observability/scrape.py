@@ -24,7 +24,7 @@ from store.coordination.circuit_breaker import CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.metrics import totals
 from store.metrics.totals import Totals
-from store.sql.queries import connections, delivery_log, holds
+from store.sql.queries import connection_states, delivery_log, holds
 from store.stores import Stores
 from workers import broker
 
@@ -72,7 +72,7 @@ def _counts(stores: Stores) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, 
 def _records(services: Services) -> Records:
     with services.stores.database.reading() as session:
         return Records(
-            connections.counts(session),
+            connection_states.counts(session),
             delivery_log.waiting(session),
             holds.count_active(session, now=now_ms()),
         )

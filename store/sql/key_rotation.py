@@ -21,7 +21,7 @@ from store.sql.models import (
     WebhookEndpoint,
 )
 from store.sql.queries import (
-    connections,
+    connection_tokens,
     idempotency,
     organization_grants,
     provider_clients,
@@ -50,12 +50,12 @@ EVERY = (
     SealedColumn(
         OAuthConnection,
         OAuthConnection.sealed_access_token,
-        lambda id: connections.associated_data(id, "access"),
+        lambda id: connection_tokens.associated_data(id, "access"),
     ),
     SealedColumn(
         OAuthConnection,
         OAuthConnection.sealed_refresh_token,
-        lambda id: connections.associated_data(id, "refresh"),
+        lambda id: connection_tokens.associated_data(id, "refresh"),
     ),
     SealedColumn(OrganizationGrant, OrganizationGrant.sealed_secret, organization_grants.associated_data),
     SealedColumn(ProviderClient, ProviderClient.sealed_secret, provider_clients.associated_data),

@@ -13,7 +13,7 @@ from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_cache import BusyRead
 from store.sql.models import Membership, Organization, User
 from store.sql.queries import connections
-from store.sql.queries.connections import Tokens
+from store.sql.queries.connection_tokens import Tokens
 from store.stores import Stores
 from tests.scheduling import oracle
 

@@ -29,6 +29,7 @@ from store.sql.queries import (
     administrators,
     api_keys,
     audit,
+    connection_refs,
     connections,
     dashboard_sessions,
     deliveries,
@@ -39,7 +40,7 @@ from store.sql.queries import (
     users,
     webhooks,
 )
-from store.sql.queries.connections import Tokens
+from store.sql.queries.connection_tokens import Tokens
 from store.sql.queries.deliveries import Answer
 from store.sql.queries.organization_grants import NewGrant
 from store.sql.roles import Role
@@ -143,7 +144,7 @@ def filled(stores: Stores, sandbox_url: str, *, administrator: str) -> Iterator[
 
 
 def _end_access(session: Session, company: int) -> None:
-    (dead,) = connections.of_members(session, company)[demo.UNREADABLE]
+    (dead,) = connection_refs.of_members(session, company)[demo.UNREADABLE]
     ended = {"alive": False, "ended_at": now(), "ended_because": f"Google says: {HTML} {LONG}"}
     session.execute(update(OAuthConnection).where(OAuthConnection.id == dead.id).values(ended))
 
@@ -280,7 +281,7 @@ def _webhooks(session: Session, stores: Stores, company: int) -> str:
 
 def _deliveries(session: Session, company: int, endpoint: str) -> str:
     living = [
-        each for refs in connections.of_members(session, company).values() for each in refs if each.alive
+        each for refs in connection_refs.of_members(session, company).values() for each in refs if each.alive
     ]
     for answer, connection in zip(ANSWERS, living, strict=False):
         webhooks.record(session, webhooks.Event.CALENDAR_CHANGED, connection.id, calendar_id=HTML)

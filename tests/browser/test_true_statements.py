@@ -9,7 +9,7 @@ import requests
 from selenium.webdriver.common.by import By
 
 from store.sql.models import now
-from store.sql.queries import connections, deliveries, webhooks
+from store.sql.queries import connection_refs, connections, deliveries, webhooks
 from store.stores import Stores
 from tests.browser import window
 from tests.browser.conftest import dashboard
@@ -83,7 +83,7 @@ def test_a_partial_consent_keeps_the_connection_that_works(sandbox, new_user, co
 def test_an_ended_connection_does_not_say_that_its_token_is_renewed(new_user, sandbox, page, settings):
     user = new_user(sandbox.account("google", ADA))
     with Stores(settings) as stores, stores.database.writing() as session:
-        (one,) = connections.of_user(session, user, within=None)
+        (one,) = connection_refs.of_user(session, user, within=None)
         connections.mark_dead(session, one.id, "The grant was withdrawn")
 
     visitor = page(f"/dashboard/users/{user}")
@@ -124,7 +124,7 @@ def test_a_webhook_whose_every_delivery_fails_is_failing(failing, new_user, sand
     stores, number = failing
     user = new_user(sandbox.account("google", ADA))
     with stores.database.writing() as session:
-        (one,) = connections.of_user(session, user, within=None)
+        (one,) = connection_refs.of_user(session, user, within=None)
         webhooks.record(session, webhooks.Event.CONNECTION_EXPIRED, one.id)
     with stores.database.writing() as session:
         claimed = deliveries.claim(session, number, until=now() + timedelta(seconds=30))

@@ -15,7 +15,7 @@ from store.coordination.heartbeats import LiveProcesses
 from store.metrics.histogram import BOUNDS, Histogram
 from store.metrics.schema import Cache, Counts
 from store.metrics.totals import Totals
-from store.sql.queries.connections import Standing
+from store.sql.queries.connection_states import Standing
 from tests.observability.scraping import parse
 from workers.queues import Queue
 

@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.sql.models import Base, WebhookDelivery, now
-from store.sql.queries import connections, organizations, webhooks
+from store.sql.queries import connection_refs, organizations, webhooks
 from store.sql.queries.webhooks import Event
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
@@ -84,7 +84,7 @@ def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
         endpoint, _ = webhooks.create(
             session, stores.keyring, url=f"{URL}/{word}", events=EVENTS, within=number
         )
-        (connection, *_) = connections.of_user(session, tenant.user, within=None) or ()
+        (connection, *_) = connection_refs.of_user(session, tenant.user, within=None) or ()
         webhooks.record(session, Event.CALENDAR_CHANGED, connection.id, calendar_id="primary")
         told = session.scalars(
             select(WebhookDelivery).where(WebhookDelivery.endpoint_id == endpoint.id)

@@ -21,8 +21,8 @@ from store.config import embedded_redis
 from store.config.settings import Settings
 from store.coordination.single_flight import SingleFlight
 from store.sql.models import Channel, OAuthConnection, WebhookEndpoint
-from store.sql.queries import connections, webhooks
-from store.sql.queries.connections import Credentials
+from store.sql.queries import connection_tokens, connections, webhooks
+from store.sql.queries.connection_tokens import Credentials
 from store.sql.queries.webhooks import Event
 from tests import people
 from tests.conftest import settings_of
@@ -95,7 +95,7 @@ def row(runtime: Runtime) -> Callable[[str], OAuthConnection | None]:
 
     def find(connection: str) -> OAuthConnection | None:
         with runtime.stores.database.reading() as session:
-            return connections.sealed(session, [connection]).get(connection)
+            return connection_tokens.sealed(session, [connection]).get(connection)
 
     return find
 
@@ -103,7 +103,7 @@ def row(runtime: Runtime) -> Callable[[str], OAuthConnection | None]:
 @pytest.fixture
 def opened(runtime: Runtime, row: Callable[[str], OAuthConnection]) -> Callable[[str], Credentials]:
     """A connection with its tokens."""
-    return lambda connection: connections.open_credentials(row(connection), runtime.stores.keyring)
+    return lambda connection: connection_tokens.open_credentials(row(connection), runtime.stores.keyring)
 
 
 def busy_jobs(connection: str, count: int) -> list[Job]:

@@ -13,7 +13,7 @@ from providers.microsoft.mailbox import user_path
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import CircuitKey, Family
 from store.sql.queries import connections
-from store.sql.queries.connections import Credentials
+from store.sql.queries.connection_tokens import Credentials
 from workers.execution.call_policy import AccountTraffic
 from workers.execution.organization_grants import OrganizationTokens
 from workers.execution.tokens import ConnectionTokens

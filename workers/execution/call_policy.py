@@ -26,7 +26,7 @@ from providers.names import ProviderName
 from providers.scopes import Operation, allows
 from store.coordination.circuit_breaker import CircuitBreakers, CircuitKey, Family
 from store.coordination.provider_rate_limiter import AcquireRequest, Permit, ProviderRateLimiter, WaitReason
-from store.sql.queries.connections import Credentials, SealedConnection
+from store.sql.queries.connection_tokens import Credentials, SealedConnection
 from workers.fanout.egress import Egress
 from workers.fanout.jobs import (
     CreateEvent,

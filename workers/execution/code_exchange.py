@@ -19,8 +19,9 @@ from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
 from store.security.oauth_states import PendingConsent, PendingExchange
 from store.sql.models import now
-from store.sql.queries import audit, connections, consents, user_invitations
-from store.sql.queries.connections import ProviderAccount, RemovedConnection, Tokens
+from store.sql.queries import audit, connection_tokens, connections, consents, user_invitations
+from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.connections import ProviderAccount, RemovedConnection
 from store.sql.queries.consents import Refusal
 from workers.execution.consent_gaps import INCOMPLETE, gap
 from workers.execution.disconnect import BUSY, clean_up, revoke_unused
@@ -207,7 +208,7 @@ def _refresh_token_so_far(
     if row.account_id is not None and account.id is not None and row.account_id != account.id:
         return None, True
     try:
-        tokens = connections.open_credentials(row, runtime.stores.keyring).tokens
+        tokens = connection_tokens.open_credentials(row, runtime.stores.keyring).tokens
     except Undecipherable:
         log.warning("a stored refresh token cannot be opened", extra={"connection": row.id})
         return None, True

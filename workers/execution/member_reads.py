@@ -12,7 +12,7 @@ from providers.base import PRIMARY, Account, Failed, Member, MemberOutcome, Read
 from providers.errors import ProviderError, SubjectRefused
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import Family
-from store.sql.queries.connections import Credentials
+from store.sql.queries.connection_tokens import Credentials
 from workers.execution.account_context import traffic_of
 from workers.execution.organization_grants import OrganizationTokens
 from workers.fanout.jobs import ReadBusy, Reply

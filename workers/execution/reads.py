@@ -13,7 +13,7 @@ from store.cache.busy_buckets import CalendarKey
 from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
 from store.coordination.circuit_breaker import Family
-from store.sql.queries.connections import Credentials, SealedConnection
+from store.sql.queries.connection_tokens import Credentials, SealedConnection
 from store.stores import Stores
 from workers.execution import identity
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account, traffic_of

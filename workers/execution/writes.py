@@ -15,7 +15,7 @@ from providers.events import Event
 from providers.names import ProviderName
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Family
-from store.sql.queries.connections import Credentials
+from store.sql.queries.connection_tokens import Credentials
 from workers.execution import grant_check, identity
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account, traffic_of
 from workers.execution.code_exchange import exchange

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from providers.base import Failed
 from store.coordination.provider_rate_limiter import AcquireRequest
-from store.sql.queries.connections import SealedConnection
+from store.sql.queries.connection_tokens import SealedConnection
 from workers.fanout.codec import Packed
 from workers.fanout.failures import BROKEN
 from workers.fanout.jobs import Job, Reply

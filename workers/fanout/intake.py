@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Sequence
 
-from store.sql.queries import connections
+from store.sql.queries import connection_tokens
 from workers.execution import call_policy, reads
 from workers.fanout import bundles, failures
 from workers.fanout.codec import DecodeError, Packed, unpack_jobs
@@ -64,7 +64,7 @@ class Intake:
         if not ids:
             return
         with self._runtime.stores.database.engine.connect() as connection:
-            rows = connections.sealed(connection, ids)
+            rows = connection_tokens.sealed(connection, ids)
         for each in taken:
             each.row = rows.get(each.job.connection or "")
             if each.row is not None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from providers.base import Failed, ReadAlone
 from providers.errors import Reason
-from store.sql.queries import connections
-from store.sql.queries.connections import Credentials
+from store.sql.queries import connection_tokens
+from store.sql.queries.connection_tokens import Credentials
 from workers.execution import member_reads
 from workers.execution.member_reads import MemberRead
 from workers.fanout import failures
@@ -54,7 +54,7 @@ class Performer:
         attempt = Attempt(movable=self._mover.enabled and taken.provider is not None)
         credentials = None
         if taken.row is not None:
-            credentials = connections.open_credentials(taken.row, stores.keyring)
+            credentials = connection_tokens.open_credentials(taken.row, stores.keyring)
         began = time.monotonic()
         performing = self._runtime.egress.performing(taken.provider, attempt)
         with tracing.job(taken.job, taken.row) as span, performing:
@@ -70,7 +70,7 @@ class Performer:
         stores = self._runtime.stores
         attempt = Attempt(movable=self._mover.enabled)
         reads = [
-            MemberRead(each.job, connections.open_credentials(each.row, stores.keyring))
+            MemberRead(each.job, connection_tokens.open_credentials(each.row, stores.keyring))
             for each in work
             if isinstance(each.job, ReadBusy) and each.row is not None
         ]

@@ -18,7 +18,7 @@ from store.coordination.circuit_breaker import Family
 from store.coordination.locks import LockTimeout, round_lock
 from store.sql.models import Channel
 from store.sql.queries import channels
-from store.sql.queries.connections import Credentials
+from store.sql.queries.connection_tokens import Credentials
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.execution.call_policy import calls
 from workers.fanout.jobs import ReadBusy

@@ -17,8 +17,8 @@ from store.cache.busy_buckets import CalendarKey
 from store.coordination.circuit_breaker import Family
 from store.security.crypto import Undecipherable
 from store.sql.models import Channel, now
-from store.sql.queries import channels, connections
-from store.sql.queries.connections import Credentials
+from store.sql.queries import channels, connection_tokens
+from store.sql.queries.connection_tokens import Credentials
 from store.stores import Stores
 from workers.celery_app import Almanac
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
@@ -171,11 +171,11 @@ def close(
 def credentials_of(runtime: Runtime, connection: str) -> Credentials | None:
     """A connection with its tokens; None if it is dead or removed, or its tokens cannot be decrypted."""
     with runtime.stores.database.reading() as session:
-        row = connections.sealed(session, [connection]).get(connection)
+        row = connection_tokens.sealed(session, [connection]).get(connection)
     if row is None or not row.alive:
         return None
     try:
-        return connections.open_credentials(row, runtime.stores.keyring)
+        return connection_tokens.open_credentials(row, runtime.stores.keyring)
     except Undecipherable:
         log.exception("tokens cannot be opened", extra={"connection": connection})
         return None

@@ -17,7 +17,7 @@ from store.coordination.provider_rate_limiter import (
     ProviderRateLimiter,
     WaitReason,
 )
-from store.sql.queries.connections import Credentials
+from store.sql.queries.connection_tokens import Credentials
 from workers.execution.call_policy import TITLES, leased_mailbox, unanswered
 from workers.runtime import Runtime
 

@@ -12,7 +12,7 @@ from store.coordination.circuit_breaker import Family
 from store.coordination.locks import LockTimeout, round_lock
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
-from store.sql.queries import connections, holds, idempotency
+from store.sql.queries import connection_states, connection_tokens, holds, idempotency
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, purge
@@ -34,7 +34,7 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
     try:
         with round_lock(runtime.stores.redis, "renew_tokens", deadline=deadline):
             with runtime.stores.database.reading() as session:
-                rows = connections.expiring(
+                rows = connection_states.expiring(
                     session, after=after, before=before, providers=configured, limit=MOST_RENEWALS
                 )
             return Batch(runtime, rows, lambda row: _renew(runtime, row), deadline).run()
@@ -61,7 +61,7 @@ def _now() -> int:
 def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
     deadline = time.monotonic() + SECONDS_FOR_EACH
     try:
-        credentials = connections.open_credentials(row, runtime.stores.keyring)
+        credentials = connection_tokens.open_credentials(row, runtime.stores.keyring)
         if credentials.tokens is None:
             return False
         _, account = open_account(runtime, credentials, Family.BUSY)

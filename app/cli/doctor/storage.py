@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.cli.doctor.diagnosis import CheckResult, Examination, State
 from store.security.crypto import Undecipherable
 from store.sql.database import Standing
-from store.sql.queries import connections, organization_grants, provider_clients, webhook_secrets
+from store.sql.queries import connection_tokens, organization_grants, provider_clients, webhook_secrets
 
 # The first version that has every command in use.
 OLDEST_REDIS = (6, 2)
@@ -108,7 +108,7 @@ def encryption_keys(examination: Examination) -> CheckResult:
     """The keys decrypt all registrations, the newest and oldest connections, and some webhooks."""
     stores = examination.services.stores
     with stores.database.reading() as session:
-        tried, closed = connections.opens(session, stores.keyring, SAMPLE)
+        tried, closed = connection_tokens.opens(session, stores.keyring, SAMPLE)
         clients = list(provider_clients.load(session).values())
         endpoints, unreadable = webhook_secrets.opens(session, stores.keyring, SAMPLE)
         grants, unusable = organization_grants.opens(session, stores.keyring, SAMPLE)

@@ -23,8 +23,8 @@ from app.services import services
 from scheduling.intervals import Groups, Intervals
 from scheduling.layers import Layers, layers
 from scheduling.query import slots_of_each
-from store.sql.queries import connections
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries import connection_refs
+from store.sql.queries.connection_refs import ConnectionRef
 
 NOT_KNOWN = "There is no such user"
 NOTHING_CONNECTED = "No calendar is connected"
@@ -101,7 +101,7 @@ def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | Non
     if not question.users:
         raise Invalid("Choose an organization, or name users", param="organization")
     with services().stores.database.reading() as session:
-        known = connections.of_users(session, question.users, within=None)
+        known = connection_refs.of_users(session, question.users, within=None)
     return {user: known.get(user) for user in question.users}, 0
 
 

@@ -14,7 +14,7 @@ from app.services import EXTENSION
 from store.cache.busy_buckets import CalendarKey
 from store.coordination.channel_usage import ROUND
 from store.sql.models import now
-from store.sql.queries import channels, connections, webhooks
+from store.sql.queries import channels, connection_refs, webhooks
 from tests.app.at_provider import AtProvider
 from tests.app.days import DAY, PROVIDERS, meeting, periods
 from tests.conftest import connect
@@ -33,7 +33,7 @@ class Watched:
         self.provider, self.channel = account.provider, channel
         self.there = AtProvider(sandbox, account)
         with stores.database.reading() as session:
-            (ref,) = connections.of_user(session, user, within=None)
+            (ref,) = connection_refs.of_user(session, user, within=None)
         self.key = CalendarKey(ref.id, "primary")
 
     @property

@@ -14,7 +14,7 @@ from scheduling.intervals import Groups
 from scheduling.query import Query
 from scheduling.windows import MINUTE
 from store.cache.busy_buckets import CalendarKey
-from store.sql.queries.connections import ConnectionRef
+from store.sql.queries.connection_refs import ConnectionRef
 from tests.scheduling.strategies import at
 
 NINE, TEN, NOON = (at(f"2026-11-23T{time}:00") for time in ("09", "10", "12"))

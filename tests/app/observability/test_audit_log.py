@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store.sql.queries import audit, connections, webhooks
+from store.sql.queries import audit, connection_refs, webhooks
 from store.sql.queries.webhooks import Event
 from tests.app.cli.test_commands import almanac
 
@@ -93,7 +93,7 @@ def test_a_delivery_that_is_sent_again(api, actor, stores, new_user, sandbox, wr
     user = new_user(sandbox.account("google", "ada@example.com"))
     webhook = api.post("/webhooks", {"url": "http://127.0.0.1:9/"}).json["data"]["id"]
     with stores.database.writing() as session:
-        ((connection,),) = connections.of_users(session, [user], within=None).values()
+        ((connection,),) = connection_refs.of_users(session, [user], within=None).values()
         webhooks.record(session, Event.CONNECTION_EXPIRED, connection.id)
     (delivery,) = api.get(f"/webhooks/{webhook}/deliveries").json["data"]
 

@@ -15,8 +15,8 @@ from store.cache.fast_redis import FastRedis
 from store.cache.versioned_cache import VERSION_KEY, VersionedCache
 from store.sql.database import Database
 from store.sql.models import ApiKey, AuditRecord, Membership, OAuthConnection, Organization, User, now
-from store.sql.queries import api_keys, connections, idempotency, organizations
-from store.sql.queries.connections import Tokens
+from store.sql.queries import api_keys, connection_tokens, connections, idempotency, organizations
+from store.sql.queries.connection_tokens import Tokens
 
 
 @pytest.fixture
@@ -262,9 +262,9 @@ def test_renewed_tokens_are_no_change_unless_they_revive_the_connection(watched,
         connections.renew(session, keyring, row.id, fresh)
     assert changes == ["changing", "changing"]
     with watched.reading() as session:
-        stored = connections.sealed(session, [row.id])[row.id]
+        stored = connection_tokens.sealed(session, [row.id])[row.id]
         assert stored.alive
-        assert connections.open_credentials(stored, keyring).tokens == fresh
+        assert connection_tokens.open_credentials(stored, keyring).tokens == fresh
 
 
 def test_a_new_key_is_no_change_and_a_revoked_one_is(watched, changes):

@@ -10,8 +10,8 @@ from sqlalchemy import text
 from store.security.crypto import Keyring, Undecipherable
 from store.sql.database import Database
 from store.sql.models import OAuthConnection, User, now
-from store.sql.queries import connections, users
-from store.sql.queries.connections import Tokens
+from store.sql.queries import connection_refs, connection_states, connection_tokens, connections, users
+from store.sql.queries.connection_tokens import Tokens
 
 SOON = datetime(2026, 11, 20, tzinfo=UTC)
 TOKENS = Tokens("planted-access", "planted-refresh", SOON)
@@ -56,8 +56,8 @@ def test_credentials_open_what_was_stored_and_show_nothing(fresh_database, keyri
     connection_id, _ = put(fresh_database, keyring, user_id)
 
     with fresh_database.reading() as session:
-        row = connections.sealed(session, [connection_id])[connection_id]
-    credentials = connections.open_credentials(row, keyring)
+        row = connection_tokens.sealed(session, [connection_id])[connection_id]
+    credentials = connection_tokens.open_credentials(row, keyring)
 
     assert credentials.tokens == TOKENS
     assert "planted" not in repr(credentials)
@@ -69,9 +69,9 @@ def test_tokens_copied_to_another_row_do_not_open(fresh_database, keyring, user_
         session.execute(text("UPDATE oauth_connections SET id = 'other'"))
 
     with fresh_database.reading() as session:
-        row = connections.sealed(session, ["other"])["other"]
+        row = connection_tokens.sealed(session, ["other"])["other"]
     with pytest.raises(Undecipherable):
-        connections.open_credentials(row, keyring)
+        connection_tokens.open_credentials(row, keyring)
 
 
 def test_posting_again_replaces_under_a_new_id(fresh_database, keyring, user_id):
@@ -81,7 +81,7 @@ def test_posting_again_replaces_under_a_new_id(fresh_database, keyring, user_id)
     assert replaced_at_first is None
     assert replaced == first != second
     with fresh_database.reading() as session:
-        assert list(connections.sealed(session, [first, second])) == [second]
+        assert list(connection_tokens.sealed(session, [first, second])) == [second]
 
 
 def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database, keyring, user_id):
@@ -89,12 +89,12 @@ def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database,
     with fresh_database.writing() as session:
         connections.mark_dead(session, connection_id, "the grant has ended")
     with fresh_database.reading() as session:
-        assert connections.of_user(session, "ada", within=None)[0].alive is False
+        assert connection_refs.of_user(session, "ada", within=None)[0].alive is False
 
     with fresh_database.writing() as session:
         connections.renew(session, keyring, connection_id, Tokens("newer", "rotated", SOON))
     with fresh_database.reading() as session:
-        ref = connections.of_user(session, "ada", within=None)[0]
+        ref = connection_refs.of_user(session, "ada", within=None)[0]
         assert ref.alive is True
 
     with fresh_database.writing() as session:
@@ -102,7 +102,7 @@ def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database,
     with fresh_database.writing() as session:
         connections.renew(session, keyring, connection_id, TOKENS)
     with fresh_database.reading() as session:
-        assert connections.of_user(session, "ada", within=None) == []
+        assert connection_refs.of_user(session, "ada", within=None) == []
 
 
 def ended(database, connection_id):
@@ -148,8 +148,8 @@ def test_a_reason_of_any_length_fits(fresh_database, keyring, user_id):
 
 def test_nobody_and_nobody_connected_are_different(fresh_database, user_id):
     with fresh_database.reading() as session:
-        assert connections.of_user(session, "ada", within=None) == []
-        assert connections.of_user(session, "nobody", within=None) is None
+        assert connection_refs.of_user(session, "ada", within=None) == []
+        assert connection_refs.of_user(session, "nobody", within=None) is None
 
 
 @pytest.fixture
@@ -158,7 +158,9 @@ def expiring(fresh_database):
 
     def find(after: datetime, before: datetime, providers=("google",), limit=10) -> list[str]:
         with fresh_database.reading() as session:
-            rows = connections.expiring(session, after=after, before=before, providers=providers, limit=limit)
+            rows = connection_states.expiring(
+                session, after=after, before=before, providers=providers, limit=limit
+            )
         return [row.id for row in rows]
 
     return find

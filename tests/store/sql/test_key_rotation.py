@@ -14,6 +14,7 @@ from store.sql.models import Base, IdempotencyKey, OAuthConnection, Organization
 from store.sql.queries import (
     administrators,
     api_keys,
+    connection_tokens,
     connections,
     idempotency,
     organization_grants,
@@ -22,7 +23,7 @@ from store.sql.queries import (
     webhook_secrets,
     webhooks,
 )
-from store.sql.queries.connections import Tokens
+from store.sql.queries.connection_tokens import Tokens
 from store.sql.queries.organization_grants import NewGrant
 from store.sql.queries.provider_clients import StoredClient
 from tests import people
@@ -56,7 +57,7 @@ def connect(session, keyring, n):
 def tokens(database, keyring):
     with database.reading() as session:
         rows = session.scalars(select(OAuthConnection)).all()
-        return {row.id: connections.open_credentials(row, keyring).tokens for row in rows}
+        return {row.id: connection_tokens.open_credentials(row, keyring).tokens for row in rows}
 
 
 def run(database, keyring, batch=2):

@@ -9,8 +9,17 @@ from sqlalchemy import func, select
 
 from store.security.crypto import Keyring, Undecipherable
 from store.sql.models import Membership, OAuthConnection, Organization, WebhookDelivery, now
-from store.sql.queries import connections, organization_grants, organizations, webhooks
-from store.sql.queries.connections import ProviderAccount, Standing
+from store.sql.queries import (
+    connection_refs,
+    connection_states,
+    connection_tokens,
+    connections,
+    organization_grants,
+    organizations,
+    webhooks,
+)
+from store.sql.queries.connection_states import Standing
+from store.sql.queries.connections import ProviderAccount
 from store.sql.queries.organization_grants import NewGrant
 from tests import people
 from tests.store.statements import recorded
@@ -65,7 +74,7 @@ def end(fresh_database):
 
 def of_user(database, name, within=None):
     with database.reading() as session:
-        return connections.of_user(session, name, within=within)
+        return connection_refs.of_user(session, name, within=within)
 
 
 def events(database):
@@ -108,7 +117,7 @@ def test_a_replaced_grant_keeps_its_connections_and_revives_them(fresh_database,
     delegated("ada")
     with fresh_database.writing() as session:
         session.add(endpoint())
-        own = connections.of_user(session, "ada", within=None)[0].id
+        own = connection_refs.of_user(session, "ada", within=None)[0].id
         connections.mark_dead(session, own, "The account was suspended")
     end(first)
     end(first)
@@ -170,14 +179,14 @@ def test_a_delegated_connection_lives_only_while_its_grant_does(
     (bob,) = of_user(fresh_database, "bob")
     assert (ada.alive, ada.grant, bob.alive, bob.grant) == (False, save_again.id, True, None)
     with fresh_database.reading() as session:
-        row = connections.sealed(session, [ada.id])[ada.id]
+        row = connection_tokens.sealed(session, [ada.id])[ada.id]
         assert (row.alive, row.grant, row.sealed_access_token) == (False, save_again.id, None)
         stored = session.get_one(OAuthConnection, ada.id)
         assert (stored.alive, stored.usable) == (True, False)
-        assert connections.counts(session) == {"google": Standing(1, 1)}
-        assert connections.dead(session) == []
+        assert connection_states.counts(session) == {"google": Standing(1, 1)}
+        assert connection_states.dead(session) == []
         assert organizations.summary(session, "acme").dead == 1
-        assert connections.opens(session, keyring, 10) == (1, 0)
+        assert connection_tokens.opens(session, keyring, 10) == (1, 0)
 
 
 def test_credentials_of_a_delegated_connection_have_no_tokens(fresh_database, keyring, delegated):
@@ -185,10 +194,10 @@ def test_credentials_of_a_delegated_connection_have_no_tokens(fresh_database, ke
     (ref,) = of_user(fresh_database, "ada")
 
     with fresh_database.reading() as session:
-        row = connections.sealed(session, [ref.id])[ref.id]
+        row = connection_tokens.sealed(session, [ref.id])[ref.id]
         stored = session.get_one(OAuthConnection, ref.id)
     for each in (row, stored):
-        opened = connections.open_credentials(each, keyring)
+        opened = connection_tokens.open_credentials(each, keyring)
         assert (opened.tokens, opened.grant) == (None, ref.grant)
 
 
@@ -211,8 +220,8 @@ def test_a_key_of_another_organization_sees_no_connection_by_this_grant(fresh_da
     assert len(of_user(fresh_database, "ada")) == len(of_user(fresh_database, "ada", acme)) == 1
     assert of_user(fresh_database, "ada", other.id) == []
     with fresh_database.reading() as session:
-        assert connections.of_members(session, other.id, within=other.id) == {"ada": []}
-        assert len(connections.of_members(session, other.id)["ada"]) == 1
+        assert connection_refs.of_members(session, other.id, within=other.id) == {"ada": []}
+        assert len(connection_refs.of_members(session, other.id)["ada"]) == 1
 
 
 def test_removing_a_grant_removes_its_connections_alone(fresh_database, keyring, acme, delegated):

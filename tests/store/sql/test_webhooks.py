@@ -14,7 +14,7 @@ from store.security.crypto import Undecipherable
 from store.sql.database import Database
 from store.sql.models import OAuthConnection, Organization, User, WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import connections, deliveries, organizations, webhook_secrets, webhooks
-from store.sql.queries.connections import Tokens
+from store.sql.queries.connection_tokens import Tokens
 from store.sql.queries.webhooks import Event
 from tests.store.webhook_world import WebhookWorld
 

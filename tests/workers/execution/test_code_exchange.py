@@ -20,7 +20,7 @@ from providers.names import ProviderName
 from store.cache.busy_buckets import CalendarKey
 from store.security.oauth_states import CODE_SECONDS, PendingConsent, PendingExchange
 from store.sql.models import ApiKey, OAuthConnection, Organization, User
-from store.sql.queries import api_keys, connections, organizations
+from store.sql.queries import api_keys, connection_tokens, connections, organizations
 from tests.app.days import PROVIDERS
 from workers.execution.code_exchange import CODE_REFUSED, exchange
 from workers.execution.tokens import ConnectionTokens
@@ -108,7 +108,7 @@ def stored(runtime, user_id):
             row = connections.find(session, user_id, provider)
         if row is None:
             return None
-        return row, connections.open_credentials(row, runtime.stores.keyring).tokens
+        return row, connection_tokens.open_credentials(row, runtime.stores.keyring).tokens
 
     return find
 

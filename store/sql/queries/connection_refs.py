@@ -1,0 +1,129 @@
+"""Connections without tokens: the accounts that a request reads, and whether they are alive."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TypeVarTuple
+
+from sqlalchemy import Row, Select, and_, func, or_, select, true
+from sqlalchemy.orm import Session
+
+from store.sql.models import Membership, OAuthConnection, OrganizationGrant, User
+
+_Ts = TypeVarTuple("_Ts")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRef:
+    """A connection without its tokens: enough to choose what to read and to report failures.
+
+    ``grant`` is the id of the organization's grant by which a delegated connection is read. Such a connection
+    is alive only while the grant is.
+    """
+
+    id: str
+    user: str
+    provider: str
+    email: str | None
+    scope: frozenset[str]
+    alive: bool
+    account_id: str | None = None
+    main_calendar_id: str | None = None
+    mailbox: str | None = None
+    grant: str | None = None
+
+
+def of_user(session: Session, custom_id: str, *, within: int | None) -> list[ConnectionRef] | None:
+    """The connections of one user; None when there is no such user."""
+    return of_users(session, [custom_id], within=within).get(custom_id)
+
+
+def of_users(
+    session: Session, custom_ids: Collection[str], *, within: int | None
+) -> dict[str, list[ConnectionRef]]:
+    """The connections of each user that exists, in one statement.
+
+    ``within`` limits to members of one organization. A connection by the grant of another one is then absent.
+    """
+    query = _refs(within).where(User.custom_id.in_(custom_ids))
+    if within is not None:
+        query = query.join(Membership, Membership.user_id == User.id).where(
+            Membership.organization_id == within
+        )
+    return _by_user(session, query)
+
+
+def of_members(
+    session: Session, organization_id: int, *, within: int | None = None
+) -> dict[str, list[ConnectionRef]]:
+    """The connections of every member, in one statement; a member without any has an empty list."""
+    query = (
+        _refs(within)
+        .join(Membership, Membership.user_id == User.id)
+        .where(Membership.organization_id == organization_id)
+    )
+    return _by_user(session, query)
+
+
+# Whether a connection is alive, and its organization's grant if it has one. Needs ``with_grant``.
+ALIVE = and_(OAuthConnection.alive, func.coalesce(OrganizationGrant.alive, true()))
+
+
+def with_grant(query: Select[*_Ts]) -> Select[*_Ts]:
+    """The query, joined with the organization's grant of each connection that has one."""
+    return query.join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
+
+
+_Refs = Select[str, str, str, str | None, list[str], bool, str | None, str | None, str | None, str | None]
+
+_RefRow = Row[str, str, str, str | None, list[str], bool, str | None, str | None, str | None, str | None]
+
+
+def _refs(within: int | None) -> _Refs:
+    """Users with their connections. ``within``: without connections by the grant of another organization."""
+    of_user = OAuthConnection.user_id == User.id
+    if within is not None:
+        own = select(OrganizationGrant.id).where(OrganizationGrant.organization_id == within)
+        of_user = and_(of_user, or_(OAuthConnection.grant_id.is_(None), OAuthConnection.grant_id.in_(own)))
+    return (
+        select(
+            User.custom_id,
+            OAuthConnection.id,
+            OAuthConnection.provider,
+            OAuthConnection.email,
+            OAuthConnection.scope,
+            ALIVE.label("alive"),
+            OAuthConnection.account_id,
+            OAuthConnection.main_calendar_id,
+            OAuthConnection.mailbox,
+            OAuthConnection.grant_id,
+        )
+        .join(OAuthConnection, of_user, isouter=True)
+        .join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
+        .order_by(User.custom_id, OAuthConnection.provider)
+    )
+
+
+def _by_user(session: Session, query: _Refs) -> dict[str, list[ConnectionRef]]:
+    users: dict[str, list[ConnectionRef]] = {}
+    for row in session.execute(query):
+        mine = users.setdefault(row.custom_id, [])
+        if row.id is not None:
+            mine.append(_ref(row))
+    return users
+
+
+def _ref(row: _RefRow) -> ConnectionRef:
+    return ConnectionRef(
+        row.id,
+        row.custom_id,
+        row.provider,
+        row.email,
+        frozenset(row.scope),
+        row.alive,
+        row.account_id,
+        row.main_calendar_id,
+        row.mailbox,
+        row.grant_id,
+    )
