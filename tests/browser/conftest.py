@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from app.cli import administrator_setup
 from providers.sandbox.client import Sandbox
 from store.config.settings import Settings, new_secrets
 from store.sql.database import Database
+from store.sql.models import now
+from store.sql.queries import connection_refs, deliveries, webhooks
 from store.stores import Stores
 from tests import services
 from tests.browser import window
@@ -73,16 +76,24 @@ def web(environment: dict[str, str], worker: None) -> Iterator[str]:
 @pytest.fixture
 def new_web(environment: dict[str, str], tmp_path: Path) -> Iterator[tuple[str, Stores]]:
     """A new web server without administrators, and its stores."""
+    with installed(environment, tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def installed(environment: Mapping[str, str], folder: Path) -> Iterator[tuple[str, Stores]]:
+    """Run a web server with a new database in a folder; yields its URL and its stores."""
     services.chromium().require()
     secret, encryption = new_secrets()
-    ours = {
-        "ALMANAC_DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}",
+    own = {
+        **environment,
+        "ALMANAC_DATABASE_URL": f"sqlite:///{folder / 'new.db'}",
         "ALMANAC_SECRET_KEY": secret,
         "ALMANAC_ENCRYPTION_KEYS": encryption,
     }
-    with Stores(settings_of(environment | ours)) as stores:
+    with Stores(settings_of(own)) as stores:
         stores.database.upgrade()
-        with dashboard(environment | ours) as url:
+        with dashboard(own) as url:
             yield url, stores
 
 
@@ -169,3 +180,14 @@ def content(
         filled(stores, sandbox_process, administrator=administrator.name) as names,
     ):
         yield names
+
+
+def fail_a_delivery(stores: Stores, webhook_id: str, user: str) -> None:
+    """Record that the connection of a user expired, and that the only delivery of it failed."""
+    with stores.database.writing() as session:
+        (one,) = connection_refs.of_user(session, user, within=None) or ()
+        webhooks.record(session, webhooks.Event.CONNECTION_EXPIRED, one.id)
+    with stores.database.writing() as session:
+        claimed = deliveries.claim(session, webhook_id, until=now() + timedelta(seconds=30))
+        assert claimed is not None
+        deliveries.failed(session, claimed, deliveries.Answer(500, "answered 500"), again_at=None)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 import requests
 from selenium.webdriver.common.by import By
 
-from store.sql.models import now
-from store.sql.queries import connection_refs, connections, deliveries, webhooks
+from store.sql.queries import connection_refs, connections, webhooks
 from store.stores import Stores
 from tests.browser import window
-from tests.browser.conftest import dashboard
+from tests.browser.conftest import dashboard, fail_a_delivery
 from tests.browser.visitor import Pointer
 
 ADA = "ada@example.com"
-# Of a Google consent: all scopes of calendars.
+# Of a Google consent: all scopes of calendars, and the one for their list alone.
 CALENDARS = "input[type=checkbox][value*=calendar]"
+LIST = "input[type=checkbox][value$='calendarlist.readonly']"
 # The badge of Google in a list or at the head of a card.
 GOOGLE = "self::li[.//a[contains(@href, 'settings#google')]] or @class='card-head'"
 BADGE = f"//*[{GOOGLE}][contains(., 'Google')]//*[contains(@class, 'badge')]"
@@ -41,8 +39,8 @@ def page(web, browser, sign_in):
 def consent(page, browser):
     """Connect Google for a user, and leave out these permissions; the page that follows is shown."""
 
-    def given(user, *, without):
-        visitor = page(f"/dashboard/users/{user}")
+    def given(user, *, without, access="Reading and writing"):
+        visitor = page(f"/dashboard/users/{user}").pick("Access to request from Google", access)
         button = "Reconnect Google" if "Reconnect Google" in visitor.text() else "Connect Google"
         visitor.use(button).use("Open it here")
         visitor.until(lambda each: "Allow sandbox" in each.find_element(By.TAG_NAME, "h1").text)
@@ -72,9 +70,10 @@ def test_a_partial_consent_keeps_the_connection_that_works(sandbox, new_user, co
     user = new_user(sandbox.account("google", ADA))
     before = api.get(f"/users/{user}/oauth/google").json["data"]["scope"]
 
-    visitor = consent(user, without=CALENDARS)
+    visitor = consent(user, without=LIST, access="Free and busy times only")
     visitor.until(lambda _: visitor.notices)
 
+    assert "the list of calendars is missing" in visitor.notices[0]
     assert visitor.notices[0].endswith("Accounts connected before are unchanged.")
     assert badge(visitor) == "connected"
     assert api.get(f"/users/{user}/oauth/google").json["data"]["scope"] == before
@@ -123,13 +122,7 @@ def failing(settings):
 def test_a_webhook_whose_every_delivery_fails_is_failing(failing, new_user, sandbox, page):
     stores, number = failing
     user = new_user(sandbox.account("google", ADA))
-    with stores.database.writing() as session:
-        (one,) = connection_refs.of_user(session, user, within=None)
-        webhooks.record(session, webhooks.Event.CONNECTION_EXPIRED, one.id)
-    with stores.database.writing() as session:
-        claimed = deliveries.claim(session, number, until=now() + timedelta(seconds=30))
-        refused = deliveries.Answer(500, "answered 500")
-        deliveries.failed(session, claimed, refused, again_at=None)
+    fail_a_delivery(stores, number, user)
 
     for path in ("/dashboard/webhooks", f"/dashboard/webhooks/{number}"):
         assert "failing" in page(path).text(), path

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import requests
 from selenium.webdriver.common.by import By
 
 from app.cli import administrator_setup
-from store.sql.queries import administrators, dashboard_sessions, users, webhooks
+from store.sql.queries import (
+    administrators,
+    connection_refs,
+    dashboard_sessions,
+    provider_clients,
+    second_factors,
+    users,
+    webhooks,
+)
 from store.sql.roles import Role
 from tests.browser import window
+from tests.browser.conftest import fail_a_delivery, installed
 from tests.browser.keyboard import Keyboard
 
 PASSWORD = "nine patient calendars"
@@ -38,6 +49,14 @@ def dialog(browser):
 def stored(stores, endpoint):
     with stores.database.reading() as session:
         return webhooks.find(session, endpoint, within=None)
+
+
+def enter(browser, url, path):
+    """Sign in as ``ada``, and go to a page."""
+    window.resize(browser, 1440)
+    window.opened(browser, f"{url}/dashboard/sign-in?after={path}")
+    keys = Keyboard(browser).at("Sign in")
+    return keys.write("Name", "ada").write("Password", PASSWORD).use("Sign in")
 
 
 def exists(stores, user):
@@ -110,6 +129,64 @@ def test_an_organization_is_created_filled_renamed_and_deleted(
     keys.sees_notice(f"The organization {renamed} is deleted. Its users are still there.")
 
 
+def test_failed_deliveries_are_sent_again(
+    web, browser, keys, stores, new_user, sandbox, no_webhook_endpoints
+):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    with stores.database.writing() as session:
+        row, _ = webhooks.create(
+            session, stores.keyring, url=HOOK, events=["connection.expired"], within=None
+        )
+        endpoint = row.id
+    fail_a_delivery(stores, endpoint, user)
+    window.opened(browser, f"{web}/dashboard/webhooks/{endpoint}")
+
+    keys.use("Send all 1 failed again")
+
+    keys.until(lambda _: "1 delivery is being sent again." in " ".join(keys.notices))
+
+
+def test_an_account_is_disconnected(web, browser, keys, stores, new_user, sandbox):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    window.opened(browser, f"{web}/dashboard/users/{user}")
+
+    keys.use("Disconnect Google").until(dialog).use("Disconnect").until(lambda _: keys.notices)
+
+    assert keys.notices[0].startswith("Google is disconnected: ")
+    with stores.database.reading() as session:
+        assert connection_refs.of_user(session, user, within=None) == []
+
+
+def test_a_grant_is_removed(web, browser, keys, stores, sandbox, new_organization):
+    slug = new_organization()
+    domain = sandbox.domain("google", "acme.example", ["ada@acme.example"])
+    window.opened(browser, f"{web}/dashboard/organizations/{slug}/grants/google")
+    keys.at("Grant of Google").write("Subject", domain.subject)
+    keys.write("Or its content", json.dumps(domain.service_account_key)).use("Test and store").at(slug)
+
+    keys.use("Remove the grant of Google").until(dialog).use("Remove").until(lambda _: keys.notices)
+
+    assert keys.notices[0].startswith("The grant of Google is removed")
+    assert "Enter a grant of Google" in keys.text("section[aria-labelledby=grants]")
+
+
+def test_a_registration_is_saved_and_removed(environment, worker, browser, tmp_path):
+    bare = {name: value for name, value in environment.items() if "_CLIENT_" not in name}
+    with installed(bare, tmp_path) as (url, stores):
+        administrator_setup.create(stores, "ada", PASSWORD)
+        keys = enter(browser, url, "/dashboard/settings").at("Providers")
+        keys.use("Enter the registration", near="Google")
+        keys.write("Client ID", "ours").write("Client secret", "planted").use("Test and save")
+        keys.until(lambda _: " ".join(keys.notices).startswith("Saved."))
+        with stores.database.reading() as session:
+            assert list(provider_clients.load(session)) == ["google"]
+
+        keys.use("Remove the registration").until(dialog).use("Remove")
+        keys.sees_notice("The registration is removed. Connected accounts work until they need it.")
+        with stores.database.reading() as session:
+            assert not provider_clients.load(session)
+
+
 def test_a_registration_is_checked(web, browser, keys):
     window.opened(browser, f"{web}/dashboard/settings")
     keys.use("Check now").until(lambda _: keys.notices)
@@ -123,11 +200,7 @@ def people(new_web, browser):
     with stores.database.writing() as session:
         bob = administrators.create(session, name="bob", password_hash="nobody's", role=Role.VIEWER)
         dashboard_sessions.begin(session, bob.id, address="192.0.2.1", agent="Firefox")
-    window.resize(browser, 1440)
-    keys = Keyboard(browser)
-    window.opened(browser, f"{url}/dashboard/sign-in?after=/dashboard/account")
-    keys.at("Sign in").write("Name", "ada").write("Password", PASSWORD).use("Sign in").at("Your account")
-    return url, stores, keys
+    return url, stores, enter(browser, url, "/dashboard/account").at("Your account")
 
 
 def test_people_are_invited_changed_signed_out_and_removed(people, browser):
@@ -158,3 +231,41 @@ def test_a_password_is_changed_and_another_browser_signed_out(people, browser):
     keys.write("Current password", PASSWORD).write("New password", new).write("New password again", new)
     keys.use("Change the password")
     keys.until(lambda _: "Your password is changed." in " ".join(keys.notices))
+
+
+@pytest.fixture
+def with_second_factors(people):
+    """The same people, who both have a second factor."""
+    _, stores, _ = people
+    with stores.database.writing() as session:
+        for name in ("ada", "bob"):
+            person = administrators.find(session, name)
+            second_factors.store(session, stores.keyring, person.id, second_factors.new_secret(), step=1)
+    return people
+
+
+def has_second_factor(stores, name):
+    with stores.database.reading() as session:
+        return administrators.find(session, name).sealed_totp_secret is not None
+
+
+def test_recovery_codes_are_replaced_and_the_second_factor_turned_off(with_second_factors, browser):
+    url, stores, keys = with_second_factors
+    window.opened(browser, f"{url}/dashboard/account/second-factor")
+    keys.to("Your password", near="New codes replace them").type(PASSWORD)
+    keys.use("Make new recovery codes").at("Recovery codes")
+    assert len(browser.find_element(By.ID, "recovery-codes").text.split()) == 10
+
+    window.opened(browser, f"{url}/dashboard/account/second-factor")
+    keys.to("Your password", near="To use another app").type(PASSWORD)
+    keys.use("Turn off two-factor sign-in").at("Your account")
+    keys.sees_notice("Your second factor is off: you sign in with your password alone.")
+    assert not has_second_factor(stores, "ada")
+
+
+def test_the_second_factor_of_another_person_is_reset(with_second_factors):
+    _, stores, keys = with_second_factors
+    keys.use("Manage bob").at("bob").use("Reset two-factor sign-in").until(dialog).use("Reset")
+
+    keys.sees_notice("bob signs in with the password alone until a new second factor is set up.")
+    assert (has_second_factor(stores, "ada"), has_second_factor(stores, "bob")) == (True, False)
