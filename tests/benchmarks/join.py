@@ -70,8 +70,15 @@ def greedy(latencies: Iterable[float], places: int) -> float:
 
 
 def _accounts(stores: Stores) -> list[tuple[str, int]]:
-    """Connections with the number of their person, which stands in the address."""
+    """Personal connections with the number of their person, which stands in the address.
+
+    A delegated connection is read with the token of its grant, which the first read has to request.
+    """
     with stores.database.reading() as session:
-        query = select(OAuthConnection.id, OAuthConnection.email).order_by(OAuthConnection.email)
+        query = (
+            select(OAuthConnection.id, OAuthConnection.email)
+            .where(OAuthConnection.grant_id.is_(None))
+            .order_by(OAuthConnection.email)
+        )
         rows = session.execute(query.limit(READS)).all()
     return [(connection, int((email or "").partition("@")[0].split("-")[1])) for connection, email in rows]
