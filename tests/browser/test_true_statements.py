@@ -13,8 +13,8 @@ from tests.browser.conftest import dashboard, fail_a_delivery
 from tests.browser.visitor import Pointer
 
 ADA = "ada@example.com"
-# Of a Google consent: all scopes of calendars, and the one for their list alone.
-CALENDARS = "input[type=checkbox][value*=calendar]"
+# Permissions of a Google consent.
+FREE_BUSY = "input[type=checkbox][value$='calendar.freebusy']"
 LIST = "input[type=checkbox][value$='calendarlist.readonly']"
 # The badge of Google in a list or at the head of a card.
 GOOGLE = "self::li[.//a[contains(@href, 'settings#google')]] or @class='card-head'"
@@ -37,10 +37,11 @@ def page(web, browser, sign_in):
 
 @pytest.fixture
 def consent(page, browser):
-    """Connect Google for a user, and leave out these permissions; the page that follows is shown."""
+    """Connect Google for a user's free and busy times, but leave out these permissions."""
 
-    def given(user, *, without, access="Reading and writing"):
-        visitor = page(f"/dashboard/users/{user}").pick("Access to request from Google", access)
+    def given(user, *, without):
+        visitor = page(f"/dashboard/users/{user}")
+        visitor.pick("Access to request from Google", "Free and busy times only")
         button = "Reconnect Google" if "Reconnect Google" in visitor.text() else "Connect Google"
         visitor.use(button).use("Open it here")
         visitor.until(lambda each: "Allow sandbox" in each.find_element(By.TAG_NAME, "h1").text)
@@ -60,7 +61,7 @@ def test_a_connection_without_calendars_is_not_called_connected(sandbox, new_use
     sandbox.account("google", ADA)
     user = new_user()
 
-    visitor = consent(user, without=CALENDARS).at(user)
+    visitor = consent(user, without=FREE_BUSY).at(user)
 
     assert visitor.notices[0].startswith("Google is not connected: Access to calendars was not granted")
     assert badge(visitor) == "not connected"
@@ -70,7 +71,7 @@ def test_a_partial_consent_keeps_the_connection_that_works(sandbox, new_user, co
     user = new_user(sandbox.account("google", ADA))
     before = api.get(f"/users/{user}/oauth/google").json["data"]["scope"]
 
-    visitor = consent(user, without=LIST, access="Free and busy times only")
+    visitor = consent(user, without=LIST)
     visitor.until(lambda _: visitor.notices)
 
     assert "the list of calendars is missing" in visitor.notices[0]
@@ -170,15 +171,17 @@ def test_labels_of_overlapping_slots_do_not_lie_over_each_other(page, browser, n
     assert browser.execute_script(OVER_EACH_OTHER) == 0
 
 
-def test_an_ended_session_returns_to_its_place(web, browser, administrator, new_user):
-    window.resize(browser, 1440)
-    place = f"{web}/dashboard/users?q={new_user()}&sort=-id"
-    window.opened(browser, place)
-    visitor = Pointer(browser).at("Sign in")
+def test_an_ended_session_returns_to_its_place(page, browser, administrator, new_user, sandbox):
+    user = new_user(sandbox.account("google", ADA))
+    visitor = page(f"/dashboard/explorer?users={user}&{DAY}")
+    visitor.until(lambda _: visitor.text("#picture"))
+    place = browser.current_url
+    browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    visitor.pick("Days", "3").at("Sign in")
 
     visitor.write("Name", administrator.name).write("Password", administrator.password).use("Sign in")
 
-    visitor.at("Users")
+    visitor.at("Explorer")
     assert browser.current_url == place
 
 
