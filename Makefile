@@ -7,6 +7,8 @@ UV := $(BIN)/uv
 export UV_SYSTEM_CERTS ?= 1
 # Tests wait on sockets and disks as much as they compute: four processes keep two cores busy.
 TEST_PROCESSES ?= 4
+# Each has a browser of its own, with several processes.
+BROWSERS ?= 2
 # Containers set this; then every process of the suite would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 # These have targets of their own.
@@ -126,7 +128,7 @@ client-types: setup clients/typescript/node_modules/.package-lock.json ## the ty
 	@$(BIN)/python -m tests.almanac_typescript.booking
 
 test-browser: browser ## the dashboard in a headless Chromium: pages, keyboard, accessibility, consent
-	@$(BIN)/python -m pytest tests/browser
+	@$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist worksteal
 
 screenshots: browser ## every page of the dashboard at four widths, light and dark, into build/screenshots
 	@$(BIN)/python -m pytest tests/browser/screenshots.py
