@@ -44,7 +44,7 @@ OURS = {
     ("workers/execution/tokens.py", "self._tokens.access_token == rejected.reveal"),
 }
 COMPARED = {
-    "app/accounts/oauth_flow.py",
+    "app/accounts/consent_cookie.py",
     "app/dashboard/sign_in/entering.py",
     "app/dashboard/sign_in/known_browsers.py",
     "app/observability/scrape.py",
