@@ -45,7 +45,7 @@ def doctor(as_json: bool, data: Path | None) -> None:
     """
     from app.cli.doctor.report import report
 
-    if not report(lambda: settings(data), click.echo, as_json=as_json):
+    if not report(lambda: settings(data), click.echo, as_json=as_json, data_dir=data):
         raise SystemExit(1)
 
 

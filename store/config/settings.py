@@ -26,6 +26,7 @@ __all__ = [
     "ProviderSettings",
     "Settings",
     "SettingsError",
+    "empty_data_dir",
     "make_data_dir",
     "new_secrets",
     "read_settings",
@@ -305,6 +306,18 @@ def _embedded_secrets(folder: Path, secret_key: str, keys: list[str]) -> tuple[s
         _write_once(file, "\n".join(new_secrets()))
     stored_secret, stored_key = file.read_text().split("\n")
     return secret_key or stored_secret, keys or [stored_key]
+
+
+def empty_data_dir(data_dir: Path | None = None) -> Path | None:
+    """The absolute data folder of the embedded default, if nothing was started in it yet; else None.
+
+    :raise SettingsError: when a setting that decides about it is malformed
+    """
+    values = Values(declaration.SETTINGS)
+    if values[declaration.DATABASE_URL] or values[declaration.REDIS_URL]:
+        return None
+    folder = (data_dir or Path(values[declaration.DATA_DIR])).resolve()
+    return None if folder.is_dir() and any(folder.iterdir()) else folder
 
 
 def make_data_dir(folder: Path) -> None:

@@ -206,7 +206,7 @@ def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, shut):
     assert "Until it answers, they fail at once" in google
     assert re.search(r"The first request after ([1-9]|10) seconds tests the provider again\.", google)
     assert microsoft.startswith(
-        "Microsoft 365: events 1 account paused The provider answers, but not for it."
+        "Microsoft 365: events 1 account paused Calls for this account failed repeatedly."
     )
     shut("google", seconds=-9)
     assert "The next request tests the provider again." in rows()[0]

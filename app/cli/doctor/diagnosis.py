@@ -90,10 +90,19 @@ class Examination:
             # The texts of these errors may hold addresses with passwords.
             cause = getattr(error, "orig", None) or error
             sentence = f"It does not answer as it should ({type(cause).__name__})"
-            diagnosis = Diagnosis(check.name, State.WRONG, sentence, _ADVICE.get(check.name, _MORE))
+            diagnosis = Diagnosis(check.name, State.WRONG, sentence, self._advice(check.name))
         if diagnosis.state is State.WRONG:
             self._wrong.add(check.name)
         return diagnosis
+
+    def _advice(self, name: str) -> str:
+        """What to do about a part that does not answer."""
+        url = {"redis": self.settings.redis_url, "broker": self.settings.broker_url}.get(name)
+        if self.settings.embedded_redis and url == self.settings.redis_url:
+            return (
+                f"Start almanac up: its Redis, with the data in {self.settings.data_dir.resolve()}, has ended"
+            )
+        return _ADVICE.get(name, _MORE)
 
 
 _MORE = "Look into the logs of web and worker, which say more with --verbose"

@@ -5,22 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 import orjson
 
 from app.cli.doctor import Diagnosis, State, environment, examine
-from store.config.settings import Settings, SettingsError
+from store.config.settings import Settings, SettingsError, empty_data_dir
 
 Say = Callable[[str], object]
+
+_ELSEWHERE = "Run this command in the folder in which almanac up was started, or name its data folder: --data"
 
 WIDEST_STATE = max(len(state) for state in State)
 WIDEST_NAME = len("redis persistence")
 
 
-def report(read: Callable[[], Settings], say: Say, *, as_json: bool) -> bool:
-    """Diagnose the installation whose settings ``read`` returns; returns whether nothing is wrong."""
+def report(read: Callable[[], Settings], say: Say, *, as_json: bool, data_dir: Path | None = None) -> bool:
+    """Diagnose the installation whose settings ``read`` returns; returns whether nothing is wrong.
+
+    ``data_dir`` is the folder of the embedded default, as for ``read_settings``.
+    """
     found = []
-    for diagnosis in _examined(read):
+    for diagnosis in _examined(read, data_dir):
         found.append(diagnosis)
         if not as_json:
             _say(diagnosis, say)
@@ -31,8 +37,12 @@ def report(read: Callable[[], Settings], say: Say, *, as_json: bool) -> bool:
     return healthy
 
 
-def _examined(read: Callable[[], Settings]) -> Iterator[Diagnosis]:
+def _examined(read: Callable[[], Settings], data_dir: Path | None) -> Iterator[Diagnosis]:
     try:
+        # To read the settings would create secrets in an empty folder.
+        if (empty := empty_data_dir(data_dir)) is not None:
+            yield Diagnosis("settings", State.WRONG, f"There is no installation in {empty}", _ELSEWHERE)
+            return
         settings = read()
     except SettingsError as error:
         advice = "docs/reference/settings.md has every setting; almanac keys secrets prints fresh secrets"

@@ -44,6 +44,26 @@ def almanac(*arguments: str, data: Path, typed: str | None = None, **settings: s
         logging.getLogger().handlers[:] = logged
 
 
+def test_the_doctor_in_a_folder_without_an_installation_says_so_and_creates_nothing(tmp_path: Path):
+    folder = tmp_path / "elsewhere"
+
+    found = almanac("doctor", data=folder)
+
+    assert found.exit_code == 1
+    assert f"There is no installation in {folder}" in found.stdout
+    assert "or name its data folder: --data" in found.stdout
+    assert not folder.exists()
+
+
+def test_the_doctor_names_the_embedded_redis_that_has_ended(tmp_path: Path):
+    assert almanac("db", "upgrade", data=tmp_path).exit_code == 0
+
+    found = almanac("doctor", "--json", data=tmp_path)
+
+    advice = {each["name"]: each["advice"] for each in json.loads(found.stdout)["checks"]}
+    assert advice["redis"] == f"Start almanac up: the Redis in {tmp_path} does not run"
+
+
 def test_a_key_is_printed_alone_listed_by_its_start_and_revoked(tmp_path: Path):
     assert almanac("db", "upgrade", data=tmp_path).exit_code == 0
 
