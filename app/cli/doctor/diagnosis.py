@@ -99,9 +99,7 @@ class Examination:
         """What to do about a part that does not answer."""
         url = {"redis": self.settings.redis_url, "broker": self.settings.broker_url}.get(name)
         if self.settings.embedded_redis and url == self.settings.redis_url:
-            return (
-                f"Start almanac up: its Redis, with the data in {self.settings.data_dir.resolve()}, has ended"
-            )
+            return f"Start almanac up: the Redis in {self.settings.data_dir.resolve()} does not run"
         return _ADVICE.get(name, _MORE)
 
 
