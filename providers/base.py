@@ -126,10 +126,14 @@ class Calendar:
 
 @dataclass(frozen=True, slots=True)
 class MainCalendar:
-    """The main calendar of an account; ``address`` is its owner's, ``""`` when the provider gives none."""
+    """The main calendar of an account; ``address`` is its owner's, ``""`` when the provider gives none.
+
+    ``time_zone`` is a name from the provider, not checked yet; ``""`` when it is not known.
+    """
 
     id: str
     address: str
+    time_zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,15 +31,15 @@ def calendars(page: CalendarListPage, operation: str) -> list[Calendar]:
 
 
 def main_calendar(entry: CalendarListEntry, operation: str) -> MainCalendar:
-    """The id of the main calendar, which is an address.
+    """The id of the main calendar, which is an address, and its zone.
 
     :raise Unavailable: when the entry cannot be parsed
     """
     try:
-        found = identifier(entry["id"])
+        found, zone = identifier(entry["id"]), entry.get("timeZone")
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
-    return MainCalendar(found, found)
+    return MainCalendar(found, found, zone if isinstance(zone, str) else "")
 
 
 def calendar(entry: CalendarListEntry) -> Calendar:

@@ -60,11 +60,16 @@ class Microsoft:
         return parse.calendars(listed, account.email, zone, operation)
 
     def main_calendar(self, account: Account, *, deadline: float) -> MainCalendar:
-        """The default calendar of the mailbox and its owner's address."""
+        """The default calendar of the mailbox, its owner's address and its zone, ``""`` if not readable."""
         operation = Operation.LIST_CALENDARS
         mailbox = self._mailbox(account, operation, deadline)
-        path = f"{mailbox.calendar_path(PRIMARY)}?$select=id,owner"
-        return parse.main_calendar(mailbox.get(path), operation)
+        calendar = Part(PRIMARY, f"{mailbox.calendar_path(PRIMARY)}?$select=id,owner")
+        answers = mailbox.fetch([calendar, *mailbox.settings()])
+        entries = answers[PRIMARY]
+        if isinstance(entries, ProviderError):
+            raise entries
+        zone = parse.mailbox_zone(answers.get(SETTINGS), operation)
+        return parse.main_calendar(entries[0], zone if isinstance(zone, str) else "", operation)
 
     def busy(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float

@@ -133,14 +133,14 @@ def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: st
         raise unreadable(PROVIDER, operation) from None
 
 
-def main_calendar(entry: Json, operation: str) -> MainCalendar:
-    """The default calendar of a mailbox: its id and its owner's address.
+def main_calendar(entry: Json, zone: str, operation: str) -> MainCalendar:
+    """The default calendar of a mailbox: its id and its owner's address; ``zone`` is the mailbox's.
 
     :raise Unavailable: when the record is not a calendar
     """
     try:
         found = cast("GraphCalendar", entry)
-        return MainCalendar(identifier(found["id"]), _owner(found))
+        return MainCalendar(identifier(found["id"]), _owner(found), zone)
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
 

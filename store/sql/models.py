@@ -154,7 +154,8 @@ class OAuthConnection(Base):
     ``id`` is random and never reused, so that nothing cached for a replaced connection is taken for its
     successor's. ``account_id`` is the provider's own id of the account (``sub`` at Google, the user's ``id``
     in Graph), ``main_calendar_id`` the provider's id of its main calendar, ``mailbox`` the address of that
-    calendar's owner. Each is None until the provider has reported it; ``email`` may be from the client.
+    calendar's owner, ``time_zone`` the IANA name of that calendar's zone. Each is None until the provider has
+    reported it; ``email`` may be from the client.
     ``obtained``: the service got this grant by its own consent flow, and may revoke it.
     """
 
@@ -173,6 +174,7 @@ class OAuthConnection(Base):
     account_id: Mapped[str | None] = mapped_column(String(256), index=True)
     main_calendar_id: Mapped[str | None] = mapped_column(String(2048))
     mailbox: Mapped[str | None] = mapped_column(String(320))
+    time_zone: Mapped[str | None] = mapped_column(String(64))
     obtained: Mapped[bool] = mapped_column(default=False, server_default=false())
     alive: Mapped[bool] = mapped_column(default=True)
     # When the provider reported that the grant is gone, and its message; None while the grant is alive.

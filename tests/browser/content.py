@@ -190,7 +190,11 @@ def _calendars(session: Session, stores: Stores, sandbox_url: str) -> None:
     unread = {"primary": True, "errorReason": "notFound"}
     unreadable = sandbox.account("google", UNREAD_MAIL, calendars=[unread])
     for custom_id, account in ((COLLECTOR, collector), (UNREADABLE, unreadable)):
-        people.connected(session, stores.keyring, custom_id, account)
+        user = people.connected(session, stores.keyring, custom_id, account)
+        # No time zone has this name, so that it is not shown.
+        session.execute(
+            update(OAuthConnection).where(OAuthConnection.user_id == user.id).values(time_zone=HTML)
+        )
 
 
 def tomorrow() -> datetime:

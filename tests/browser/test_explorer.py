@@ -358,3 +358,44 @@ def test_a_page_that_names_a_moment_shows_its_answer(show, ada):
     browser = show(f"users={user}&{DAY}&person={user}&moment=2026-12-03T10:30")
 
     until(browser, lambda each: "is busy from 10:00 to 11:00" in text(each, ".verdict p"))
+
+
+# The edges of each zone, and of the cell or line that it is in.
+ZONES = """
+return [...document.querySelectorAll(".person-zone")].map((each) => {
+  const [own, around] = [each, each.closest("th, p")].map((one) => one.getBoundingClientRect());
+  const [left, right] = [own.left - around.left, around.right - own.right];
+  const [above, below] = [own.top - around.top, around.bottom - own.bottom];
+  return {text: each.textContent.replace(/\\s+/g, " "), left, right, above, below, edge: own.right};
+});
+"""
+PLACES = {"New York": "America/New_York", "ComodRivadavia": "America/Argentina/ComodRivadavia"}
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("in_lanes", [False, True], ids=["columns", "lanes"])
+def test_the_zone_of_a_person_is_beside_the_name(show, sandbox, new_user, new_organization, in_lanes, width):
+    slug = new_organization()
+    for number, zone in enumerate(PLACES.values()):
+        account = sandbox.account("google", f"person{number}@example.com", time_zone=zone)
+        new_user(account, name=f"person{number}", slugs=(slug,), identified=False)
+    for _ in range(2 * in_lanes):
+        new_user(slugs=(slug,))
+    # In these days New York leaves summer time.
+    browser = show(f"organization={slug}&zone=UTC&day=2026-10-30&days=7")
+    window.resize(browser, width)
+
+    shown = browser.execute_script(ZONES)
+
+    assert len(shown) == 2
+    assert shown[0]["text"].startswith(
+        "New York, 4 hours behind, then 5 hours behind \N{MINUS SIGN}4 h, then \N{MINUS SIGN}5 h"
+    )
+    assert shown[1]["text"].startswith("ComodRivadavia, 3 hours behind \N{MINUS SIGN}3 h")
+    sides = ("left", "right", "above", "below")
+    assert [each for each in shown if min(each[side] for side in sides) < 0 or each["edge"] > width] == []
+    assert window.width(browser) <= width
+    # The note that calendars are being read fades out, with too little contrast until it is gone.
+    until(browser, lambda each: not each.execute_script("return document.getAnimations().length"))
+    assert window.findings(browser, window.RULES) == []
+    assert window.complaints(browser) == []

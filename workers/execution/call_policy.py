@@ -135,8 +135,8 @@ def acquire_request(job: Job, row: SealedConnection, lease: str) -> AcquireReque
         and not by_address
         and allows(ProviderName(row.provider), row.scope, Operation.LIST_CALENDARS)
     ):
-        # One more call, which reads the id of the main calendar.
-        cost += 1
+        # The id of the main calendar is read too, at Microsoft together with the mailbox's time zone.
+        cost += 2 if row.provider == ProviderName.MICROSOFT else 1
     return AcquireRequest(row.provider, row.id, cost, leased_mailbox(row), lease, family(job))
 
 

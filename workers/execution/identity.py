@@ -15,6 +15,7 @@ from providers.base import PRIMARY, Account, Calendar, CalendarProvider, MainCal
 from providers.errors import AuthorizationInvalid, ProviderError
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
+from scheduling.windows import zone_exists
 from store.cache.busy_buckets import CalendarKey
 from store.cache.cache_tags import Tags, owner_of, read_tags
 from store.cache.calendar_lists import ListedCalendar
@@ -45,7 +46,7 @@ def identified(
     *,
     deadline: float,
 ) -> Credentials:
-    """The connection with its main calendar's id, read from the provider if it is not stored.
+    """The connection with its main calendar's id and zone, read from the provider if no id is stored.
 
     A connection whose scopes do not allow that call, or whose provider refuses it, is returned unchanged. Its
     e-mail is then used as the address.
@@ -129,8 +130,9 @@ def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Cale
         if each.primary:
             address = each.id if credentials.provider == ProviderName.GOOGLE else each.owner
             before = credentials
-            credentials = _store(stores, credentials, MainCalendar(each.id, address))
-            if before.main_calendar_id is not None and credentials != before:
+            main = MainCalendar(each.id, address, _listed_zone(each))
+            credentials = _store(stores, credentials, main)
+            if before.main_calendar_id is not None and _names(credentials) != _names(before):
                 # The cached calendars carry tags of the old name.
                 stores.busy.forget([credentials.id])
     if credentials.provider != ProviderName.GOOGLE:
@@ -161,20 +163,42 @@ def _may_ask(stores: Stores, credentials: Credentials) -> bool:
 def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Credentials:
     if len(main.id) > LONGEST_ID or len(main.address) > LONGEST_ADDRESS:
         return credentials
-    mailbox = main.address.lower() or None
-    if (main.id, mailbox) == (credentials.main_calendar_id, credentials.mailbox):
+    found = replace(
+        credentials,
+        main_calendar_id=main.id,
+        mailbox=main.address.lower() or None,
+        # A zone that is not known this time does not replace one that is.
+        time_zone=main.time_zone if zone_exists(main.time_zone) else credentials.time_zone,
+    )
+    if found == credentials:
         return credentials
-    renamed = credentials.main_calendar_id is not None
-    invalidate = renamed or _seldom(stores)
+    # A zone is read from the database where it is shown: it is in no cached row.
+    renamed = _names(found) != _names(credentials)
+    invalidate = renamed and (credentials.main_calendar_id is not None or _seldom(stores))
     with stores.database.writing() as session:
         connections.identify(
             session,
-            credentials.id,
+            found.id,
             main_calendar_id=main.id,
-            mailbox=mailbox,
+            mailbox=found.mailbox,
+            time_zone=found.time_zone,
             invalidate=invalidate,
         )
-    return replace(credentials, main_calendar_id=main.id, mailbox=mailbox)
+    return found
+
+
+def _names(credentials: Credentials) -> tuple[str | None, str | None]:
+    """The provider's names of the main calendar, from which cache tags are made."""
+    return credentials.main_calendar_id, credentials.mailbox
+
+
+def _listed_zone(calendar: Calendar) -> str:
+    """The zone of a calendar on a list, ``""`` if it is not known.
+
+    In Microsoft's list, UTC also stands for a mailbox's zone that could not be read.
+    """
+    is_unclear = calendar.provider == ProviderName.MICROSOFT and calendar.time_zone == "UTC"
+    return "" if is_unclear else calendar.time_zone
 
 
 def failed_lately(stores: Stores, connection_id: str) -> bool:

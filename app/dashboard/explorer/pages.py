@@ -13,7 +13,7 @@ from flask.typing import ResponseReturnValue
 
 from app.availability.freshness import now_ms
 from app.dashboard.blueprint import blp, page
-from app.dashboard.explorer import columns, data, explanation, form, svg
+from app.dashboard.explorer import columns, data, explanation, form, svg, zones
 from app.dashboard.explorer.data import ExplorerData
 from app.dashboard.explorer.fields import DEFAULTS, WINDOWS
 from app.dashboard.explorer.form import Question
@@ -114,6 +114,7 @@ def _drawing(question: Question, found: ExplorerData) -> dict[str, Any]:
         "is_cut": cut != every,
         "no_calendar": data.NOTHING_CONNECTED,
         "has_held": found.held.starts.size > 0,
+        "zones_of": zones.of_users([lane.user for lane in found.lanes], question.zone, days, now_ms()),
         "sorts": SORT_LABELS,
         "steps": steps(question, form.today(request.args)),
         "same_question": same_question,

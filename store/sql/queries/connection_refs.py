@@ -75,6 +75,21 @@ def with_grant(query: Select[*_Ts]) -> Select[*_Ts]:
     return query.join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
 
 
+def time_zones(session: Session, custom_ids: Collection[str]) -> dict[str, str]:
+    """The zone of each user's main calendar, of the first live connection that has one."""
+    query = (
+        with_grant(select(User.custom_id, OAuthConnection.time_zone))
+        .join(User, User.id == OAuthConnection.user_id)
+        .where(User.custom_id.in_(custom_ids), ALIVE, OAuthConnection.time_zone.is_not(None))
+        .order_by(OAuthConnection.provider)
+    )
+    found: dict[str, str] = {}
+    for user, zone in session.execute(query):
+        if zone is not None:
+            found.setdefault(user, zone)
+    return found
+
+
 _Refs = Select[str, str, str, str | None, list[str], bool, str | None, str | None, str | None, str | None]
 
 _RefRow = Row[str, str, str, str | None, list[str], bool, str | None, str | None, str | None, str | None]

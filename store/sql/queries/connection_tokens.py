@@ -41,6 +41,7 @@ class SealedConnection(NamedTuple):
     account_id: str | None
     main_calendar_id: str | None
     mailbox: str | None
+    time_zone: str | None
     obtained: bool
     grant: str | None
 
@@ -60,6 +61,7 @@ class Credentials:
     account_id: str | None = None
     main_calendar_id: str | None = None
     mailbox: str | None = None
+    time_zone: str | None = None
     obtained: bool = False
     grant: str | None = None
 
@@ -103,6 +105,7 @@ def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) 
         account_id=row.account_id,
         main_calendar_id=row.main_calendar_id,
         mailbox=row.mailbox,
+        time_zone=row.time_zone,
         obtained=row.obtained,
         grant=row.grant if isinstance(row, SealedConnection) else row.grant_id,
     )

@@ -129,13 +129,14 @@ def identify(
     *,
     main_calendar_id: str,
     mailbox: str | None,
+    time_zone: str | None = None,
     invalidate: bool = True,
 ) -> None:
-    """Store the provider's id of the main calendar of a connection, and its owner's address.
+    """Store the provider's id of the main calendar of a connection, its owner's address and its zone.
 
     Without ``invalidate``, other processes use their cached row of the connection until it expires.
     """
-    values = {"main_calendar_id": main_calendar_id, "mailbox": mailbox}
+    values = {"main_calendar_id": main_calendar_id, "mailbox": mailbox, "time_zone": time_zone}
     statement = update(OAuthConnection).where(OAuthConnection.id == connection_id).values(values)
     session.execute(statement.execution_options(**{UNCACHED: not invalidate}))
 

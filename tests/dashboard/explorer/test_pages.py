@@ -10,11 +10,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from app.dashboard.explorer.fields import MOST_SHOWN
 from scheduling.windows import MINUTE
-from store.sql.models import User
+from store.sql.models import OAuthConnection, User
 from store.sql.queries import organizations
 from tests.app.days import before_thursday, meeting
 from tests.app.two_accounts import SHOWN
@@ -505,3 +505,51 @@ def test_any_query_gives_a_sentence_or_a_picture(fuzzed, sent, named):
         assert "<b>x" not in page.text
         for notice in page.html.select(".notice"):
             assert len(words(notice)) > 10
+
+
+NEW_YORK = "New York , 5 hours behind \N{MINUS SIGN}5 h"
+
+
+def zones_shown(page):
+    """The visible text of each zone together with what is read aloud."""
+    return [words(each) for each in page.html.select(".person-zone")]
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("provider", ["google", "microsoft"])
+@pytest.mark.parametrize("in_lanes", [False, True], ids=["columns", "lanes"])
+def test_the_zone_of_a_person_is_beside_the_name_at_once(
+    sandbox, signed_in, new_user, lanes, in_lanes, provider
+):
+    account = sandbox.account(provider, "ada@example.com", time_zone="America/New_York")
+    slug = lanes() if in_lanes else None
+    user = new_user(account, slugs=(slug,) if slug else (), identified=False)
+    who = {"organization": slug} if slug else {"users": user}
+
+    # The first read of a calendar stores its zone.
+    page = signed_in.get("/explorer/grid", **who, **DAY)
+
+    assert zones_shown(page) == [NEW_YORK]
+    (zone,) = page.html.select(".person-zone")
+    assert zone["title"].startswith("America/New_York: 5 hours behind, now ")
+    name = zone.find_parent("th") if in_lanes else zone.find_parent("span")
+    assert words(name).startswith(user)
+    assert zones_shown(signed_in.get("/explorer/grid", **who, **DAY, zone="America/Toronto")) == []
+    assert len(zones_shown(signed_in.get("/explorer/grid", **who, **DAY, zone="Europe/Berlin"))) == 1
+
+
+@pytest.mark.parametrize("in_lanes", [False, True], ids=["columns", "lanes"])
+@pytest.mark.parametrize("zone", [None, "", "Nowhere/At_All", HTML, "../../etc/passwd"])
+def test_an_unknown_zone_shows_nothing(signed_in, sandbox, new_user, lanes, stores, in_lanes, zone):
+    slug = lanes() if in_lanes else None
+    user = new_user(sandbox.account("google", "ada@example.com"), slugs=(slug,) if slug else ())
+    with stores.database.writing() as session:
+        of_user = OAuthConnection.user_id == select(User.id).where(User.custom_id == user).scalar_subquery()
+        session.execute(update(OAuthConnection).where(of_user).values(time_zone=zone))
+    who = {"organization": slug} if slug else {"users": user}
+
+    page = signed_in.get("/explorer/grid", **who, **DAY)
+
+    assert page.status == 200
+    assert zones_shown(page) == []
+    assert page.html.find("b") is None

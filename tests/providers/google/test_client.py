@@ -249,6 +249,15 @@ def test_calendars_are_read_to_the_last_page_over_short_and_empty_ones(sandbox, 
     assert sandbox.requests().by_operation["google.calendarList.list"] > 3
 
 
+def test_the_main_calendar_comes_with_its_zone(sandbox, google, connect):
+    account = connect(sandbox.account("google", "ada@example.com", time_zone="Asia/Kathmandu"))
+
+    main = google.main_calendar(account, deadline=time.monotonic() + 5)
+
+    assert (main.id, main.time_zone) == ("ada@example.com", "Asia/Kathmandu")
+    assert sandbox.requests().total == 1
+
+
 def test_pages_that_never_end_are_an_error_not_a_part_of_the_list(script, scripted_account):
     script.say(body={"kind": "calendar#calendarList", "items": [{"id": "a"}], "nextPageToken": "again"})
     with pytest.raises(ProviderError, match="do not end"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from providers.base import MainCalendar
 from providers.errors import NotFound, ProviderError, TooManyCalendars, Unavailable
 from providers.google import parse
 from providers.timestamps import instant
@@ -95,6 +96,16 @@ def test_a_calendar_without_a_zone_is_in_utc(zone_field):
     without = {name: value for name, value in ENTRY.items() if name != "timeZone"}
     assert parse.calendar(without).time_zone == "UTC"
     assert parse.calendar(without | zone_field).time_zone == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("zone", "known"), [("America/New_York", "America/New_York"), (None, ""), ("", ""), (5, ""), ({}, "")]
+)
+def test_the_main_calendar_has_a_zone_if_google_gives_one(zone, known):
+    assert parse.main_calendar({"id": "ada@example.com", "timeZone": zone}, OPERATION) == MainCalendar(
+        "ada@example.com", "ada@example.com", known
+    )
+    assert parse.main_calendar({"id": "ada@example.com"}, OPERATION).time_zone == ""
 
 
 def test_the_users_own_name_for_a_calendar_wins():

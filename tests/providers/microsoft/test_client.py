@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from providers.base import Failed, Read
+from providers.base import Failed, MainCalendar, Read
 from providers.errors import (
+    AccessDenied,
     GrantGone,
     InsufficientScopes,
     ProviderError,
@@ -422,6 +423,58 @@ def test_calendars_have_a_role_a_zone_and_readable_colours(sandbox, microsoft, c
     assert all(each.background_color.startswith("#") for each in found.values())
     assert [name for name, each in found.items() if each.primary] == ["Calendar"]
     assert sandbox.requests().total == 1
+
+
+def main_of(microsoft: Any, account: Any, left: float = 5.0) -> Any:
+    return microsoft.main_calendar(account, deadline=time.monotonic() + left)
+
+
+def test_the_main_calendar_comes_with_the_zone_of_the_mailbox_in_one_call(sandbox, microsoft, connect):
+    account = connect(sandbox.account("microsoft", "main@contoso.com", time_zone="Eastern Standard Time"))
+
+    main = main_of(microsoft, account)
+
+    assert (main.address, main.time_zone) == ("main@contoso.com", "America/New_York")
+    assert sandbox.requests().total == 1
+
+
+@pytest.mark.parametrize("scope", ["Calendars.ReadBasic", None], ids=["no scope", "refused"])
+def test_without_permission_to_read_its_zone_the_main_calendar_has_none(sandbox, microsoft, connect, scope):
+    account = connect(sandbox.account("microsoft", "denied@contoso.com", scope=scope))
+    sandbox.fault(operation=SETTINGS, status=403)
+
+    main = main_of(microsoft, account)
+
+    assert (main.address, main.time_zone) == ("denied@contoso.com", "")
+
+
+def test_a_zone_that_cannot_be_read_leaves_the_main_calendar_without_one(sandbox, microsoft, connect):
+    account = connect(sandbox.account("microsoft", "odd@contoso.com"))
+    sandbox.fault(operation=SETTINGS, status=500)
+
+    main = main_of(microsoft, account, left=2)
+
+    assert (main.address, main.time_zone) == ("odd@contoso.com", "")
+
+
+@pytest.mark.parametrize("zone", ["Customized Time Zone", "tzone://Microsoft/Custom", "", None, 5])
+def test_a_custom_or_unknown_zone_leaves_the_main_calendar_without_one(script, scripted_account, zone):
+    calendar = {"id": "AAMk", "owner": {"address": "Ada@contoso.com"}}
+    parts = [
+        {"id": "settings", "status": 200, "body": {"timeZone": zone}},
+        {"id": "primary", "status": 200, "body": calendar},
+    ]
+    script.say(body={"responses": parts})
+
+    assert main_of(scripted(script), scripted_account) == MainCalendar("AAMk", "ada@contoso.com", "")
+
+
+def test_a_main_calendar_that_cannot_be_read_is_an_error_although_its_zone_was(sandbox, microsoft, connect):
+    account = connect(sandbox.account("microsoft", "gone@contoso.com"))
+    sandbox.fault(operation="microsoft.calendars.get", status=403)
+
+    with pytest.raises(AccessDenied):
+        main_of(microsoft, account)
 
 
 def scripted(script: Any) -> Microsoft:

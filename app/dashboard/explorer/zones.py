@@ -1,0 +1,91 @@
+"""The time zones of people, where their clocks differ from the picture's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from app.dashboard.explorer.svg import Day, clock_of
+from app.services import services
+from scheduling.windows import zone_exists
+from store.sql.queries import connection_refs
+
+MINUS, SPACE = "\N{MINUS SIGN}", "\N{NO-BREAK SPACE}"
+
+
+class PersonZone(NamedTuple):
+    """A zone beside a name: ``place`` and ``difference`` are shown, ``words`` is read aloud.
+
+    ``difference`` is ``-6 h`` with a minus sign, ``words`` is ``6 hours behind``, ``clock`` the present local
+    time. If clocks change within the days shown, both name each difference.
+    """
+
+    name: str
+    place: str
+    difference: str
+    words: str
+    clock: str
+
+
+def of_users(users: Collection[str], zone: ZoneInfo, days: Sequence[Day], now: int) -> dict[str, PersonZone]:
+    """The zones of those users whose clocks differ from ``zone`` in the days shown; ``now`` in milliseconds.
+
+    Users without a known zone are absent.
+    """
+    # Read after the calendars, because reading a calendar for the first time stores its zone.
+    with services().stores.database.reading() as session:
+        stored = connection_refs.time_zones(session, users)
+    return _differing(stored, zone, days, now)
+
+
+def _differing(
+    stored: Mapping[str, str], zone: ZoneInfo, days: Sequence[Day], now: int
+) -> dict[str, PersonZone]:
+    # Many people share few zones.
+    zones = {name: person_zone(name, zone, days, now) for name in set(stored.values())}
+    return {user: found for user, name in stored.items() if (found := zones[name]) is not None}
+
+
+def person_zone(name: str, zone: ZoneInfo, days: Sequence[Day], now: int) -> PersonZone | None:
+    """How the clock of the zone ``name`` differs from that of ``zone``; None if it does not, or is unknown.
+
+    Zones with equal clocks on these days count as one: many have two names, such as Asia/Kolkata.
+    """
+    # The worker that stored the name may have had other time zone data.
+    if not zone_exists(name):
+        return None
+    other = ZoneInfo(name)
+    moments = (at for day in days for at in (day.start, day.end - 1))
+    differences = list(dict.fromkeys(_minutes(other, at) - _minutes(zone, at) for at in moments))
+    if not any(differences):
+        return None
+    return PersonZone(
+        name,
+        # The signs of zones such as Etc/GMT+5 are reversed, so the last part alone would mislead.
+        name if name.startswith("Etc/") else name.rpartition("/")[2].replace("_", " "),
+        ", then ".join(map(_signed, differences)),
+        ", then ".join(map(_worded, differences)),
+        clock_of(other, now),
+    )
+
+
+def _minutes(zone: ZoneInfo, at: int) -> int:
+    """The offset of a zone from UTC, in minutes."""
+    offset = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone).utcoffset()
+    return 0 if offset is None else round(offset.total_seconds() / 60)
+
+
+def _signed(difference: int) -> str:
+    hours, minutes = divmod(abs(difference), 60)
+    sign = MINUS if difference < 0 else "+" if difference else ""
+    return f"{sign}{hours}:{minutes:02d}{SPACE}h" if minutes else f"{sign}{hours}{SPACE}h"
+
+
+def _worded(difference: int) -> str:
+    if not difference:
+        return "the same time"
+    parts = zip(divmod(abs(difference), 60), ("hour", "minute"), strict=True)
+    amount = " ".join(f"{count} {unit}{'' if count == 1 else 's'}" for count, unit in parts if count)
+    return f"{amount} {'behind' if difference < 0 else 'ahead'}"

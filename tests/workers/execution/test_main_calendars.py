@@ -1,0 +1,147 @@
+"""What is stored of a main calendar: its id, its owner's address and its time zone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import update
+
+from providers.base import Calendar
+from providers.names import ProviderName
+from store.cache.versioned_cache import VERSION_KEY
+from store.sql.models import OAuthConnection
+from tests.app.days import PROVIDERS
+from workers.execution import identity, reads
+from workers.fanout.jobs import ReadBusy, ShowCalendars
+
+START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
+ZONE = "America/New_York"
+
+
+@pytest.fixture
+def do(runtime, opened):
+    """Perform one job of the reads queue."""
+    return lambda job: reads.perform(runtime, job, opened(job.connection), time.monotonic() + 5)
+
+
+@pytest.fixture
+def unidentified(sandbox, runtime, connected):
+    """A connection whose main calendar was not read yet."""
+
+    def make(provider, **account):
+        connection = connected(sandbox.account(provider, "ada@example.com", **account))
+        nothing = {"main_calendar_id": None, "mailbox": None}
+        with runtime.stores.database.writing() as session:
+            session.execute(update(OAuthConnection).where(OAuthConnection.id == connection).values(nothing))
+        return connection
+
+    return make
+
+
+def listed(zone, *, provider=ProviderName.GOOGLE, name="ada@example.com"):
+    """The main calendar on a list."""
+    return Calendar(name, provider, "", "owner", True, True, "", "", zone, {}, "ada@example.com")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_first_read_stores_the_zone(runtime, row, do, unidentified, provider):
+    connection = unidentified(provider, time_zone=ZONE)
+
+    do(ReadBusy(connection, ("primary",), START, END))
+
+    assert row(connection).time_zone == ZONE
+    assert row(connection).main_calendar_id is not None
+
+
+def test_the_first_read_is_answered_although_the_zone_cannot_be_read(sandbox, row, do, unidentified):
+    connection = unidentified("microsoft", time_zone=ZONE)
+    sandbox.fault(operation="microsoft.mailboxSettings.get", status=403)
+
+    reply = do(ReadBusy(connection, ("primary",), START, END))
+
+    assert reply.failed is None
+    assert row(connection).main_calendar_id is not None
+    assert row(connection).time_zone is None
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_list_stores_the_zone_of_a_connection_that_is_identified(sandbox, connected, row, do, provider):
+    connection = connected(sandbox.account(provider, "ada@example.com", time_zone=ZONE))
+    assert row(connection).time_zone is None
+
+    do(ShowCalendars(connection))
+
+    assert row(connection).time_zone == ZONE
+
+
+@pytest.fixture
+def known(runtime, connected, opened):
+    """The credentials of a connection with a known zone, as its list was read: ``known(provider)``."""
+
+    def make(provider="google"):
+        connection = connected(provider=provider)
+        first = listed(ZONE, provider=ProviderName(provider))
+        identity.note_list(runtime.stores, opened(connection), [first])
+        return opened(connection)
+
+    return make
+
+
+def test_a_changed_zone_is_stored(runtime, row, known):
+    credentials = known()
+
+    found = identity.note_list(runtime.stores, credentials, [listed("Europe/Berlin")])
+
+    assert found == replace(credentials, time_zone="Europe/Berlin")
+    assert row(credentials.id).time_zone == "Europe/Berlin"
+
+
+def test_a_zone_invalidates_neither_cached_rows_nor_busy_periods(runtime, known):
+    stores, credentials = runtime.stores, known()
+    stores.versioned_cache.replace_version()
+    version = stores.redis.get(VERSION_KEY)
+    generation = stores.busy.generations([credentials.id])
+
+    identity.note_list(stores, credentials, [listed("Europe/Berlin")])
+
+    assert stores.redis.get(VERSION_KEY) == version
+    assert stores.busy.generations([credentials.id]) == generation
+
+
+def test_another_name_invalidates_both(runtime, known):
+    stores, credentials = runtime.stores, known()
+    stores.versioned_cache.replace_version()
+    version = stores.redis.get(VERSION_KEY)
+    generation = stores.busy.generations([credentials.id])
+
+    identity.note_list(stores, credentials, [listed(ZONE, name="ada.lovelace@example.com")])
+
+    assert stores.redis.get(VERSION_KEY) != version
+    assert stores.busy.generations([credentials.id]) != generation
+
+
+@pytest.mark.parametrize("zone", ["", "Nowhere/At_All", "localtime", "<b>x</b>", "A" * 500, "../UTC"])
+def test_a_name_that_no_zone_has_changes_nothing(runtime, row, known, zone):
+    credentials = known()
+
+    assert identity.note_list(runtime.stores, credentials, [listed(zone)]) == credentials
+    assert row(credentials.id).time_zone == ZONE
+
+
+def test_utc_on_a_list_of_microsoft_may_be_a_zone_that_was_not_read(runtime, row, known):
+    credentials = known("microsoft")
+
+    identity.note_list(runtime.stores, credentials, [listed("UTC", provider=ProviderName.MICROSOFT)])
+
+    assert row(credentials.id).time_zone == ZONE
+
+
+def test_the_zone_of_another_calendar_is_not_that_of_the_person(runtime, row, known):
+    credentials = known()
+    other = replace(listed("Asia/Tokyo", name="team"), primary=False)
+
+    identity.note_list(runtime.stores, credentials, [other])
+
+    assert row(credentials.id).time_zone == ZONE
