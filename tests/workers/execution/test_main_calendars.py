@@ -1,4 +1,4 @@
-"""What is stored of a main calendar: its id, its owner's address and its time zone."""
+"""Identification stores the id, the address of the owner and the time zone of a main calendar."""
 
 from __future__ import annotations
 
