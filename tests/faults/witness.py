@@ -43,7 +43,7 @@ class Write:
     body: dict[str, Any]
     key: str
     answers: list[str] = field(default_factory=list)
-    # What the last success answered.
+    # The last successful answer.
     made: Any = None
 
     @property
