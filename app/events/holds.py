@@ -54,8 +54,8 @@ def take(
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     if not all(refs[each] for each in names):
         raise NotFound(accounts.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
-    request = idempotency_key or secrets.token_hex(32)
-    hold_id = reserve(numbers, time, request, lease(deadlines=1), note=body["note"])
+    request_key = idempotency_key or secrets.token_hex(32)
+    hold_id = reserve(numbers, time, request_key, lease(deadlines=1), note=body["note"])
     try:
         requests = {each: CalendarRequest(refs[each], CalendarSelector()) for each in names}
         if conflicts := free_time.busy(authentication, requests, time):
@@ -105,13 +105,13 @@ def release(authentication: Authentication, hold_id: str) -> None:
 
 
 def reserve(
-    numbers: Mapping[str, int], time: Time, request: str, expires_at: int, *, note: str | None = None
+    numbers: Mapping[str, int], time: Time, request_key: str, expires_at: int, *, note: str | None = None
 ) -> str:
     """Take time of users, by their internal ids, without a promise; returns the id of the hold.
 
     :raise Conflict: when other requests hold some of it
     """
-    new = NewHold(time.start, time.end, expires_at, request, note)
+    new = NewHold(time.start, time.end, expires_at, request_key, note)
     margin = {"before": time.padding, "after": time.padding}
     try:
         with services().stores.database.writing() as session:

@@ -284,8 +284,8 @@ class Hold(Base):
     """Time of one or more users that is kept free until ``expires_at``; times are in milliseconds.
 
     A hold that is not ``promised`` blocks other holds only: its client has no answer yet, or it is the lock
-    of a create. ``request`` identifies the request that took it, so that a repeated request can replace it.
-    ``claim`` identifies the create that is using it.
+    of a create. ``request_key`` identifies the request that took it, so that a repeated request can replace
+    it. ``claim`` identifies the create that is using it.
     """
 
     __tablename__ = "holds"
@@ -295,7 +295,7 @@ class Hold(Base):
     ends: Mapped[int] = mapped_column(BigInteger)
     expires_at: Mapped[int] = mapped_column(BigInteger, index=True)
     promised: Mapped[bool] = mapped_column(default=False)
-    request: Mapped[str] = mapped_column(String(64), index=True)
+    request_key: Mapped[str] = mapped_column("request", String(64), index=True)
     claim: Mapped[str | None] = mapped_column(String(64))
     note: Mapped[str | None] = mapped_column(String(256))
 

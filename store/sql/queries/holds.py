@@ -22,12 +22,12 @@ from store.sql.queries.webhooks import Event
 
 @dataclass(frozen=True, slots=True)
 class NewHold:
-    """A hold to take, in milliseconds; see ``Hold`` for ``request``."""
+    """A hold to take, in milliseconds; see ``Hold`` for ``request_key``."""
 
     starts: int
     ends: int
     expires_at: int
-    request: str
+    request_key: str
     note: str | None = None
 
 
@@ -65,7 +65,7 @@ def take(
     """
     _lock_users(session, user_ids)
     _remove_expired(session, _held_by(user_ids), now)
-    session.execute(delete(Hold).where(Hold.request == new.request, Hold.claim.is_(None)))
+    session.execute(delete(Hold).where(Hold.request_key == new.request_key, Hold.claim.is_(None)))
     found = overlaps(session, user_ids, new.starts - after, new.ends + before, now=now)
     if found:
         return found
@@ -207,7 +207,7 @@ def _columns(new: NewHold) -> dict[str, object]:
         "starts": new.starts,
         "ends": new.ends,
         "expires_at": new.expires_at,
-        "request": new.request,
+        "request_key": new.request_key,
         "note": new.note,
     }
 

@@ -89,7 +89,7 @@ def test_expired_time_can_be_taken_before_any_upkeep(fresh_database, take):
 
     assert isinstance(take("ada", now=NOW + 5 * MINUTE, request="next"), str)
     with fresh_database.reading() as session:
-        assert [row.request for row in session.scalars(select(Hold))] == ["next"]
+        assert [row.request_key for row in session.scalars(select(Hold))] == ["next"]
 
 
 def test_a_repeated_request_replaces_its_own_hold(fresh_database, take):
@@ -125,7 +125,7 @@ def test_postgresql_itself_refuses_overlapping_rows(fresh_database, team, take):
     take("ada")
 
     with fresh_database.writing() as session:
-        session.add(Hold(id="h", starts=TEN, ends=TEN + 1, expires_at=NOW + 1, request="x"))
+        session.add(Hold(id="h", starts=TEN, ends=TEN + 1, expires_at=NOW + 1, request_key="x"))
     with fresh_database.reading() as session:
         session.add(HeldTime(hold_id="h", user_id=team["ada"], starts=TEN, ends=TEN + 1))
         with pytest.raises(IntegrityError, match="ex_held_times_user_id"):
