@@ -310,7 +310,7 @@ Who of the demo company is free for an hour on {day:%A}?
   curl -s -H 'Authorization: Bearer {key}' -H 'x-timezone: Europe/Berlin' \\
     '{url}/v1/organizations/{SLUG}/scheduling?{query}'
 
-Connect an account to the user {GUEST} by browser. Each link works once, within ten minutes;
+Connect an account to the user "{GUEST}" by browser. Each link works once, within ten minutes;
 {url}/v1/users/{GUEST}/oauth/links makes new ones:
 
 {connect}
