@@ -183,7 +183,7 @@ class FastSlots:
             return None
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
-        result = builder.build(1, (), held_time.of_requests(held, [parsed.request]))
+        result = builder.build(1, (), held_time.active_by_request(held, [parsed.request]))
         options = parameters.options(parsed.query, parsed.question)
         body = b"".join(slots_of_user(parsed.question, result, Failures.of(result), options))
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)

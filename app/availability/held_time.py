@@ -10,7 +10,7 @@ from store.cache.held_times import Held
 from store.sql.queries.holds import ActiveTime
 
 
-def of_requests(held: Held, requests: Sequence[CalendarRequest]) -> dict[int, Sequence[ActiveTime]]:
+def active_by_request(held: Held, requests: Sequence[CalendarRequest]) -> dict[int, Sequence[ActiveTime]]:
     """The held time of each request's user that has not expired; requests without any are absent."""
     if not held:
         return {}

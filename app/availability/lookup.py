@@ -161,7 +161,7 @@ class _AvailabilityLookup:
             for connection in unlisted_accounts(request, lists):
                 builder.add_account(n, connection)
         result = builder.build(
-            len(self._requests), self._lists_read_at(lists), held_time.of_requests(held, self._requests)
+            len(self._requests), self._lists_read_at(lists), held_time.active_by_request(held, self._requests)
         )
         # A worker may have learned the real id of a main calendar with its first read.
         return replace(result, targets=renamed(result.targets)) if jobs else result

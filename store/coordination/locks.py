@@ -21,14 +21,16 @@ class LockTimeout(Exception):
 
 
 @contextmanager
-def refresh_lock(redis: Redis, connection_id: str, *, deadline: float) -> Iterator[None]:
-    """Hold the lock for refreshing one connection's tokens. ``deadline`` is of ``time.monotonic()``.
+def refresh_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
+    """Hold the lock for requesting new tokens of one owner. ``deadline`` is of ``time.monotonic()``.
+
+    ``name`` is a connection's id, or the name of a grant's token.
 
     :raise LockTimeout: when it is not free before the deadline
     """
     # Concurrent refreshes would use one refresh token: if the provider rotates it, the grant could be lost.
     left = _left(deadline)
-    with _held(redis, f"lock:refresh:{connection_id}", waits=left, lasts=left + MARGIN):
+    with _held(redis, f"lock:refresh:{name}", waits=left, lasts=left + MARGIN):
         yield
 
 

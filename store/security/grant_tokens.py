@@ -26,17 +26,17 @@ NAMES_SECONDS = 86_400
 class TokenOwner:
     """The owner of a token: a grant, and the account that it impersonates.
 
-    Without ``subject`` it is the grant's own token: that of the account which reads free/busy (Google), or of
-    the application (Microsoft).
+    ``member`` is the address of a member. Without it, this is the grant's own token: that of the account
+    which reads free/busy (Google), or of the application (Microsoft).
     """
 
     grant: str
-    subject: str | None = None
+    member: str | None = None
 
     @property
     def name(self) -> str:
         """The name in keys of Redis, which contain no addresses."""
-        digest = hashlib.sha256((self.subject or "").lower().encode()).hexdigest()
+        digest = hashlib.sha256((self.member or "").lower().encode()).hexdigest()
         return f"{self.grant}:{digest[:32]}"
 
 
@@ -107,4 +107,4 @@ def _names(grant: str) -> str:
 
 
 def _place(owner: TokenOwner) -> str:
-    return f"grant_tokens/{owner.grant}/{(owner.subject or '').lower()}"
+    return f"grant_tokens/{owner.grant}/{(owner.member or '').lower()}"

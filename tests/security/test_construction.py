@@ -40,7 +40,7 @@ OURS = {
         "store/sql/queries/second_factors.py",
         "Administrator.sealed_totp_secret == administrator.sealed_totp_secret",
     ),
-    ("workers/execution/organization_grants.py", "token == rejected"),
+    ("workers/execution/organization_tokens.py", "token == rejected"),
     ("workers/execution/tokens.py", "self._tokens.access_token == rejected.reveal"),
 }
 COMPARED = {

@@ -15,7 +15,7 @@ from store.coordination.circuit_breaker import CircuitKey, Family
 from store.sql.queries import connections
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution.call_policy import AccountTraffic
-from workers.execution.organization_grants import OrganizationTokens
+from workers.execution.organization_tokens import OrganizationTokens
 from workers.execution.tokens import ConnectionTokens
 from workers.runtime import Runtime
 from workers.telemetry import request_ids

@@ -8,7 +8,7 @@ from providers.base import Failed, IssuedTokens
 from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason, SubjectRefused
 from providers.names import ProviderName
 from store.security.grant_trials import GrantTrial
-from workers.execution import grant_tokens
+from workers.execution import token_requests
 from workers.fanout.jobs import CheckGrant, GrantCheck, Reply
 from workers.runtime import Runtime
 
@@ -34,10 +34,10 @@ def check(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
 
 def _token(runtime: Runtime, proposal: GrantTrial, deadline: float) -> IssuedTokens:
     if proposal.provider == ProviderName.GOOGLE:
-        return grant_tokens.by_service_account(
+        return token_requests.by_service_account(
             runtime, proposal.secret or "", proposal.subject or "", proposal.scope, deadline=deadline
         )
-    return grant_tokens.by_application(
+    return token_requests.by_application(
         runtime, proposal.tenant or "", proposal.client_id, proposal.secret, deadline=deadline
     )
 

@@ -14,7 +14,7 @@ from providers.names import ProviderName
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution.account_context import traffic_of
-from workers.execution.organization_grants import OrganizationTokens
+from workers.execution.organization_tokens import OrganizationTokens
 from workers.fanout.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import request_ids

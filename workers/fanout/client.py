@@ -205,7 +205,7 @@ class Fanout:
             timeout = min(left, LONGEST_POP, max(0.0, check_at - time.monotonic()))
             self._collect(request, max(timeout, SHORTEST_POP))
             if request.shared is not None and time.monotonic() >= check_at and request.left > 0:
-                # A flight whose leader died can be claimed again, by this request or another.
+                # A flight whose lease has expired, as its worker died, can be claimed again by any request.
                 if unanswered := request.unanswered_flights():
                     jobs = {number: request.jobs[number] for number in unanswered}
                     self._claim(request, jobs, request.shared, request.reply_list)

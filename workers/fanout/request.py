@@ -12,7 +12,7 @@ from workers.fanout.codec import reply_list, same_read, work_list
 from workers.fanout.jobs import Job, Reply
 from workers.queues import Queue
 
-# Seconds after which a request checks whether the leaders of its reads are alive, plus a share for each job
+# Seconds after which a request checks whether the leases of its reads are renewed, plus a share for each job
 # without a reply.
 CHECK_SECONDS = 1.0
 CHECK_SECONDS_PER_JOB = 0.001
@@ -86,7 +86,7 @@ class PendingRequest:
         return {"almanac.asked": len(self.sent), "almanac.late": self.late}
 
     def check_interval(self) -> float:
-        """Seconds between two checks of the leaders; longer with many missing replies, which cost more."""
+        """Seconds between two checks of the leases; longer with many missing replies, which cost more."""
         if self.shared is None:
             return math.inf
         return CHECK_SECONDS + self.late * CHECK_SECONDS_PER_JOB

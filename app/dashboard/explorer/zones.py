@@ -34,7 +34,7 @@ def of_users(users: Collection[str], zone: ZoneInfo, days: Sequence[Day], now: i
 
     Users without a known zone are absent.
     """
-    # Read after the calendars, because reading a calendar for the first time stores its zone.
+    # Read after the calendars, because the first read of a personal connection stores its zone.
     with services().stores.database.reading() as session:
         stored = connection_refs.time_zones(session, users)
     return _differing(stored, zone, days, now)

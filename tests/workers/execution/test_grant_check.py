@@ -13,7 +13,7 @@ import time_machine
 from providers.errors import Reason
 from store.security.grant_trials import GrantTrial
 from store.sql.models import now
-from workers.execution import grant_tokens
+from workers.execution import token_requests
 from workers.execution.grant_check import LOST
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job, pack_reply, unpack_jobs, unpack_reply
@@ -74,8 +74,8 @@ def test_a_provider_that_does_not_answer_is_a_failure_and_no_refusal(check, sand
 
 def test_a_stored_key_that_cannot_be_read_refuses_the_grant(runtime):
     for text in ("no JSON", "{}"):
-        with pytest.raises(grant_tokens.GrantRefused, match="cannot be read"):
-            grant_tokens.by_service_account(runtime, text, "a@acme.example", [CALENDAR], deadline=0)
+        with pytest.raises(token_requests.GrantRefused, match="cannot be read"):
+            token_requests.by_service_account(runtime, text, "a@acme.example", [CALENDAR], deadline=0)
 
 
 def test_the_registration_of_the_installation_is_used_without_an_own_one(runtime, sandbox):
@@ -83,7 +83,7 @@ def test_the_registration_of_the_installation_is_used_without_an_own_one(runtime
     ours = {"clientId": there.microsoft_client_id, "clientSecret": there.microsoft_client_secret}
     domain = sandbox.domain("microsoft", "acme.example", **ours)
     deadline = time.monotonic() + 5
-    assert grant_tokens.by_application(runtime, domain.tenant, None, None, deadline=deadline).access_token
+    assert token_requests.by_application(runtime, domain.tenant, None, None, deadline=deadline).access_token
 
 
 def test_the_secret_is_in_no_log_line_and_no_message(caplog, check, google):

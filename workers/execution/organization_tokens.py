@@ -22,7 +22,7 @@ from store.security.grant_tokens import TokenOwner
 from store.sql.queries import organization_grants
 from store.sql.queries.connection_tokens import Credentials
 from store.sql.queries.organization_grants import GrantCredentials
-from workers.execution import grant_tokens
+from workers.execution import token_requests
 from workers.execution.registrations import note_registration
 from workers.runtime import Runtime
 
@@ -36,21 +36,21 @@ _NOT_IN_DOMAIN = "The organization's grant does not reach this account: check th
 class OrganizationTokens:
     """A ``TokenSource``: the tokens of an organization grant.
 
-    ``subject`` is the account to impersonate at Google. Without it the tokens are the grant's own: at Google
-    those of the account that reads free/busy, at Microsoft those for all mailboxes of the tenant.
+    ``member`` is the address of the member to impersonate at Google. Without it the tokens are the grant's
+    own: at Google those of the account that reads free/busy, at Microsoft those for all mailboxes of the tenant.
     """
 
-    def __init__(self, runtime: Runtime, grant_id: str, subject: str | None) -> None:
+    def __init__(self, runtime: Runtime, grant_id: str, member: str | None) -> None:
         self._runtime = runtime
-        self._owner = TokenOwner(grant_id, subject)
+        self._owner = TokenOwner(grant_id, member)
 
     @classmethod
     def of_connection(cls, runtime: Runtime, credentials: Credentials) -> OrganizationTokens:
         """The tokens for the mailbox of one delegated connection."""
         if credentials.grant is None:
             raise ValueError("a personal connection has tokens of its own")
-        subject = credentials.email if credentials.provider == ProviderName.GOOGLE else None
-        return cls(runtime, credentials.grant, subject)
+        member = credentials.email if credentials.provider == ProviderName.GOOGLE else None
+        return cls(runtime, credentials.grant, member)
 
     def access_token(self, *, deadline: float) -> Token:
         """A cached token, or a new one.
@@ -89,7 +89,7 @@ class OrganizationTokens:
         # Loaded inside the lock: the worker that had the lock before may have marked the grant dead.
         grant = self._load()
         tokens = self._runtime.stores.grant_tokens
-        own = None if self._owner.subject is None else tokens.load(TokenOwner(grant.id)).token
+        own = None if self._owner.member is None else tokens.load(TokenOwner(grant.id)).token
         try:
             return self._issue(grant, deadline)
         except ClockRefused as error:
@@ -100,7 +100,7 @@ class OrganizationTokens:
             tokens.refuse(self._owner, error.message)
             raise
         except GrantRefused as error:
-            if self._owner.subject is None:
+            if self._owner.member is None:
                 self._end(grant, error)
                 raise
             self._check_grant(own, deadline)
@@ -116,7 +116,7 @@ class OrganizationTokens:
         return organization_grants.open_credentials(row, stores.keyring)
 
     def _issue(self, grant: GrantCredentials, deadline: float) -> Token:
-        issued = _token(self._runtime, grant, self._owner.subject or grant.subject, deadline)
+        issued = _token(self._runtime, grant, self._owner.member or grant.subject, deadline)
         left = (issued.expires_at - datetime.now(UTC)).total_seconds()
         self._runtime.stores.grant_tokens.save(self._owner, issued.access_token.reveal, left)
         return issued.access_token
@@ -145,17 +145,17 @@ class OrganizationTokens:
 
 def _token(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadline: float) -> IssuedTokens:
     if grant.provider == ProviderName.GOOGLE:
-        return grant_tokens.by_service_account(
+        return token_requests.by_service_account(
             runtime, grant.secret or "", subject or "", grant.scope, deadline=deadline
         )
     tenant, client_id = grant.tenant or "", grant.client_id
     if client_id is not None:
-        return grant_tokens.by_application(runtime, tenant, client_id, grant.secret, deadline=deadline)
+        return token_requests.by_application(runtime, tenant, client_id, grant.secret, deadline=deadline)
     ours = runtime.providers[ProviderName.MICROSOFT].oauth
     # The token may be cached.
     with note_registration(runtime.stores, ours, calls=False):
         try:
-            return grant_tokens.by_application(runtime, tenant, None, None, deadline=deadline)
+            return token_requests.by_application(runtime, tenant, None, None, deadline=deadline)
         except ClientRefused as error:
             # The operator's fault: it says nothing about the grants of organizations.
             raise Misconfigured(error.message, operation=error.operation) from None
