@@ -37,7 +37,7 @@ class OrganizationTokens:
     """A ``TokenSource``: the tokens of an organization grant.
 
     ``member`` is the address of the member to impersonate at Google. Without it the tokens are the grant's
-    own: at Google those of the account that reads free/busy, at Microsoft those for all mailboxes of the tenant.
+    own: at Google those of the account that reads free/busy, at Microsoft those for all mailboxes.
     """
 
     def __init__(self, runtime: Runtime, grant_id: str, member: str | None) -> None:
