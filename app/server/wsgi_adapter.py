@@ -29,11 +29,13 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # Calls a function on a thread.
 Run = Callable[..., Awaitable[Any]]
 
-# Seconds that a client has to send a body, and to receive one piece of an answer.
-PATIENCE = 15.0
+# Seconds that a client has to send a body.
+BODY_SECONDS = 15.0
 
-# Bytes of an answer that are sent at once. A piece of this size in ``PATIENCE`` is 4 KiB a second.
-PIECE = 64 * 1024
+# Bytes of an answer that are sent at once. Smaller pieces take more time: each wakes the event loop.
+PIECE = 256 * 1024
+# Seconds that a client has to receive a piece: about 4 KiB a second.
+PIECE_SECONDS = 60.0
 
 # Many clients send all of a body before they read the answer. Of one that is too large, at most this many
 # bytes are received and discarded.
@@ -109,7 +111,7 @@ class WsgiAdapter:
             return body, False
         too_large = int(environ.get("CONTENT_LENGTH", 0)) > self._largest_body
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(BODY_SECONDS):
                 while not too_large:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -198,9 +200,9 @@ async def _send_pieces(answer: _Answer, piece: bytes | None, run: Run, receive: 
 
 
 async def send_body(send: Send, body: bytes, *, more: bool = False) -> None:
-    """Send a body, or with ``more`` a part of it, in pieces that the client has ``PATIENCE`` to receive."""
+    """Send a body, or with ``more`` a part of it, in pieces; a client has ``PIECE_SECONDS`` for each."""
     for at in range(0, len(body), PIECE):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PIECE_SECONDS):
             await send(_body_message(body[at : at + PIECE], more=more or at + PIECE < len(body)))
 
 
@@ -214,7 +216,7 @@ async def _discard(receive: Receive) -> None:
     """Receive the rest of a body, until the client pauses."""
     left = LARGEST_DISCARDED
     with suppress(TimeoutError):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(BODY_SECONDS):
             while left > 0:
                 message = await asyncio.wait_for(receive(), PAUSE)
                 left -= len(message.get("body", b""))

@@ -5,4 +5,4 @@ from __future__ import annotations
 from app.asgi import app as app
 from app.server import wsgi_adapter
 
-wsgi_adapter.PATIENCE = 2.0
+wsgi_adapter.BODY_SECONDS = wsgi_adapter.PIECE_SECONDS = 2.0

@@ -43,7 +43,8 @@ def made() -> list[int]:
 
 @pytest.fixture
 def adapter(monkeypatch, made) -> WsgiAdapter:
-    monkeypatch.setattr(wsgi_adapter, "PATIENCE", 0.2)
+    monkeypatch.setattr(wsgi_adapter, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(wsgi_adapter, "PIECE_SECONDS", 0.2)
     app = Flask(__name__)
 
     @app.post("/length")
