@@ -21,6 +21,7 @@ from app.schemas.paging import PageQuery
 from providers.names import ProviderName
 from store.sql.models import OAuthConnection
 from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.users import ListedConnection
 
 # Printable ASCII without spaces, as an HTTP header allows; providers use more than RFC 6750 allows.
 TOKEN = re.compile(r"[!-~]+")
@@ -161,7 +162,7 @@ class ConnectionsQuery(PageQuery, ShowTokenQuery):
     """Paging, and whether to reveal tokens."""
 
 
-def connection_view(row: OAuthConnection, tokens: Tokens | None = None) -> dict[str, Any]:
+def connection_view(row: OAuthConnection | ListedConnection, tokens: Tokens | None = None) -> dict[str, Any]:
     """A connection for ``ConnectionSchema``; ``tokens`` only if the response shows them."""
     return {
         "provider": row.provider,

@@ -230,7 +230,10 @@ def user_list_view(page: Page, *, include: Collection[str]) -> list[dict[str, An
     }
     views = []
     for row in page.users:
-        view = user_view(row, within=None, include=set(include) - {"organizations"})
+        view: dict[str, Any] = {"id": row.custom_id, "createdAt": row.created_at}
+        if "oauthConnections" in include:
+            connected = page.connections.get(row.id, ())
+            view["oauthConnections"] = [connection_view(connection) for connection in connected]
         if "organizations" in include:
             # An organization can be deleted between the two statements that read it.
             numbers = page.memberships.get(row.id, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
@@ -14,6 +15,7 @@ from sqlalchemy.orm import Session, subqueryload
 from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import Membership, OAuthConnection, Organization, User
 from store.sql.queries import organizations
+from store.sql.queries.connection_refs import ALIVE, with_grant
 from store.sql.queries.organizations import Preview
 
 # INSERT ... ON CONFLICT is specific to a dialect; SQLite and PostgreSQL use the same syntax.
@@ -35,14 +37,34 @@ ORDERS: Mapping[str, Order] = {
 }
 
 
+class ListedUser(NamedTuple):
+    """A user in a list."""
+
+    id: int
+    custom_id: str
+    created_at: datetime
+
+
+class ListedConnection(NamedTuple):
+    """A connection in a list of users. ``usable``: see ``OAuthConnection``."""
+
+    provider: str
+    email: str | None
+    usable: bool
+    expires_at: datetime | None
+    scope: Sequence[str]
+    grant_id: str | None
+
+
 class Page(NamedTuple):
     """Users in a list, and their organizations, each loaded once.
 
-    ``memberships`` has the ids of each user's organizations by the user's id, ``organizations`` their
-    previews by their own id.
+    ``connections`` has the connections of each user by the user's id, ``memberships`` the ids of the user's
+    organizations. ``organizations`` has the previews of organizations by their own id.
     """
 
-    users: Sequence[User]
+    users: Sequence[ListedUser]
+    connections: Mapping[int, Sequence[ListedConnection]]
     memberships: Mapping[int, Sequence[int]]
     organizations: Mapping[int, Preview]
 
@@ -82,14 +104,29 @@ def page(
     listed = _users(within, ()).order_by(User.custom_id).limit(limit)
     if after is not None:
         listed = listed.where(User.custom_id > after)
-    relations = [subqueryload(User.connections)] if "oauthConnections" in include else []
-    rows = session.scalars(listed.options(*relations)).all()
-    if "organizations" not in include:
-        return Page(rows, {}, {})
+    rows = session.execute(listed.with_only_columns(User.id, User.custom_id, User.created_at))
     # A subquery instead of ids: the number of a statement's parameters is limited.
     listed_ids = listed.with_only_columns(User.id)
-    memberships = organizations.memberships(session, listed_ids, within=show_only)
-    return Page(rows, memberships, organizations.previews(session, listed_ids, within=show_only))
+    connected, belonging, previews = {}, {}, {}
+    if "oauthConnections" in include:
+        connected = _listed_connections(session, listed_ids)
+    if "organizations" in include:
+        belonging = organizations.memberships(session, listed_ids, within=show_only)
+        previews = organizations.previews(session, listed_ids, within=show_only)
+    return Page([ListedUser(*row) for row in rows], connected, belonging, previews)
+
+
+def _listed_connections(session: Session, user_ids: Select[int]) -> dict[int, list[ListedConnection]]:
+    columns = (OAuthConnection.provider, OAuthConnection.email, ALIVE, OAuthConnection.expires_at)
+    query = (
+        with_grant(select(OAuthConnection.user_id, *columns, OAuthConnection.scope, OAuthConnection.grant_id))
+        .where(OAuthConnection.user_id.in_(user_ids))
+        .order_by(OAuthConnection.provider)
+    )
+    found: dict[int, list[ListedConnection]] = defaultdict(list)
+    for user_id, *row in session.execute(query):
+        found[user_id].append(ListedConnection._make(row))
+    return found
 
 
 def search(
