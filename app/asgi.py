@@ -10,7 +10,6 @@ from app.server.wsgi_adapter import WsgiAdapter
 from app.services import EXTENSION
 from app.web import LARGEST_BODY
 from app.wsgi import app as flask_app
-from store.config.garbage_collection import OF_ANSWERS, collect_seldom
 from workers.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ def _load() -> WSGIApplication:
     """Open connections and start threads: in each process, after the fork."""
     tracing.start("web")
     flask_app.extensions[EXTENSION].prepare()
-    collect_seldom(OF_ANSWERS)
     return flask_app
 
 

@@ -9,6 +9,7 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 
+from store.config.garbage_collection import OF_ANSWERS, collect_seldom
 from store.config.log_settings import read_log_settings
 from workers.telemetry import logs
 
@@ -44,6 +45,8 @@ def main(host: str, port: int, processes: int, target: str) -> None:
     logs.configure("web", read_log_settings())
     # Before the fork: the processes share its memory, and an invalid setting ends the start.
     import_module(target.partition(":")[0])
+    # In the parent: a collection in each process would write to every shared page, and copy it.
+    collect_seldom(OF_ANSWERS)
     Granian(
         target,
         address=host,
