@@ -62,8 +62,8 @@ def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> S
 def stable_order(moments: Times) -> Indexes:
     """The indexes that sort non-negative moments; equal moments keep their order.
 
-    numpy's stable sort of 16-bit numbers is a radix sort. It sorts by 16 bits at a time, the lowest first.
-    Starts are usually whole minutes, and 45 days of minutes fit 16 bits.
+    numpy's stable sort of 16-bit numbers is a radix sort, which takes linear time. So the moments are sorted
+    by 16 bits at a time, the lowest first. Most starts are whole minutes: 45 days of minutes fit 16 bits.
     """
     digits = moments // MINUTE
     if not np.array_equal(digits * MINUTE, moments):

@@ -24,7 +24,7 @@ from app.schemas.fields import (
 from app.schemas.paging import PageQuery
 from store.sql.models import Organization, User
 from store.sql.queries.organizations import PREVIEWED_MEMBERS, Preview
-from store.sql.queries.users import RELATIONS, Page
+from store.sql.queries.users import RELATIONS, ListedUser, Page
 
 # The most users that one request may name; organizations can be larger.
 MOST_MEMBERS = 10_000
@@ -230,10 +230,7 @@ def user_list_view(page: Page, *, include: Collection[str]) -> list[dict[str, An
     }
     views = []
     for row in page.users:
-        view: dict[str, Any] = {"id": row.custom_id, "createdAt": row.created_at}
-        if "oauthConnections" in include:
-            connected = page.connections.get(row.id, ())
-            view["oauthConnections"] = [connection_view(connection) for connection in connected]
+        view = _view_without_organizations(row, include)
         if "organizations" in include:
             # An organization can be deleted between the two statements that read it.
             numbers = page.memberships.get(row.id, ())
@@ -257,9 +254,14 @@ def _preview_view(preview: Preview) -> dict[str, Any]:
 
 def user_view(row: User, *, within: int | None, include: Collection[str]) -> dict[str, Any]:
     """A user for ``UserSchema``, with the relations in ``include``."""
+    view = _view_without_organizations(row, include)
+    if "organizations" in include:
+        view["organizations"] = [organization_view(each) for each in organizations_shown(row, within=within)]
+    return view
+
+
+def _view_without_organizations(row: User | ListedUser, include: Collection[str]) -> dict[str, Any]:
     view: dict[str, Any] = {"id": row.custom_id, "createdAt": row.created_at}
     if "oauthConnections" in include:
         view["oauthConnections"] = [connection_view(connection) for connection in row.connections]
-    if "organizations" in include:
-        view["organizations"] = [organization_view(each) for each in organizations_shown(row, within=within)]
     return view

@@ -37,14 +37,6 @@ ORDERS: Mapping[str, Order] = {
 }
 
 
-class ListedUser(NamedTuple):
-    """A user in a list."""
-
-    id: int
-    custom_id: str
-    created_at: datetime
-
-
 class ListedConnection(NamedTuple):
     """A connection in a list of users. ``usable``: see ``OAuthConnection``."""
 
@@ -56,15 +48,23 @@ class ListedConnection(NamedTuple):
     grant_id: str | None
 
 
+class ListedUser(NamedTuple):
+    """A user in a list; ``connections`` is empty if the list does not include them."""
+
+    id: int
+    custom_id: str
+    created_at: datetime
+    connections: Sequence[ListedConnection]
+
+
 class Page(NamedTuple):
     """Users in a list, and their organizations, each loaded once.
 
-    ``connections`` has the connections of each user by the user's id, ``memberships`` the ids of the user's
-    organizations. ``organizations`` has the previews of organizations by their own id.
+    ``memberships`` has the ids of each user's organizations by the user's id, ``organizations`` their
+    previews by their own id.
     """
 
     users: Sequence[ListedUser]
-    connections: Mapping[int, Sequence[ListedConnection]]
     memberships: Mapping[int, Sequence[int]]
     organizations: Mapping[int, Preview]
 
@@ -104,16 +104,15 @@ def page(
     listed = _users(within, ()).order_by(User.custom_id).limit(limit)
     if after is not None:
         listed = listed.where(User.custom_id > after)
-    rows = session.execute(listed.with_only_columns(User.id, User.custom_id, User.created_at))
+    rows = session.execute(listed.with_only_columns(User.id, User.custom_id, User.created_at)).all()
     # A subquery instead of ids: the number of a statement's parameters is limited.
     listed_ids = listed.with_only_columns(User.id)
-    connected, belonging, previews = {}, {}, {}
-    if "oauthConnections" in include:
-        connected = _listed_connections(session, listed_ids)
-    if "organizations" in include:
-        belonging = organizations.memberships(session, listed_ids, within=show_only)
-        previews = organizations.previews(session, listed_ids, within=show_only)
-    return Page([ListedUser(*row) for row in rows], connected, belonging, previews)
+    connections = _listed_connections(session, listed_ids) if "oauthConnections" in include else {}
+    users = [ListedUser(*row, connections.get(row.id, ())) for row in rows]
+    if "organizations" not in include:
+        return Page(users, {}, {})
+    memberships = organizations.memberships(session, listed_ids, within=show_only)
+    return Page(users, memberships, organizations.previews(session, listed_ids, within=show_only))
 
 
 def _listed_connections(session: Session, user_ids: Select[int]) -> dict[int, list[ListedConnection]]:
