@@ -172,7 +172,7 @@ def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Cred
     )
     if found == credentials:
         return credentials
-    # A zone is read from the database where it is shown: it is in no cached row.
+    # A zone changes no availability. Processes show a new one when their cached rows expire.
     renamed = _names(found) != _names(credentials)
     invalidate = renamed and (credentials.main_calendar_id is not None or _seldom(stores))
     with stores.database.writing() as session:

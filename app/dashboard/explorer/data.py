@@ -46,7 +46,8 @@ class ExplorerData:
 
     ``hidden`` is the number of members beyond ``MOST_SHOWN``. ``indexes`` has the index of each user in
     ``result``. ``age`` is that of the oldest read, in seconds; ``took`` is the duration in milliseconds.
-    ``held`` is the held time of each group, which is also a part of ``layers.busy``.
+    ``held`` is the held time of each group, which is also a part of ``layers.busy``. ``people`` has the
+    connections of each known user.
     """
 
     lanes: Sequence[Lane]
@@ -59,6 +60,7 @@ class ExplorerData:
     result: BusyResult
     indexes: Mapping[str, int]
     held: Groups = field(default_factory=lambda: Groups.pack([]))
+    people: Mapping[str, Sequence[ConnectionRef]] = field(default_factory=dict)
 
 
 def load(question: Question, *, fresh: bool = False) -> ExplorerData:
@@ -88,7 +90,8 @@ def load(question: Question, *, fresh: bool = False) -> ExplorerData:
     took = (time.perf_counter() - began) * 1000
     held = Groups.pack([_held(question, result, indexes[user]) for user in readable])
     outside = _outside(question)
-    return ExplorerData(lanes, parts, offered, outside, hidden, age, took, result, indexes, held)
+    known = {user: refs for user, refs in people.items() if refs is not None}
+    return ExplorerData(lanes, parts, offered, outside, hidden, age, took, result, indexes, held, known)
 
 
 def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | None], int]:

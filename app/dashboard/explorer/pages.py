@@ -114,7 +114,7 @@ def _drawing(question: Question, found: ExplorerData) -> dict[str, Any]:
         "is_cut": cut != every,
         "no_calendar": data.NOTHING_CONNECTED,
         "has_held": found.held.starts.size > 0,
-        "zones_of": zones.of_users([lane.user for lane in found.lanes], question.zone, days, now_ms()),
+        "zones_of": zones.of_users(found.people, question.zone, days, now_ms()),
         "sorts": SORT_LABELS,
         "steps": steps(question, form.today(request.args)),
         "same_question": same_question,

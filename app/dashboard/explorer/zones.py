@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -11,6 +11,7 @@ from app.dashboard.explorer.svg import Day, clock_of
 from app.services import services
 from scheduling.windows import zone_exists
 from store.sql.queries import connection_refs
+from store.sql.queries.connection_refs import ConnectionRef
 
 MINUS, SPACE = "\N{MINUS SIGN}", "\N{NO-BREAK SPACE}"
 
@@ -29,15 +30,37 @@ class PersonZone(NamedTuple):
     clock: str
 
 
-def of_users(users: Collection[str], zone: ZoneInfo, days: Sequence[Day], now: int) -> dict[str, PersonZone]:
+def of_users(
+    people: Mapping[str, Sequence[ConnectionRef]], zone: ZoneInfo, days: Sequence[Day], now: int
+) -> dict[str, PersonZone]:
     """The zones of those users whose clocks differ from ``zone`` in the days shown; ``now`` in milliseconds.
 
-    Users without a known zone are absent.
+    ``people`` has the connections of each user. Users without a known zone are absent.
     """
-    # Read after the calendars, because the first read of a personal connection stores its zone.
-    with services().stores.database.reading() as session:
-        stored = connection_refs.time_zones(session, users)
+    known = {**people, **_identified_since(people)}
+    stored = {user: name for user, refs in known.items() if (name := _zone_of(refs)) is not None}
     return _differing(stored, zone, days, now)
+
+
+def _identified_since(people: Mapping[str, Sequence[ConnectionRef]]) -> Mapping[str, Sequence[ConnectionRef]]:
+    """The connections of users whose calendars may have had their first read after ``people`` was loaded.
+
+    The first read of a personal connection stores its main calendar and zone.
+    """
+    users = [user for user, refs in people.items() if not all(map(_is_identified, refs))]
+    if not users:
+        return {}
+    with services().stores.database.reading() as session:
+        return connection_refs.of_users(session, users, within=None)
+
+
+def _is_identified(connection: ConnectionRef) -> bool:
+    return connection.main_calendar_id is not None or connection.grant is not None
+
+
+def _zone_of(connections: Sequence[ConnectionRef]) -> str | None:
+    """The zone of the first live connection that has one."""
+    return next((each.time_zone for each in connections if each.alive and each.time_zone), None)
 
 
 def _differing(

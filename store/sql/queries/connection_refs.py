@@ -19,7 +19,7 @@ class ConnectionRef:
     """A connection without its tokens: enough to choose what to read and to report failures.
 
     ``grant`` is the id of the organization's grant by which a delegated connection is read. Such a connection
-    is alive only while the grant is.
+    is alive only while the grant is. ``time_zone`` is that of the main calendar, None while it is not known.
     """
 
     id: str
@@ -32,6 +32,7 @@ class ConnectionRef:
     main_calendar_id: str | None = None
     mailbox: str | None = None
     grant: str | None = None
+    time_zone: str | None = None
 
 
 def of_user(session: Session, custom_id: str, *, within: int | None) -> list[ConnectionRef] | None:
@@ -75,24 +76,11 @@ def with_grant(query: Select[*_Ts]) -> Select[*_Ts]:
     return query.join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
 
 
-def time_zones(session: Session, custom_ids: Collection[str]) -> dict[str, str]:
-    """The zone of each user's main calendar, of the first live connection that has one."""
-    query = (
-        with_grant(select(User.custom_id, OAuthConnection.time_zone))
-        .join(User, User.id == OAuthConnection.user_id)
-        .where(User.custom_id.in_(custom_ids), ALIVE, OAuthConnection.time_zone.is_not(None))
-        .order_by(OAuthConnection.provider)
-    )
-    found: dict[str, str] = {}
-    for user, zone in session.execute(query):
-        if zone is not None:
-            found.setdefault(user, zone)
-    return found
+_Text = str | None
 
+_Refs = Select[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text]
 
-_Refs = Select[str, str, str, str | None, list[str], bool, str | None, str | None, str | None, str | None]
-
-_RefRow = Row[str, str, str, str | None, list[str], bool, str | None, str | None, str | None, str | None]
+_RefRow = Row[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text]
 
 
 def _refs(within: int | None) -> _Refs:
@@ -113,6 +101,7 @@ def _refs(within: int | None) -> _Refs:
             OAuthConnection.main_calendar_id,
             OAuthConnection.mailbox,
             OAuthConnection.grant_id,
+            OAuthConnection.time_zone,
         )
         .join(OAuthConnection, of_user, isouter=True)
         .join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
@@ -141,4 +130,5 @@ def _ref(row: _RefRow) -> ConnectionRef:
         row.main_calendar_id,
         row.mailbox,
         row.grant_id,
+        row.time_zone,
     )

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dashboard.explorer import svg
-from app.dashboard.explorer.zones import MINUS, person_zone
+from app.dashboard.explorer.zones import MINUS, of_users, person_zone
 from scheduling.windows import zone_exists
+from store.sql.queries.connection_refs import ConnectionRef
 from tests.dashboard.asking import question, questions
 
 NOW = int(datetime(2026, 11, 24, 9, 15, tzinfo=UTC).timestamp() * 1000)
@@ -42,6 +43,28 @@ def test_the_place_and_the_difference_are_named(name, zone, place, difference, w
     assert (found.name, found.place) == (name, place)
     assert (found.difference.replace("\N{NO-BREAK SPACE}", " "), found.words) == (difference, words)
     assert found.clock == f"{datetime.fromtimestamp(NOW / 1000, ZoneInfo(name)):%H:%M}"
+
+
+def account(zone, *, alive=True):
+    return ConnectionRef(
+        "id", "ada", "google", None, frozenset(), alive, main_calendar_id="ada@example.com", time_zone=zone
+    )
+
+
+@pytest.mark.parametrize(
+    ("connections", "place"),
+    [
+        ([account("Asia/Tokyo"), account("Europe/Berlin")], "Tokyo"),
+        ([account(None), account("Europe/Berlin")], "Berlin"),
+        ([account("Asia/Tokyo", alive=False), account("Europe/Berlin")], "Berlin"),
+        ([account(None), account("Europe/Berlin", alive=False)], None),
+        ([], None),
+    ],
+)
+def test_the_zone_of_a_user_is_that_of_the_first_live_connection_that_has_one(connections, place):
+    days = svg.days(question("UTC", date(2026, 12, 3), 7, None), whole=True)
+    found = of_users({"ada": connections}, ZoneInfo("UTC"), days, NOW)
+    assert [each.place for each in found.values()] == ([] if place is None else [place])
 
 
 def test_when_one_of_both_clocks_changes_both_differences_are_named():

@@ -199,31 +199,21 @@ def test_ids_outside_an_organization_are_unknown_to_its_key(fresh_database, user
         assert users.ids(session, ["ada"], within=12345) == {}
 
 
-def test_the_zone_of_a_user_is_that_of_the_first_live_connection_that_has_one(
-    fresh_database, keyring, user_id
-):
+def test_a_connection_has_the_zone_that_its_first_read_has_stored(fresh_database, keyring, user_id):
     def zones():
         with fresh_database.reading() as session:
-            return connection_refs.time_zones(session, ["ada", "nobody"])
+            return [each.time_zone for each in connection_refs.of_user(session, "ada", within=None)]
 
     with fresh_database.writing() as session:
-        google, microsoft = (
+        _, microsoft = (
             connections.replace(
                 session, keyring, user_id=user_id, provider=each, email=None, scope=[], tokens=TOKENS
             )[0].id
             for each in ("google", "microsoft")
         )
-    assert zones() == {}
+    assert zones() == [None, None]
     with fresh_database.writing() as session:
         connections.identify(
             session, microsoft, main_calendar_id="AAMk", mailbox=None, time_zone="Asia/Tokyo"
         )
-    assert zones() == {"ada": "Asia/Tokyo"}
-    with fresh_database.writing() as session:
-        connections.identify(
-            session, google, main_calendar_id="ada@example.com", mailbox=None, time_zone="Europe/Berlin"
-        )
-    assert zones() == {"ada": "Europe/Berlin"}
-    with fresh_database.writing() as session:
-        connections.mark_dead(session, google, "revoked")
-    assert zones() == {"ada": "Asia/Tokyo"}
+    assert zones() == [None, "Asia/Tokyo"]
