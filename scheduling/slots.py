@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduling.intervals import Indexes, Intervals, Times, cross, progressions
-from scheduling.windows import DAY, MINUTE, clock
+from scheduling.windows import DAY, clock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,20 +57,3 @@ def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> S
     counts = (pieces.ends - firsts + step - 1) // step
     some = np.flatnonzero(counts > 0)
     return SlotRuns(firsts[some], counts[some], fits[row[some]])
-
-
-def stable_order(moments: Times) -> Indexes:
-    """The indexes that sort non-negative moments; equal moments keep their order.
-
-    numpy's stable sort of 16-bit numbers is a radix sort, which takes linear time. So the moments are sorted
-    by 16 bits at a time, the lowest first. Most starts are whole minutes: 45 days of minutes fit 16 bits.
-    """
-    digits = moments // MINUTE
-    if not np.array_equal(digits * MINUTE, moments):
-        digits = moments.copy()
-    order = digits.astype(np.uint16).argsort(kind="stable")
-    digits >>= 16
-    while digits.any():
-        order = order.take(digits.take(order).astype(np.uint16).argsort(kind="stable"))
-        digits >>= 16
-    return order

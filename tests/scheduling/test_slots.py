@@ -1,13 +1,12 @@
 """Slots cut from stretches, compared with a step-by-step count and with local times."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.intervals import Intervals
 from scheduling.query import Query
-from scheduling.slots import cut, cut_to_clock, stable_order
+from scheduling.slots import cut, cut_to_clock
 from scheduling.windows import MINUTE
 from tests.scheduling import oracle
 from tests.scheduling.strategies import ODD_SECONDS, ODD_TIMES, at, periods, ranges
@@ -60,15 +59,3 @@ def starts_in(zone, start, end, duration, step):
 )
 def test_clock_slots_by_example(zone, start, end, step, expected):
     assert starts_in(zone, start, end, 30, step) == expected
-
-
-@pytest.mark.parametrize("unit", [MINUTE, 1])
-@given(
-    st.lists(
-        st.one_of(st.integers(0, 3), st.sampled_from([65_535, 65_536, 2**32 - 1, 2**32, 2**33 + 1])),
-        max_size=30,
-    )
-)
-def test_a_stable_order_sorts_by_moment_then_by_index(unit, counts):
-    order = stable_order(np.array(counts, np.int64) * unit)
-    assert order.tolist() == sorted(range(len(counts)), key=lambda index: (counts[index], index))
