@@ -15,11 +15,10 @@ from app.http.fast_context import current_application
 from app.observability.probes import Probes
 from store.config.settings import Settings
 from store.stores import Stores
-from workers.celery_app import Almanac, create_celery
+from workers.celery_app import create_celery
 from workers.fanout.admission import Admission
 from workers.fanout.client import Fanout
 from workers.queues import Queue
-from workers.webhooks import tasks
 
 EXTENSION = "almanac"
 
@@ -32,8 +31,9 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings)
+        # For sending tasks. It also has the stores send a task when webhook deliveries are due.
+        self.celery = create_celery(settings, self.stores)
         self.probes = Probes()
-        self.stores.tell = lambda endpoints: tasks.send(self.celery, endpoints)
 
     def prepare(self) -> None:
         """Open connections before the first request. One that fails here is opened by a later request."""
@@ -44,11 +44,6 @@ class Services:
             except (SQLAlchemyError, RedisError, BrokerError) as error:
                 log.warning("connection not ready at startup: %s", type(error).__name__)
         self.stores.flusher.start()
-
-    @cached_property
-    def celery(self) -> Almanac:
-        """The Celery app, for sending tasks."""
-        return create_celery(self.settings, self.stores)
 
     @cached_property
     def fanout(self) -> Fanout:

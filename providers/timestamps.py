@@ -6,7 +6,6 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
-MINUTE = 60_000
 DAY = 86_400_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest
@@ -21,8 +21,3 @@ def active_by_request(held: Held, requests: Sequence[CalendarRequest]) -> dict[i
         if active := [each for each in times if each.expires_at > moment]:
             found[number] = active
     return found
-
-
-def until(times: Mapping[int, Sequence[ActiveTime]], request: int, start: int) -> int | None:
-    """When the hold of a request's user that starts at ``start`` expires; None if there is none."""
-    return next((each.expires_at for each in times.get(request, ()) if each.starts == start), None)

@@ -100,15 +100,7 @@ def busy(
 def _unread(failures: Mapping[str, Failures]) -> ApiError:
     """The error for the most telling failure, which names the users that could not be read."""
     chosen = most_telling(each.failed for found in failures.values() for each in found)
-    error = next(
-        found.error()
-        for found in failures.values()
-        if any(each.failed is chosen for each in found) and _tells(found, chosen)
-    )
+    error = next(found.error() for found in failures.values() if any(each.failed is chosen for each in found))
     if "reason" in error.extra_fields:
         error.extra_fields["failedUsers"] = [found.user(user) for user, found in failures.items()]
     return error
-
-
-def _tells(found: Failures, chosen: object) -> bool:
-    return most_telling(each.failed for each in found) is chosen

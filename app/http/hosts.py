@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 from flask import request
 
-from app.server.flower import is_loopback
 from app.services import services
 from store.security import redirect_allowlist
 
@@ -38,4 +37,4 @@ def from_this_machine() -> bool:
 
     A proxy on this machine also connects over loopback, but it may forward requests from anywhere.
     """
-    return is_loopback(request.remote_addr or "") and not forwarded()
+    return redirect_allowlist.is_this_machine(request.remote_addr or "") and not forwarded()

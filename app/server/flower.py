@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from store.config.flower_settings import FlowerSettings
 from store.config.settings import Settings, SettingsError
+from store.security.redirect_allowlist import is_this_machine
 
 # Flower reads its credentials from this variable: an argument would be visible in the process list.
 VARIABLE = "FLOWER_BASIC_AUTH"
@@ -32,7 +32,7 @@ def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
     :raise SettingsError: when a password is missing for other hosts, or Flower cannot take it
     """
     if not settings.flower_password:
-        if not is_loopback(host):
+        if not is_this_machine(host):
             raise SettingsError(
                 f"ALMANAC_FLOWER_PASSWORD must be set for Flower to listen on {host}: it shows what the "
                 "workers do. Without a password it listens on 127.0.0.1 alone"
@@ -56,14 +56,6 @@ def invitation(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:
     if not sign_in.generated:
         return f"{where} (sign in with ALMANAC_FLOWER_PASSWORD)"
     return f"{where} (sign in as {sign_in.user} with the password {sign_in.password})"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches ``host``."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _secret(name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 from redis import Redis
 
@@ -22,7 +22,6 @@ TOOK, JOBS = "took", "jobs"
 # A request enqueues some of its jobs for workers ("asked"). It follows others, which another request has
 # enqueued. Jobs without a result at the deadline count as late in addition.
 JobFate = Literal["asked", "followed", "late"]
-JOB_FATES: tuple[JobFate, ...] = get_args(JobFate)
 
 MICROSECOND = 1e-6
 

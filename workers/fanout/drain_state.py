@@ -158,4 +158,3 @@ class DrainJobs:
         self.ahead = deque(each for each in self.ahead if each.id not in ids)
         self._waiting = [each for each in self._waiting if each.id not in ids]
         heapq.heapify(self._waiting)
-        heapq.heapify(self._waiting)

@@ -8,10 +8,10 @@ import requests
 
 from app.accounts import oauth_clients
 from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
-from app.server.flower import is_loopback
 from providers.names import ProviderName
 from providers.oauth.registration_probe import SECRET_UNSEEN, Verdict
 from store.security.crypto import Undecipherable
+from store.security.redirect_allowlist import is_this_machine
 
 
 def google(examination: Examination) -> CheckResult:
@@ -34,7 +34,7 @@ def public_url(examination: Examination) -> CheckResult:
             "Set it to the https address of your proxy",
         )
     address = urlsplit(url)
-    if address.scheme != "https" and not is_loopback(address.hostname or ""):
+    if address.scheme != "https" and not is_this_machine(address.hostname or ""):
         return (
             State.WRONG,
             f"{url} is not https: keys and calendars would travel in the open, and nothing is pushed",
