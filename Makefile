@@ -1,4 +1,4 @@
-# Commands for developers; `make` alone lists them.
+# Commands for developers; `make` without a target lists them.
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 BIN := .venv/bin
@@ -7,14 +7,14 @@ UV := $(BIN)/uv
 export UV_SYSTEM_CERTS ?= 1
 # Tests wait on sockets and disks as much as they compute: four processes keep two cores busy.
 TEST_PROCESSES ?= 4
-# Each has a browser of its own, with several processes.
+# Each process has its own browser, which has several processes too.
 BROWSERS ?= 2
 # Containers set this; then every process of the suite would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 # These have targets of their own.
 OTHERS := not clients and not generators and not manifests and not typescript and not browser and not long and not faults and not security and not fuzz
 SOURCES := almanac_start.py app workers scheduling providers store clients tests docs/site hatch_build.py
-# What the documentation site is made of.
+# The sources of the documentation site.
 SITE_SOURCES := mkdocs.yml $(shell find docs -path docs/engineering -prune -o -type f ! -name '*.pyc' -print)
 
 .DEFAULT_GOAL := help
@@ -41,56 +41,56 @@ build/site/index.html: .venv/.installed $(SITE_SOURCES)
 	@$(BIN)/python docs/site/build.py
 
 .venv/.clients: .venv/.installed requirements/clients.txt
-	@echo "Adding the official provider clients (about 400 MB) ..."
+	@echo "Installing the official provider clients (about 400 MB) ..."
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/clients.txt
 	@touch $@
 
 .venv/.generators: .venv/.installed requirements/generators.txt
-	@echo "Adding a generator of Python clients ..."
+	@echo "Installing a generator of Python clients ..."
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/generators.txt
 	@touch $@
 
 .venv/.manifests: .venv/.installed requirements/manifests.txt
-	@echo "Adding what renders and validates manifests (about 200 MB) ..."
+	@echo "Installing the tools that render and validate manifests (about 200 MB) ..."
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/manifests.txt
 	@touch $@
 
 .venv/.audit: .venv/.installed requirements/audit.txt
-	@echo "Adding the auditor of packages ..."
+	@echo "Installing pip-audit ..."
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/audit.txt
 	@touch $@
 
 .venv/.bench: .venv/.installed requirements/bench.txt
-	@echo "Adding what benchmarks need ..."
+	@echo "Installing the packages that benchmarks need ..."
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
 	@touch $@
 
-demo: setup ## start everything with demo data; prints a curl line that answers
+demo: setup ## start everything with demo data; prints an example request
 	@$(BIN)/almanac demo
 
-test: setup ## the suite; needs no service
+test: setup ## the test suite; needs no other service
 	@$(BIN)/python -m pytest -m "$(OTHERS) and not slow" -n $(TEST_PROCESSES) --dist worksteal
 
-test-slow: setup ## PostgreSQL if it runs here; tests that start processes, wait, or repeat a fault on many routes
+test-slow: setup ## the slow tests, on PostgreSQL if it runs here: they start processes, wait, or repeat a fault on many routes
 	@$(BIN)/python -m pytest -m "$(OTHERS) and slow" -n $(TEST_PROCESSES) --dist worksteal
 
-test-long: setup ## 10 000 examples of each property, a rolling upgrade, schemathesis at length; ONLY="not schemathesis"
+test-long: setup ## 10 000 examples of each property, a rolling upgrade, long schemathesis runs; ONLY="not schemathesis"
 	@command -v pgbouncer >/dev/null || ! command -v apt-get >/dev/null || { \
 	  echo "Installing pgbouncer ..."; \
 	  apt-get install --yes --quiet --no-install-recommends pgbouncer >/dev/null; }
 	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")
 
-test-faults: setup ## whole installations whose parts are killed, stopped and slowed down; into docs/engineering/reliability.md
+test-faults: setup ## kill, stop and slow down parts of whole installations; writes docs/engineering/reliability.md
 	@command -v sqlite3 >/dev/null || ! command -v apt-get >/dev/null || { \
 	  echo "Installing sqlite3 ..."; \
 	  apt-get install --yes --quiet --no-install-recommends sqlite3 >/dev/null; }
 	@$(BIN)/python -m pytest tests/faults
 	@$(BIN)/python -m tests.faults.document
 
-test-security: setup ## attacks by the thousand, and a whole installation searched for secrets
+test-security: setup ## thousands of attack inputs, and a search for secrets in a whole installation
 	@$(BIN)/python -m pytest -m security -n $(TEST_PROCESSES) --dist worksteal
 
-fuzz: setup ## wrong bytes, mutated answers of providers and walks through the API, at length; EXAMPLES=2000
+fuzz: setup ## many wrong bytes, mutated answers of providers and random walks through the API; EXAMPLES=2000
 	@ALMANAC_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest tests/fuzz --timeout=7200
 
 test-live: setup ## the adapters against real accounts of Google and Microsoft; says which credentials it needs
@@ -111,7 +111,7 @@ test-manifests: .venv/.manifests tests/packaging/keda/node_modules/.package-lock
 	  apt-get install --yes --quiet --no-install-recommends kubernetes-client >/dev/null; }
 	@$(BIN)/python -m pytest -m manifests tests/packaging
 
-manifests: .venv/.manifests ## deploy/kustomize again, from the Helm chart
+manifests: .venv/.manifests ## generate deploy/kustomize from the Helm chart
 	@$(BIN)/python -m tests.packaging.kustomize
 
 image-dry-run: setup ## the steps of the Dockerfile in a clean Debian root, without a container engine; needs root
@@ -123,7 +123,7 @@ image-dry-run: setup ## the steps of the Dockerfile in a clean Debian root, with
 test-typescript: setup clients/typescript/node_modules/.package-lock.json ## the TypeScript client, against a running service
 	@$(BIN)/python -m pytest -m typescript tests/almanac_typescript tests/docs/test_receivers.py
 
-client-types: setup clients/typescript/node_modules/.package-lock.json ## the types of the TypeScript client, from the OpenAPI document; and the client for the booking page
+client-types: setup clients/typescript/node_modules/.package-lock.json ## generate the types of the TypeScript client from the OpenAPI document, and the client for the booking page
 	@$(BIN)/python -m tests.almanac_typescript.types
 	@$(BIN)/python -m tests.almanac_typescript.booking
 
@@ -140,7 +140,7 @@ browser: setup tests/browser/node_modules/.package-lock.json
 	  echo "Installing chromium and chromium-driver ..."; \
 	  apt-get install --yes --quiet --no-install-recommends chromium chromium-driver >/dev/null; }
 
-# The rules of accessibility, for tests alone: nothing of the service needs npm.
+# The rules of accessibility, only for tests: no part of the service needs npm.
 tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
 	@if command -v npm >/dev/null; then \
 	  npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
@@ -162,22 +162,22 @@ check: setup ## lint, types, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-# OSV and not the package index: a mirror of the index may know no faults, and an audit then finds none.
-audit: .venv/.audit ## known faults of the packages that an installation has; asks osv.dev
+# OSV, not the package index: a mirror of the index may have no vulnerability data, and an audit then finds nothing.
+audit: .venv/.audit ## known vulnerabilities of the packages of an installation, from osv.dev
 	@$(BIN)/pip-audit --strict --vulnerability-service osv --disable-pip --require-hashes \
 	  --progress-spinner off -r requirements/runtime.txt \
-	  || { echo "The audit has not passed: see what it says above, or osv.dev was not reached"; exit 1; }
+	  || { echo "The audit has failed: see its output above, or osv.dev was not reached"; exit 1; }
 
-bench: .venv/.bench ## benchmarks, into docs/engineering/benchmarks.md; ONLY="warm engine" runs parts
+bench: .venv/.bench ## run the benchmarks; writes docs/engineering/benchmarks.md; ONLY="warm engine" runs parts
 	@command -v wrk >/dev/null || ! command -v apt-get >/dev/null || { \
 	  echo "Installing wrk ..."; \
 	  apt-get install --yes --quiet --no-install-recommends wrk >/dev/null 2>&1 || true; }
 	@$(BIN)/python -m tests.benchmarks $(ONLY)
 
-soak: .venv/.bench ## a whole installation under load, every answer compared with the truth, into docs/engineering/soak.md; MINUTES=5
+soak: .venv/.bench ## a whole installation under load, with every answer checked; writes docs/engineering/soak.md; MINUTES=5
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5)
 
-fix: setup ## format, and fix what ruff can fix
+fix: setup ## format the code, and apply the fixes of ruff
 	@$(BIN)/ruff check --fix $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
 

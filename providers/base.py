@@ -99,7 +99,7 @@ class Account:
 class Member:
     """A member of an organization grant, in a call for several of them.
 
-    ``traffic`` receives what the provider answers about this member alone.
+    ``traffic`` receives the provider's answers about only this member.
     """
 
     address: str
@@ -191,7 +191,7 @@ Outcome = Read | Failed
 
 @dataclass(frozen=True, slots=True)
 class ReadAlone:
-    """A member whom a call for several members could not read, but a call for this member alone may.
+    """A member whom a call for several members could not read, but a call for only this member may.
 
     ``failed`` is the failure to report when there is no time for that call.
     """

@@ -148,9 +148,10 @@ class _Cut(NamedTuple):
 
 
 def _cuts(query: Query, at: int, stretches: dict[int, Pair]) -> dict[int, _Cut]:
-    """The same for each member with a free stretch around the moment.
+    """The position of the moment for each member with a free stretch around it.
 
-    Without a list of all slots: a limit may make an answer small whose stretches have millions of them.
+    Computed without listing all slots, because a stretch can hold millions even if a limit keeps the answer
+    small.
     """
     runs = cut_all(query, Intervals.of(stretches.values()))
     passed = (at - runs.firsts) // query.stride

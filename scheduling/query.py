@@ -307,8 +307,9 @@ def _counted(query: Query, calendars: Groups) -> Groups:
     """The periods clipped to the busy range; merged within each calendar if overlaps are counted."""
     if query.max_overlaps:
         return busy_periods(query, calendars)
-    # If one period is enough to block, merging changes nothing. But padding must not turn an empty period
-    # into a real one; moved to the opening of the busy range, its padding ends before the range starts.
+    # If one period is enough to block, merging changes nothing. But padding must not give an empty period a
+    # length. Empty periods are therefore moved to the start of the busy range, where their padding ends
+    # before the query's range starts.
     opening = query.busy_range()[0]
     cut = _cut_to_busy_range(query, calendars)
     empty = cut.starts >= cut.ends

@@ -207,7 +207,7 @@ class _AvailabilityLookup:
             each: ListCalendars(each)
             for each, everything in unknown.items()
             # If all calendars are requested, one job lists and reads them. A watched calendar is cached for
-            # longer than the list: then the list is read alone, and the cached periods are used.
+            # longer than the list: then only the list is read, and the cached periods are used.
             if not everything or each in watched
         }
         replies = self._gather(missing, self._lists_deadline)

@@ -73,7 +73,7 @@ def _precheck(
 def reads_main_only(connection: ConnectionRef) -> bool:
     """Whether the grant allows to read busy periods, but not to list calendars.
 
-    That is so with Google's scope ``calendar.freebusy`` alone. All calendars then means the main calendar.
+    That is so with only Google's scope ``calendar.freebusy``. All calendars then means the main calendar.
     """
     provider, scope = ProviderName(connection.provider), connection.scope
     return allows(provider, scope, Operation.FREE_BUSY) and not allows(

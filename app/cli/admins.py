@@ -20,17 +20,17 @@ LAST = "{} is the last administrator: make another one first"
 
 @click.group()
 def admins() -> None:
-    """Manage who may sign in to the dashboard."""
+    """Manage the people who can sign in to the dashboard."""
 
 
 @admins.command("invite")
-@click.option("--url", help="Where the dashboard is (ALMANAC_PUBLIC_URL, else this machine).")
-@click.option("--role", type=ROLES, default="administrator", help="The role that it gives (administrator).")
+@click.option("--url", help="URL of the dashboard (ALMANAC_PUBLIC_URL, else this machine).")
+@click.option("--role", type=ROLES, default="administrator", help="Role of the new person (administrator).")
 @data_option
 def invite_administrator(url: str | None, role: str, data: Path | None) -> None:
-    """Print a link by which a person registers.
+    """Print a link with which a person registers.
 
-    It works once, within a day, and gives the role of the option.
+    The link works once, within a day. The person gets the role of the option.
     """
     from app.cli.administrator_setup import link
 
@@ -44,10 +44,10 @@ def invite_administrator(url: str | None, role: str, data: Path | None) -> None:
 @click.option("--role", type=ROLES, help="Without one, a new person is an administrator.")
 @data_option
 def create_administrator(name: str, password: str, role: str | None, data: Path | None) -> None:
-    """Create a person, or give one another password.
+    """Create a person, or give a person another password.
 
-    Another password signs out all browsers of that administrator, and forgets failed attempts with that
-    name, so that sign-ins with it are allowed at once.
+    Another password signs out all browsers of that person, and clears the failed attempts with that name, so
+    that sign-ins are allowed at once.
     """
     from app.cli.administrator_setup import create
 
@@ -64,7 +64,7 @@ def create_administrator(name: str, password: str, role: str | None, data: Path 
 @admins.command("list")
 @data_option
 def list_administrators(data: Path | None) -> None:
-    """List who may sign in, the oldest first."""
+    """List the people who can sign in, the oldest first."""
     with Stores(settings(data)) as stores, stores.database.reading() as session:
         for each in administrators.every(session):
             factor = "" if each.sealed_totp_secret is None else ", second factor"
@@ -78,8 +78,8 @@ def list_administrators(data: Path | None) -> None:
 def change_role(name: str, role: str, data: Path | None) -> None:
     """Give a person another role.
 
-    All browsers of that person have it at once. Unless it is that of an administrator, every open invitation
-    is withdrawn. The last administrator keeps the role.
+    The new role applies at once in all sessions of that person. Unless the new role is administrator, all
+    open invitations are withdrawn. The last administrator keeps the role.
     """
     with Stores(settings(data)) as stores, stores.database.writing() as session:
         found = _find(session, name)
@@ -98,7 +98,8 @@ def change_role(name: str, role: str, data: Path | None) -> None:
 def reset_second_factor(name: str, data: Path | None) -> None:
     """Remove the second factor of a person who has lost it.
 
-    The password alone is enough until that person sets up another one. The recovery codes are deleted too.
+    The password is enough until that person sets up another second factor. The recovery codes are deleted
+    too.
     """
     with Stores(settings(data)) as stores, stores.database.writing() as session:
         found = _find(session, name)
@@ -115,8 +116,8 @@ def reset_second_factor(name: str, data: Path | None) -> None:
 def remove_administrator(name: str, data: Path | None) -> None:
     """Remove a person.
 
-    All browsers of that person are signed out, and every open invitation is withdrawn. The last
-    administrator cannot be removed.
+    All browsers of that person are signed out, and all open invitations are withdrawn. The last administrator
+    cannot be removed.
     """
     with Stores(settings(data)) as stores, stores.database.writing() as session:
         found = _find(session, name)

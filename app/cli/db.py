@@ -32,20 +32,20 @@ def upgrade(data: Path | None) -> None:
 @db.command()
 @data_option
 def reseal(data: Path | None) -> None:
-    """Seal everything again with the first encryption key.
+    """Re-encrypt all stored secrets with the first encryption key.
 
-    That is all tokens, secrets and stored answers that older keys of ALMANAC_ENCRYPTION_KEYS have sealed.
-    The service may run meanwhile, with the same keys. The command may be interrupted; run again, it
-    continues. The exit status is 1 while anything is left that needs another key.
+    These are all tokens, secrets and stored answers that are encrypted with other keys of
+    ALMANAC_ENCRYPTION_KEYS. The service can run at the same time, with the same keys. If the command is
+    interrupted, run it again to continue. The exit status is 1 while a value is left that needs another key.
     """
     from store.sql import key_rotation
 
     with Stores(settings(data)) as stores:
         last = ""
         for each in key_rotation.reseal(stores.database, stores.keyring):
-            line = f"{each.column}: {each.sealed} re-sealed"
+            line = f"{each.column}: {each.sealed} re-encrypted"
             if each.closed:
-                line += f", {each.closed} that no key opens"
+                line += f", {each.closed} that no key decrypts"
             if line != last:
                 click.echo(line)
             last = line
@@ -53,10 +53,10 @@ def reseal(data: Path | None) -> None:
     if left:
         remaining = ", ".join(f"{count} in {column}" for column, count in left.items())
         raise click.ClickException(
-            f"Not sealed with the first key: {remaining}. Keep the other keys; "
-            "restart what still runs with another first key, and run this again"
+            f"Not encrypted with the first key: {remaining}. Keep the other keys; "
+            "restart the processes that still have another first key, and run this again"
         )
     click.echo(
-        "Everything is sealed with the first key. Once all that runs seals with it, and ten minutes later "
-        "(consents under way), the others may go"
+        "Everything is encrypted with the first key. Once all processes have it as their first key, and ten "
+        "minutes later (consents in progress), the other keys can be removed"
     )

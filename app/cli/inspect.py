@@ -13,13 +13,13 @@ from app.cli.common import FLOWER_PORT, become, data_option, host_option, settin
 @click.command()
 @host_option
 @click.option("--port", default=FLOWER_PORT, show_default=True, help="The port to listen on.")
-@click.option("--url-prefix", default="", metavar="PATH", help="Where a proxy has it, such as /flower.")
+@click.option("--url-prefix", default="", metavar="PATH", help="Path of Flower in a proxy, such as /flower.")
 @data_option
 def flower(host: str, port: int, url_prefix: str, data: Path | None) -> None:
     """Run Flower, which shows workers and tasks.
 
-    It changes nothing. It asks for ALMANAC_FLOWER_USER (almanac) and ALMANAC_FLOWER_PASSWORD. Without a
-    password it listens on this machine alone, and prints one that it has made.
+    Flower is read-only. Sign in with ALMANAC_FLOWER_USER (almanac) and ALMANAC_FLOWER_PASSWORD. Without a
+    password, Flower listens only on this machine, and prints a generated one.
     """
     from app.server import commands
     from app.server.flower import environment, invitation, sign_in
@@ -37,11 +37,10 @@ def flower(host: str, port: int, url_prefix: str, data: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, at the end.")
 @data_option
 def doctor(as_json: bool, data: Path | None) -> None:
-    """Say what is wrong, and how to fix it.
+    """Find problems, and say how to fix them.
 
-    Looks at the settings, database, Redis, encryption keys, clocks, broker, workers, beat, the
-    registrations with the providers, and the public address. The exit status is 1 when anything is wrong;
-    a warning alone is none.
+    Checks the settings, database, Redis, encryption keys, clocks, broker, workers, beat, the registrations
+    with the providers, and the public address. Exit status 1 if any check fails; warnings do not change it.
     """
     from app.cli.doctor.report import report
 
@@ -51,15 +50,15 @@ def doctor(as_json: bool, data: Path | None) -> None:
 
 @click.command()
 @click.argument("part", type=click.Choice(["web", "worker", "beat", "flower"]))
-@click.option("--port", type=int, help="Where web or Flower listens (8080, 5555).")
-@click.option("--url-prefix", default="", metavar="PATH", help="As of almanac flower.")
+@click.option("--port", type=int, help="Port of web or Flower (8080, 5555).")
+@click.option("--url-prefix", default="", metavar="PATH", help="As for almanac flower.")
 @data_option
 def healthy(part: str, port: int | None, url_prefix: str, data: Path | None) -> None:
-    """Exit with 0 when a part of this host is alive.
+    """Exit with status 0 if a part on this host is alive.
 
-    For the health checks of containers: web and flower answer on their ports, worker answers through the
-    broker, beat has ticked within a minute. Use /readyz or `almanac doctor` to see whether the parts work
-    together.
+    For the health checks of containers: web and flower must answer on their ports, worker through the
+    broker, and beat must have ticked within a minute. Use /readyz or `almanac doctor` to check whether the
+    parts work together.
     """
     from app.cli.container_health import NotAlive, check
 

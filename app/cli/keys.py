@@ -1,4 +1,4 @@
-"""The commands for API keys and for fresh secrets."""
+"""The commands for API keys and for new secrets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _future(_: click.Context, __: click.Parameter, text: str | None) -> datetime
     "--expires",
     metavar="WHEN",
     callback=_future,
-    help="From when the key is refused: an ISO 8601 date or date-time, in UTC unless it has an offset.",
+    help="The key is refused from this time on: an ISO 8601 date or date-time, in UTC without an offset.",
 )
 @data_option
 def create_key(
@@ -58,7 +58,7 @@ def create_key(
 ) -> None:
     """Create a key and print it.
 
-    It is alone on standard output, and cannot be shown again. NAME is for your own records.
+    Only the key is written to standard output; it cannot be shown again. NAME is for your own records.
     """
     with Stores(settings(data)) as stores, stores.database.writing() as session:
         organization_id = None
@@ -85,7 +85,7 @@ def create_key(
 def list_keys(data: Path | None) -> None:
     """List the keys, each by its visible part.
 
-    Beside it: its name, reach, rights, whether it is in force, and its last use.
+    Each line also has the name, the organization, the rights, whether the key is in force, and its last use.
     """
     with Stores(settings(data)) as stores, stores.database.reading() as session:
         for key in api_keys.every(session):
@@ -132,12 +132,12 @@ def revoke_key(key: str, data: Path | None) -> None:
     "--to",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the files that docker-compose.yml takes instead; those that are there stay.",
+    help="Write the files that docker-compose.yml uses instead; existing files stay.",
 )
 def print_secrets(to: Path | None) -> None:
-    """Print fresh secrets for the settings.
+    """Print new secrets for the settings.
 
-    Those are ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS, as lines of an environment file.
+    Prints ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS as lines of an environment file.
     """
     from app.cli.secrets import OpenFolder, write
 

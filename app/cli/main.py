@@ -47,9 +47,9 @@ class Almanac(click.Group):
 def main(verbose: bool) -> None:
     """Calendar availability over Google Calendar and Microsoft 365.
 
-    `almanac demo` shows it, `almanac up` runs everything on this machine; the other commands run its parts,
-    manage them, or look at them. Settings come from the environment (ALMANAC_...); docs/reference/settings.md
-    has each of them.
+    `almanac demo` starts a demo, `almanac up` runs everything on this machine. The other commands run its
+    parts, manage them, or check them. Settings come from the environment (ALMANAC_...);
+    docs/reference/settings.md lists them.
     """
     settings = log_settings.read_log_settings()
     if verbose and settings.level > logging.INFO:
@@ -62,11 +62,11 @@ def main(verbose: bool) -> None:
 
 
 @main.command()
-@click.option("--port", default=PORT, show_default=True, help="Where the API listens.")
+@click.option("--port", default=PORT, show_default=True, help="Port of the API.")
 @click.option("--sandbox", is_flag=True, help="Start the provider sandbox and use it.")
-@click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True, help="Where the sandbox listens.")
+@click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True, help="Port of the sandbox.")
 @click.option("--flower", is_flag=True, help="Start Flower, which shows the workers and their tasks.")
-@click.option("--flower-port", default=FLOWER_PORT, show_default=True, help="Where Flower listens.")
+@click.option("--flower-port", default=FLOWER_PORT, show_default=True, help="Port of Flower.")
 @host_option
 @data_option
 def up(
@@ -80,8 +80,8 @@ def up(
 ) -> None:
     """Run everything on this machine.
 
-    That is web, two workers and beat, with SQLite and a Redis of their own unless ALMANAC_DATABASE_URL and
-    ALMANAC_REDIS_URL are set. Migrates first, and runs until Ctrl-C.
+    Starts web, two workers and beat, with SQLite and an embedded Redis unless ALMANAC_DATABASE_URL and
+    ALMANAC_REDIS_URL are set. Migrates the database first. Runs until Ctrl-C.
     """
     from app.cli import administrator_setup
     from app.server.supervisor import Supervisor
@@ -102,17 +102,15 @@ def up(
 
 
 @main.command()
-@click.option("--port", default=PORT, show_default=True, help="Where the API listens.")
-@click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True, help="Where the sandbox listens.")
-@click.option(
-    "--booking-port", default=BOOKING_PORT, show_default=True, help="Where the booking page listens."
-)
+@click.option("--port", default=PORT, show_default=True, help="Port of the API.")
+@click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True, help="Port of the sandbox.")
+@click.option("--booking-port", default=BOOKING_PORT, show_default=True, help="Port of the booking page.")
 @host_option
 def demo(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
     """Run everything, with the sandbox and demo data.
 
-    Prints an API key, a request that answers, how to sign in to the dashboard, and the address of a booking
-    page. Runs until Ctrl-C, and keeps nothing.
+    Prints an API key, an example request, how to sign in to the dashboard, and the address of a booking page.
+    Runs until Ctrl-C, and keeps no data.
     """
     from app.cli.demo import run
 
@@ -122,7 +120,12 @@ def demo(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
 @main.command()
 @host_option
 @click.option("--port", default=PORT, show_default=True, help="The port to listen on.")
-@click.option("--processes", default=2, show_default=True, help="Each answers 112 requests at once.")
+@click.option(
+    "--processes",
+    default=2,
+    show_default=True,
+    help="Number of web processes; each handles up to 112 concurrent requests.",
+)
 @data_option
 def serve(host: str, port: int, processes: int, data: Path | None) -> None:
     """Run the web tier: API and dashboard."""
@@ -133,13 +136,13 @@ def serve(host: str, port: int, processes: int, data: Path | None) -> None:
 
 
 @main.command()
-@click.option("--name", help="What to call it; by default each has a name of its own.")
+@click.option("--name", help="Name of the worker; the default is unique.")
 @data_option
 def worker(name: str | None, data: Path | None) -> None:
-    """Run one worker process, of as many as you like.
+    """Run one worker process; run as many as you need.
 
-    Workers alone ask Google and Microsoft. Each takes from every queue, and ends on SIGTERM once it has
-    finished what it has begun.
+    Only workers call Google and Microsoft. A worker consumes all queues. On SIGTERM it finishes its current
+    tasks and exits.
     """
     from app.server.commands import worker as command
 
@@ -150,9 +153,9 @@ def worker(name: str | None, data: Path | None) -> None:
 @main.command()
 @data_option
 def beat(data: Path | None) -> None:
-    """Run the clock that starts upkeep, exactly once.
+    """Run the scheduler; an installation needs exactly one.
 
-    It sends what is due to the workers: renewing tokens, keeping push going, sending webhooks again.
+    It sends tasks that are due: token renewal, push channels, webhook retries.
     """
     from app.server.commands import beat as command
 
@@ -166,10 +169,10 @@ def beat(data: Path | None) -> None:
 @click.option("--port", default=SANDBOX_PORT, show_default=True, help="The port to listen on.")
 @host_option
 def sandbox(port: int, host: str) -> None:
-    """Run Google and Microsoft, emulated.
+    """Run the sandbox, which emulates Google and Microsoft.
 
-    The sandbox is for trying things out: accounts are made by POST /sandbox/accounts, and consent is a page
-    of its own. `almanac up --sandbox` starts it and points the settings at it.
+    It is for development and tests. POST /sandbox/accounts creates an account, and the sandbox has its own
+    consent page. `almanac up --sandbox` starts it and points the settings at it.
     """
     from app.server.commands import sandbox as command
 
@@ -177,12 +180,11 @@ def sandbox(port: int, host: str) -> None:
 
 
 @main.command()
-@click.option("--url", default=f"http://127.0.0.1:{PORT}", show_default=True, help="Where Almanac is.")
+@click.option("--url", default=f"http://127.0.0.1:{PORT}", show_default=True, help="URL of Almanac.")
 def mcp(url: str) -> None:
-    """Let an assistant ask Almanac.
+    """Run a Model Context Protocol server for assistants, over standard input and output.
 
-    By the Model Context Protocol, over standard input and output.
-    The API key is taken from ALMANAC_API_KEY; a read-only one is enough.
+    The API key is taken from ALMANAC_API_KEY; a read-only key is enough.
     """
     try:
         from almanac_mcp import server
@@ -196,7 +198,7 @@ def mcp(url: str) -> None:
 
 @main.group()
 def seed() -> None:
-    """Fill the database for trying things out."""
+    """Fill the database with demo data."""
 
 
 @seed.command("demo")
@@ -204,14 +206,11 @@ def seed() -> None:
     "--sandbox-url",
     default=f"http://127.0.0.1:{SANDBOX_PORT}",
     show_default=True,
-    help="Where the sandbox is that holds their accounts.",
+    help="URL of the sandbox that holds the accounts.",
 )
 @data_option
 def seed_demo(sandbox_url: str, data: Path | None) -> None:
-    """Create the demo organization.
-
-    Or bring it back to its first state; its accounts are in the sandbox.
-    """
+    """Create or reset the demo organization; its accounts are in the sandbox."""
     import requests
 
     from app.cli.demo import seed as fill

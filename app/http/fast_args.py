@@ -57,7 +57,7 @@ def _plan(schema: QuerySchema) -> list[_Step]:
 
 
 def _reader(field: fields.Field[Any]) -> Callable[[Any], Any]:
-    """``parse`` alone if the field has no validators or hooks, otherwise marshmallow's ``deserialize``."""
+    """Only ``parse`` if the field has no validators or hooks, otherwise marshmallow's ``deserialize``."""
     if isinstance(field, Parsed) and not (field.validators or field.pre_load or field.post_load):
         return field.parse
     return field.deserialize

@@ -76,7 +76,7 @@ def _run(name: str, probe: Callable[[], Any], result: Future[Any]) -> None:
         result.set_result(Fault(f"does not answer ({type(error).__name__})"))
     except Exception:
         log.exception("probe of %s failed", name)
-        result.set_result(Fault("could not be asked: the log says why"))
+        result.set_result(Fault("could not be checked: see the log"))
 
 
 def _result(result: Future[Any]) -> Any:

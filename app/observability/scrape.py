@@ -87,8 +87,8 @@ def _authenticate(token: str) -> None:
     if not token:
         if not from_this_machine():
             raise Forbidden(
-                "Metrics are for this machine alone until ALMANAC_METRICS_TOKEN is set; then send it in the "
-                "header Authorization: Bearer <ALMANAC_METRICS_TOKEN>",
+                "Without ALMANAC_METRICS_TOKEN, only this machine may read metrics. Set it and send it in "
+                "the header Authorization: Bearer <ALMANAC_METRICS_TOKEN>",
                 Code.METRICS_FORBIDDEN,
             )
         return

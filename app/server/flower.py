@@ -34,8 +34,8 @@ def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
     if not settings.flower_password:
         if not is_this_machine(host):
             raise SettingsError(
-                f"ALMANAC_FLOWER_PASSWORD must be set for Flower to listen on {host}: it shows what the "
-                "workers do. Without a password it listens on 127.0.0.1 alone"
+                f"ALMANAC_FLOWER_PASSWORD must be set for Flower to listen on {host}, because Flower shows "
+                "the tasks of the workers. Without a password, Flower listens only on 127.0.0.1"
             )
         return SignIn(settings.flower_user, secrets.token_urlsafe(16), generated=True)
     _require_takeable("ALMANAC_FLOWER_USER", settings.flower_user, ":,")

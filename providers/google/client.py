@@ -98,7 +98,7 @@ class Google:
         """The main calendars of several members, whose ids are their addresses, read by ``account``.
 
         A member who does not share free/busy inside the domain is ``notFound`` to others, and may be read
-        alone: https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query
+        separately: https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query
         """
         outcomes = self.busy(account, [each.address for each in members], start, end, deadline=deadline)
         return {address: _of_member(each) for address, each in outcomes.items()}

@@ -42,7 +42,7 @@ BY_REASON: dict[str, Refusal] = {
     "accessNotConfigured": (ProviderNotConfigured, "API is not enabled for this installation"),
     "notACalendarUser": (MailboxUnavailable, "is not set up for this account"),
     "forbidden": (AccessDenied, "denies access"),
-    "forbiddenForNonOrganizer": (AccessDenied, "allows this change to the organizer alone"),
+    "forbiddenForNonOrganizer": (AccessDenied, "allows this change only to the organizer"),
     "forbiddenForServiceAccounts": (AccessDenied, "denies this to service accounts"),
     "requiredAccessLevel": (AccessDenied, "denies access: the role in this calendar is too low"),
     "notFound": (NotFound, "does not know this calendar, or not for this account"),

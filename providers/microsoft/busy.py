@@ -108,6 +108,6 @@ def _periods(pages: Pages, zone: parse.Zone) -> list[Period]:
 
 
 def _failed(error: ProviderError) -> Failed | ReadAlone:
-    """A member's outcome; a failure that a retry may overcome is left to a call for this member alone."""
+    """A member's outcome; a failure that a retry may overcome is left to a call for only this member."""
     failed = Failed.because(error)
     return ReadAlone(failed) if error.retryable else failed

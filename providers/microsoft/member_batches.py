@@ -50,7 +50,7 @@ class MemberBatches(Batches):
         return {part.id: self._answer(replies.get(part.id)) for part in parts}, rejected
 
     def _report(self, part: Part, answer: Answer) -> None:
-        """Report the answer about one mailbox. A failure is not given up: the member is read alone."""
+        """Report the answer about one mailbox. A failure is not final: the member is read separately."""
         traffic = self._traffic[part.id]
         if traffic is None:
             return

@@ -36,7 +36,7 @@ _BY_WORD = {
     "admin_policy_enforced": "A policy of the Google Workspace domain blocks these scopes: the administrator "
     "allows them for the service account",
     "org_internal": "The Google Cloud project of the service account is internal to another organization: "
-    "use a service account of the own organization",
+    "use a service account of your own organization",
     "disabled_client": "The service account is disabled: enable it in the Google Cloud console",
     "invalid_client": _KEY,
 }

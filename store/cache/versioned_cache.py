@@ -6,8 +6,8 @@ replaces before it commits and again after. A request reads the version first, o
 ``verifies_version``, together with its busy periods; then its view runs again if the version differs. It uses
 a cached row only if that row was loaded under the same version.
 
-The replacement before the commit discards the rows that are cached by then. Rows that a request loads between
-it and the commit are still old; the replacement after the commit discards them.
+The replacement before the commit invalidates the rows that are cached by then. A request that runs between
+this replacement and the commit still loads old rows; the replacement after the commit invalidates those.
 """
 
 from __future__ import annotations

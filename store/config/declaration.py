@@ -211,8 +211,8 @@ HOST = Setting(
     empty_is_default=True,
     in_dotenv=False,
     help="The address on which web, Flower, and the parts of `almanac up` and `almanac demo` listen; the "
-    "option `--host` takes precedence. The image sets `0.0.0.0`, because a container is reached at the ports "
-    "that it publishes alone",
+    "option `--host` takes precedence. The image sets `0.0.0.0`, because clients reach a container only at "
+    "the ports that it publishes",
 )
 TRUSTED_PROXIES = Setting(
     "ALMANAC_TRUSTED_PROXIES",
@@ -224,7 +224,7 @@ TRUSTED_PROXIES = Setting(
     help="The number of proxies between clients and this service: with 0, all clients behind a proxy count "
     "as one address, and one client that guesses passwords makes the others wait. Each proxy must append "
     "to `X-Forwarded-For` and set `X-Forwarded-Proto`; the service trusts that number of entries. If the "
-    "number is too high, clients can choose the address that limits count them by",
+    "number is too high, clients can forge the address that limits use",
 )
 
 # Webhooks
@@ -233,8 +233,8 @@ WEBHOOKS_ALLOW_PRIVATE = Setting(
     "ALMANAC_WEBHOOKS_ALLOW_PRIVATE",
     bool,
     False,
-    help="Allows webhooks to addresses of your own network, and by `http`. Leave it off if people can "
-    "register webhooks who must not reach the addresses that this service can reach",
+    help="Allows webhooks to addresses of your own network, and by `http`. Leave it off if people who must "
+    "not reach your internal network can register webhooks",
 )
 WEBHOOKS_RETRY_SECONDS = Setting(
     "ALMANAC_WEBHOOKS_RETRY_SECONDS",
@@ -259,12 +259,12 @@ FANOUT_DEADLINE = Setting(
 READS_IN_FLIGHT = Setting(
     "ALMANAC_READS_IN_FLIGHT",
     int,
-    # With requests, a process spends about 1.5 ms of one core on a read: 64 at 200 ms fill half of it.
+    # A read costs about 2 ms of processor time in web and worker: 64 at 200 ms take two thirds of a core.
     64,
     minimum=1,
     maximum=1000,
-    help="Concurrent provider reads in each worker process. One in sixteen more is reserved for requests "
-    "that have no read in flight yet",
+    help="Concurrent provider reads in each worker process. One extra read for every sixteen is reserved for "
+    "requests that have no read in flight yet",
 )
 FANOUT_TASKS = Setting(
     "ALMANAC_FANOUT_TASKS",
@@ -309,10 +309,9 @@ BREAKER_ACCOUNTS = Setting(
     # More accounts than fail by chance before one call succeeds.
     10,
     minimum=0,
-    help="Consecutive accounts of a provider whose calls of one family were given up, with no call "
-    "answered in between, after which the "
-    "[circuit breaker](../operate/runbook.md#who-does-not-answer) of the "
-    "provider opens; 0 turns it off",
+    help="The number of accounts in a row whose calls of one family failed, with no answered call in "
+    "between, after which the [circuit breaker](../operate/runbook.md#circuit-breakers) of the provider "
+    "opens; 0 turns it off",
 )
 BREAKER_FAILURES = Setting(
     "ALMANAC_BREAKER_FAILURES",
@@ -320,8 +319,8 @@ BREAKER_FAILURES = Setting(
     # More failures than a short disturbance causes.
     3,
     minimum=0,
-    help="Consecutive calls of one account that were given up, after which the circuit breaker of the "
-    "account opens; 0 turns it off",
+    help="The number of failed calls of one account in a row after which the circuit breaker of the account "
+    "opens; 0 turns it off",
 )
 BREAKER_PAUSE = Setting(
     "ALMANAC_BREAKER_PAUSE",
@@ -399,7 +398,7 @@ OTLP_ENDPOINT = Setting(
     str,
     "",
     help="The URL that traces are sent to, such as `http://collector:4318`. It needs the extra `otel`, and "
-    "has no variable for a file",
+    "cannot be set from a file",
 )
 
 # Push

@@ -38,4 +38,4 @@ def _check(name: str, path: Path, environment: Mapping[str, str]) -> None:
     if not text.strip():
         raise UnreadableFile(f"{name}: {path} is empty")
     if "\n" in text.strip():
-        raise UnreadableFile(f"{name}: {path} must hold the value alone, on one line")
+        raise UnreadableFile(f"{name}: {path} must hold only the value, on one line")

@@ -8,7 +8,7 @@ from enum import StrEnum
 class Role(StrEnum):
     """The rights of a person; each role may do everything that the roles before it may.
 
-    A viewer changes nothing but the own account. An operator changes everything except API keys,
+    A viewer changes only their own account. An operator changes everything except API keys,
     registrations with providers, and the people who sign in. An administrator changes everything.
     """
 

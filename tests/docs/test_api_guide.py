@@ -12,7 +12,7 @@ from tests.docs.fences import ROOT
 
 GUIDE = (ROOT / "docs/reference/api.md").read_text()
 SECTIONS = {part.partition("\n")[0]: part for part in re.split(r"^## ", GUIDE, flags=re.MULTILINE)[1:]}
-SHARED = ["Before you start", "What all routes share"]
+SHARED = ["Before you start", "Conventions"]
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ def test_another_encryption_key(small, fault):
         restart(small, f"{new},{written}")
         case.look(1.0)
         told = almanac(small, "db", "reseal")
-        assert "Everything is sealed with the first key" in told
+        assert "Everything is encrypted with the first key" in told
         assert new not in told
         assert written not in told
         restart(small, new)

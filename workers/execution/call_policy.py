@@ -91,10 +91,9 @@ class AccountTraffic:
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
         """Report a failed call. Returns the seconds to wait before a retry, or None for no retry.
 
-        A rate limit pauses this account, or all accounts if it is that of our own project. The limit of
-        another project pauses this account only. A missing answer counts for the circuit breaker.
-        The call waits for pauses that the provider has named to any worker, but not for estimated ones:
-        its retry shows when the rate limit is over.
+        A rate limit pauses this account; one of our own Google Cloud project pauses all accounts. A missing
+        answer counts for the circuit breaker. A call also waits for pauses that the provider has named to any
+        worker. It does not wait for our own estimates: its retry finds out whether the limit is over.
         """
         if isinstance(error, NoAnswer):
             if self._egress.failed(self._circuit.provider, error):

@@ -107,7 +107,7 @@ def _refusal(consent: PendingConsent, exchanged: _Exchanged) -> Failed | None:
     provider = ProviderName(consent.provider)
     if not reaches_calendars(provider, exchanged.scopes):
         return NO_CALENDARS
-    # A client may request less on purpose, such as the list of calendars alone.
+    # A client may request less on purpose, such as only the list of calendars.
     if shows_times(provider, consent.scopes) and not shows_times(provider, exchanged.scopes):
         return NO_CALENDARS
     return None

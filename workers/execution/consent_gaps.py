@@ -9,7 +9,8 @@ from providers.base import Failed
 from providers.errors import Reason
 from providers.scopes import Operation
 
-# The parts of an access, in the order of sentences. A delegated or custom grant may have any of them.
+# The permissions, in the order in which sentences name them. A delegated or custom grant may have any of
+# them.
 PARTS = {
     "the list of calendars": {Operation.LIST_CALENDARS},
     "free and busy times": {Operation.FREE_BUSY},
@@ -19,13 +20,13 @@ PARTS = {
 
 
 def gap(wanted: Collection[Operation], granted: Collection[Operation]) -> frozenset[str]:
-    """The parts with an operation that is wanted and not granted."""
+    """The permissions that were requested and not granted."""
     left = set(wanted) - set(granted)
     return frozenset(part for part, operations in PARTS.items() if operations & left)
 
 
 def in_words(missing: Collection[str]) -> str:
-    """Parts as a list in a sentence."""
+    """The permissions as a list in a sentence."""
     *most, last = [part for part in PARTS if part in missing]
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -38,7 +39,8 @@ def _incomplete(missing: frozenset[str]) -> Failed:
     )
 
 
-# The failure for each set of missing parts. The texts are known, so that a page can tell them from others.
+# The failure for each set of missing permissions. The texts form a closed set, so a page can recognize them
+# as Almanac's.
 INCOMPLETE: Mapping[frozenset[str], Failed] = {
     missing: _incomplete(missing)
     for number in range(1, len(PARTS) + 1)

@@ -48,7 +48,7 @@ class EveryMember:
 
 
 def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> list[Reply | ReadAlone]:
-    """The reply to each read, in order; ``ReadAlone`` for a member who must be read alone.
+    """The reply to each read, in order; ``ReadAlone`` for a member who must be read separately.
 
     The reads have one grant and one range. An expected failure is in the replies, never raised. The cache
     tags of every read must have been recorded (:func:`workers.execution.reads.begin`).
@@ -64,7 +64,7 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
         account = _account(runtime, first, members)
         outcomes = provider.busy_of_members(account, members, job.start, job.end, deadline=deadline)
     except SubjectRefused as error:
-        # The members can be read as themselves: the grant is valid.
+        # The grant is valid: each member can be read with the member's own impersonated token.
         log.warning("the account that reads for a whole grant is refused: %s", error.message)
         return [ReadAlone(Failed.because(error))] * len(reads)
     except ProviderError as error:

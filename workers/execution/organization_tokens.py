@@ -56,7 +56,7 @@ class OrganizationTokens:
         """A cached token, or a new one.
 
         :raise GrantRefused: if the provider refuses the grant, which is then marked dead
-        :raise SubjectRefused: if the provider refuses this account alone
+        :raise SubjectRefused: if the provider refuses only this account
         :raise AuthorizationInvalid: if the grant has ended before, or was removed
         :raise Unavailable: if the token endpoint, or another request for the same token, takes too long
         """
@@ -124,9 +124,9 @@ class OrganizationTokens:
     def _check_grant(self, own: str | None, deadline: float) -> None:
         """Find out whether the grant has ended, after it was refused for an impersonated account.
 
-        Google refuses an account of a foreign domain in the words for a grant that was withdrawn. A new token
-        of the grant's own account tells the two apart; ``own`` is the one from before. Of many workers, only
-        the first requests it.
+        Google returns the same error for an account in another domain as for a withdrawn grant. The worker
+        therefore requests a new token for the grant's own account to tell the two apart; ``own`` is the
+        previous one. Of several workers, only the first requests it.
 
         :raise AuthorizationInvalid: if the grant has ended
         :raise Unavailable: if that cannot be determined now

@@ -2,7 +2,7 @@
 
 The web tier puts the jobs of a bundle into one element of the work list. A worker performs them together,
 in one place of its pool. Each job keeps its own flight, cache, reply and metrics. A job leaves its bundle
-when it has to wait by itself, or when the provider answers for the others only. It is then performed alone.
+if only this job has to wait, or if the provider answers only for the others. It is then performed separately.
 
 At Google a bundle is one call, made by the account that reads for the whole grant: its jobs share one permit,
 and they wait together. At Microsoft each mailbox has limits of its own, so each job has its own permit.
@@ -53,7 +53,7 @@ def position(taken: TakenJob) -> int:
 
 
 def leave(taken: TakenJob, failed: Failed | None = None) -> None:
-    """Have a job performed alone. ``failed`` is its failure if there is no time for that."""
+    """Have a job performed separately. ``failed`` is its failure if there is no time for that."""
     if taken.bundle is None:
         return
     taken.bundle = None

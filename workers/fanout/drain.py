@@ -29,12 +29,12 @@ from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# Jobs that are taken ahead at once: their connections are loaded in one statement.
+# The number of jobs prefetched at once: their connections are loaded in one statement.
 BATCH = 32
 
-# Jobs are taken ahead only while the list has more jobs than this many processes of this size have places
-# for. Taking them one by one would cost a statement for each place that becomes free. Taken too early, they
-# would wait here while another process has free places.
+# Prefetch jobs only while the list is longer than the places of this many processes together. Without
+# prefetching, each free place would cost a statement. With too much of it, jobs would wait here while another
+# process has free places.
 PROCESSES_BESIDE = 4
 
 # While this many jobs are in flight, results are collected for GATHER seconds and handled in one turn. Three

@@ -32,7 +32,7 @@ class TakenJob:
     ask: AcquireRequest | None = None
     # The name of its lease at the rate limiter.
     lease: str = ""
-    # The id of the first job of its bundle, None for a job that is performed alone.
+    # The id of the first job of its bundle, None for a job that is performed separately.
     bundle: int | None = None
     # That of the connection's cache, looked up before the job began.
     generation: bytes = b""
@@ -42,7 +42,7 @@ class TakenJob:
     probes: bool = False
     # Another worker performs the job too. This worker replies only if it succeeds.
     handed: bool = False
-    # The reply was sent at the deadline. The read continues for the cache alone.
+    # The reply was sent at the deadline. The read continues only for the cache.
     answered: bool = False
 
     @property

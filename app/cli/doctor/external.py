@@ -30,14 +30,14 @@ def public_url(examination: Examination) -> CheckResult:
     if not url:
         return (
             State.WARNING,
-            "ALMANAC_PUBLIC_URL is not set: accounts are connected on this machine alone, nothing is pushed",
+            "ALMANAC_PUBLIC_URL is not set: accounts can be connected only on this machine, and push is off",
             "Set it to the https address of your proxy",
         )
     address = urlsplit(url)
     if address.scheme != "https" and not is_this_machine(address.hostname or ""):
         return (
             State.WRONG,
-            f"{url} is not https: keys and calendars would travel in the open, and nothing is pushed",
+            f"{url} is not https: keys and calendars would be sent unencrypted, and push is off",
             "Put a proxy with a certificate before the service, and set ALMANAC_PUBLIC_URL to it",
         )
     if fault := _unreachable(f"{url}/healthz"):

@@ -126,7 +126,7 @@ def encryption_keys(examination: Examination) -> CheckResult:
         return (
             State.WRONG,
             f"The encryption keys do not open {' and '.join(lost)}",
-            "Put the key back with which they were sealed, behind the others in ALMANAC_ENCRYPTION_KEYS",
+            "Put the key back with which they were encrypted, behind the others in ALMANAC_ENCRYPTION_KEYS",
         )
     if not (tried or clients or endpoints or grants):
         return State.OK, "There is nothing yet that they would have to open", ""

@@ -1,4 +1,4 @@
 """The explorer: the availability of people as a picture, and why a moment is or is not offered.
 
-Imported by ``app.dashboard`` alone.
+Imported only by ``app.dashboard``.
 """

@@ -176,7 +176,7 @@ def read(sent: MultiDict[str, str], today: date) -> Question:
 
 
 def window(sent: Mapping[str, str]) -> str:
-    """The chosen hours. Without a choice, working days; with the edges of a day alone, every day."""
+    """The chosen hours. Without a choice, working days; with only the edges of a day, every day."""
     return sent.get("window") or ("daily" if any(sent.get(name) for name in EDGES) else WINDOWS[0])
 
 

@@ -86,7 +86,7 @@ def person_zone(name: str, zone: ZoneInfo, days: Sequence[Day], now: int) -> Per
         return None
     return PersonZone(
         name,
-        # The signs of zones such as Etc/GMT+5 are reversed, so the last part alone would mislead.
+        # The signs of zones such as Etc/GMT+5 are reversed, so only the last part would mislead.
         name if name.startswith("Etc/") else name.rpartition("/")[2].replace("_", " "),
         ", then ".join(map(_signed, differences)),
         ", then ".join(map(_worded, differences)),

@@ -1,4 +1,4 @@
 """Grants of organizations: the forms to enter them, and the import of members who are read by them.
 
-Imported by ``app.dashboard`` alone.
+Imported only by ``app.dashboard``.
 """

@@ -35,7 +35,9 @@ def account() -> ResponseReturnValue:
 @blp.post("/account/password")
 @route_facts(role=Role.VIEWER)
 def change_password() -> ResponseReturnValue:
-    """Change the own password: sign out all other browsers; an administrator's withdraws open invitations.
+    """Change the person's own password and sign out all their other browsers.
+
+    If the person is an administrator, open invitations are withdrawn.
 
     Wrong guesses of the current password count as failed sign-ins.
     """
@@ -60,7 +62,7 @@ def change_password() -> ResponseReturnValue:
 @blp.post("/account/sessions/<session_id>/end")
 @route_facts(role=Role.VIEWER)
 def end_session(session_id: str) -> ResponseReturnValue:
-    """Sign out one of the own browsers."""
+    """Sign out one of the person's own browsers."""
     mine = sessions.current()
     with services().stores.database.writing() as session:
         ended = dashboard_sessions.end(session, mine.administrator_id, session_id)
@@ -72,7 +74,7 @@ def end_session(session_id: str) -> ResponseReturnValue:
 
 
 def show(form: forms.Form, status: int = 200, invitation: str | None = None) -> ResponseReturnValue:
-    """The page of the own account; ``form`` is that of the password, ``invitation`` a new link."""
+    """The signed-in person's account page; ``form`` is that of the password, ``invitation`` a new link."""
     mine = sessions.current()
     with services().stores.database.reading() as session:
         me = administrators.load(session, mine.administrator_id)

@@ -1,7 +1,7 @@
 """A cookie for browsers that an administrator has used to sign in: other clients cannot lock them out.
 
 The pattern is OWASP's "device cookies". The cookie proves no identity: with it, failed sign-ins are counted
-for this browser alone, and the limits for a name and for an address do not apply to it.
+only for this browser, and the limits for a name and for an address do not apply to it.
 """
 
 from __future__ import annotations

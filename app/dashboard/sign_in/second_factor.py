@@ -30,7 +30,7 @@ STALE = "The secret of this form is no longer valid: a new one is shown. Scan it
 
 
 class EnableForm(forms.Body):
-    """The secret of the page, a code of the app that has it, and the own password."""
+    """The secret of the page, a code of the app that has it, and the person's own password."""
 
     sealed = Text(longest=512, required=True)
     code = Text(longest=16, required=True)
@@ -73,7 +73,7 @@ def enable_second_factor() -> ResponseReturnValue:
             return failed(ALREADY, "second_factor")
         second_factors.store(session, stores.keyring, mine.administrator_id, secret, step)
         codes = second_factors.new_recovery_codes(session, mine.administrator_id)
-        # They have signed in with the password alone.
+        # They have signed in with only the password.
         dashboard_sessions.end_others(session, mine.administrator_id, but=mine.id)
         _record(session, "enableSecondFactor")
     return page("recovery_codes.html", codes=codes, enabled=True)
@@ -138,7 +138,7 @@ def _picture(text: str) -> Markup:
     svg = segno.make(text, error="m").svg_inline(
         scale=5, border=4, dark="#000", light="#fff", svgclass=None, lineclass=None, omitsize=True
     )
-    # Made of numbers alone; the text is not in it.
+    # It consists only of numbers; the text is not in it.
     return Markup(svg)  # noqa: S704
 
 

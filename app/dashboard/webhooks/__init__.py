@@ -1,4 +1,4 @@
 """Webhook endpoints: their settings, their secrets and what was sent to them.
 
-Imported by ``app.dashboard`` alone.
+Imported only by ``app.dashboard``.
 """

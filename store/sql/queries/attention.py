@@ -114,9 +114,10 @@ def of_any_kind(useless: UselessScopes) -> ColumnElement[bool]:
 
 
 def to_invite(useless: UselessScopes) -> ColumnElement[bool]:
-    """The condition that an own consent helps a user: no account is connected, or one by consent fails.
+    """The condition that a consent of their own helps a user.
 
-    It does not help where an organization's grant has ended, which is entered again for all its members.
+    No account of the user is connected, or one that was connected by consent fails. A consent does not help
+    if an organization's grant has ended, because the grant is entered again for all its members.
     """
     by_consent = and_(OAuthConnection.grant_id.is_(None), or_(*_conditions(useless).values()))
     return or_(
@@ -125,7 +126,7 @@ def to_invite(useless: UselessScopes) -> ColumnElement[bool]:
 
 
 def any_to_invite(session: Session, condition: ColumnElement[bool], useless: UselessScopes) -> bool:
-    """Whether an own consent helps any user who meets a condition."""
+    """Whether a consent of their own helps any user who meets a condition."""
     found = select(User.id).where(condition, to_invite(useless)).limit(1)
     return session.scalar(found) is not None
 

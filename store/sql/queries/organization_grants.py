@@ -153,7 +153,7 @@ def open_credentials(row: SealedGrant, keyring: Keyring) -> GrantCredentials:
 def of_organization(
     session: Session, organization_id: int, provider: str | None = None, *, keep: bool = False
 ) -> list[GrantSummary]:
-    """The grants of an organization, by provider; that of ``provider`` alone, if it is given.
+    """The grants of an organization, by provider; only that of ``provider``, if it is given.
 
     ``keep`` locks them against deletion until the commit.
     """

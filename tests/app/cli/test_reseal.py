@@ -39,8 +39,8 @@ def test_an_old_key_may_go_when_everything_is_sealed_with_the_new_one(installati
     done = almanac("db", "reseal", data=tmp_path, **both)
 
     assert done.exit_code == 0, done.output
-    assert "provider_clients.sealed_secret: 1 re-sealed" in done.stdout
-    assert "Everything is sealed with the first key" in done.stdout
+    assert "provider_clients.sealed_secret: 1 re-encrypted" in done.stdout
+    assert "Everything is encrypted with the first key" in done.stdout
     assert "planted" not in done.output
     assert secret_of(installation | {"ALMANAC_ENCRYPTION_KEYS": new}) == "planted-secret"
 
@@ -51,6 +51,6 @@ def test_a_missing_key_is_reported_and_nothing_is_lost(installation, tmp_path):
     done = almanac("db", "reseal", data=tmp_path, **installation | {"ALMANAC_ENCRYPTION_KEYS": new})
 
     assert done.exit_code == 1
-    assert "provider_clients.sealed_secret: 0 re-sealed, 1 that no key opens" in done.stdout
-    assert "Not sealed with the first key: 1 in provider_clients.sealed_secret" in done.stderr
+    assert "provider_clients.sealed_secret: 0 re-encrypted, 1 that no key decrypts" in done.stdout
+    assert "Not encrypted with the first key: 1 in provider_clients.sealed_secret" in done.stderr
     assert secret_of(installation) == "planted-secret"

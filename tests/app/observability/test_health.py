@@ -197,7 +197,7 @@ def test_an_internal_error_is_in_the_log_and_not_in_the_answer(caplog):
 
     found = Probes().run({"odd": broken}, seconds=10)["odd"]
 
-    assert found == Fault("could not be asked: the log says why")
+    assert found == Fault("could not be checked: see the log")
     assert "planted" in caplog.text
 
 

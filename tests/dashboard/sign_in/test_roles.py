@@ -24,7 +24,7 @@ ADMINISTRATORS_ONLY = {
     *("invite", "administrator", "change_role", "end_session_of", "reset_second_factor"),
     "remove_administrator",
 }
-# What everyone may do to the own account.
+# What every person may do to their own account.
 EVERYONE = {
     *("sign_out", "change_password", "end_session"),
     *("enable_second_factor", "new_recovery_codes", "disable_second_factor"),

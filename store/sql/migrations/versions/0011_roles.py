@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Everyone so far may do everything, and an older version that still runs creates administrators alone.
+    # All existing people have every right, and an older version that still runs creates only administrators.
     for table in ("administrators", "invitations"):
         role = sa.Column("role", sa.String(length=16), nullable=False, server_default="administrator")
         op.add_column(table, role)
