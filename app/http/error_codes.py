@@ -171,13 +171,13 @@ class Code(StrEnum):
     USER_NOT_FOUND = (
         "userNotFound",
         404,
-        "The user does not exist, or the API key does not reach it",
+        "The user does not exist, or the API key has no access to it",
         "Register the user first, or use another key",
     )
     ORGANIZATION_NOT_FOUND = (
         "organizationNotFound",
         404,
-        "The organization does not exist, or the API key does not reach it",
+        "The organization does not exist, or the API key has no access to it",
         "Create the organization first, or use another key",
     )
     CONNECTION_NOT_FOUND = (
@@ -225,14 +225,14 @@ class Code(StrEnum):
     HOLD_NOT_FOUND = (
         "holdNotFound",
         404,
-        "There is no such hold: it has expired, was released or used, or the API key does not reach its "
+        "There is no such hold: it has expired, was released or used, or the API key has no access to its "
         "users",
         "Take a new hold",
     )
     WEBHOOK_NOT_FOUND = (
         "webhookNotFound",
         404,
-        "The webhook endpoint does not exist, or the API key does not reach it",
+        "The webhook endpoint does not exist, or the API key has no access to it",
         "Use an id from `GET /v1/webhooks`",
     )
     DELIVERY_NOT_FOUND = (
