@@ -125,15 +125,15 @@ def encryption_keys(examination: Examination) -> CheckResult:
     if lost:
         return (
             State.WRONG,
-            f"The encryption keys do not open {' and '.join(lost)}",
+            f"The encryption keys do not decrypt {' and '.join(lost)}",
             "Put the key back with which they were encrypted, behind the others in ALMANAC_ENCRYPTION_KEYS",
         )
     if not (tried or clients or endpoints or grants):
-        return State.OK, "There is nothing yet that they would have to open", ""
+        return State.OK, "There are no encrypted values yet", ""
     opened = f"{tried} connections, {len(clients)} registrations, {endpoints} webhooks"
     if grants:
         opened += f", {grants} grants of organizations"
-    return State.OK, f"They open what was tried: {opened}", ""
+    return State.OK, f"They decrypt the values that were tried: {opened}", ""
 
 
 def clock(examination: Examination) -> CheckResult:

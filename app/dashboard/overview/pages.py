@@ -238,7 +238,7 @@ def _steps(figures: Figures, registrations: list[Registration]) -> list[Step]:
         ),
         Step(
             "Open the explorer",
-            "See who is free when, and why.",
+            "See when people are free, and why.",
             url_for("dashboard.explorer"),
             False,
             "explorer",
