@@ -40,7 +40,7 @@ def invite_administrator(url: str | None, role: str, data: Path | None) -> None:
 
 @admins.command("create")
 @click.argument("name")
-@click.password_option(help="Asked for when it is not given.")
+@click.password_option(help="The command asks for it if it is not given.")
 @click.option("--role", type=ROLES, help="Without one, a new person is an administrator.")
 @data_option
 def create_administrator(name: str, password: str, role: str | None, data: Path | None) -> None:
@@ -126,7 +126,7 @@ def remove_administrator(name: str, data: Path | None) -> None:
         except LastAdministrator as error:
             raise click.ClickException(LAST.format(name)) from error
         audit.record(session, actor=audit.COMMAND_LINE, action="removeAdministrator", subject=name)
-    click.echo(f"{name} is removed, and every open invitation withdrawn")
+    click.echo(f"{name} is removed, and all open invitations are withdrawn")
 
 
 def _find(session: Session, name: str) -> Administrator:

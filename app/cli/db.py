@@ -19,12 +19,12 @@ def db() -> None:
 @db.command()
 @data_option
 def upgrade(data: Path | None) -> None:
-    """Run every migration that is missing."""
+    """Run all missing migrations."""
     with Stores(settings(data)) as stores:
         stores.database.upgrade()
         newer = stores.database.standing() is Standing.NEWER
     if newer:
-        click.echo("A later version has migrated the database, so nothing is missing")
+        click.echo("A later version has migrated the database, so no migration is missing")
     else:
         click.echo("The database is up to date")
 

@@ -39,8 +39,8 @@ def _future(_: click.Context, __: click.Parameter, text: str | None) -> datetime
 @keys.command("create")
 @click.argument("name")
 @click.option("--organization", metavar="SLUG", help="Bind the key to one organization.")
-@click.option("--read-only", is_flag=True, help="The key may not change anything.")
-@click.option("--show-tokens", is_flag=True, help="The key may reveal access and refresh tokens.")
+@click.option("--read-only", is_flag=True, help="The key can only read.")
+@click.option("--show-tokens", is_flag=True, help="The key can show access and refresh tokens.")
 @click.option(
     "--expires",
     metavar="WHEN",

@@ -64,7 +64,7 @@ def test_a_redis_that_is_down_hides_what_needs_it(installation, stores):
     assert found["beat"] == {
         "name": "beat",
         "state": "unknown",
-        "sentence": "Not looked at, because of: redis",
+        "sentence": "Not checked, because of: redis",
         "advice": "",
     }
     assert "planted" not in json.dumps(found)
@@ -84,7 +84,7 @@ def test_without_a_worker_the_provider_checks_are_skipped(installation, stores):
 
     assert found["workers"]["state"] == "wrong"
     assert found["workers"]["advice"] == "Start one with almanac worker"
-    assert found["google"]["sentence"] == "Not looked at, because of: workers"
+    assert found["google"]["sentence"] == "Not checked, because of: workers"
 
 
 def test_a_queue_without_a_worker_is_named(installation, examination):

@@ -83,7 +83,7 @@ class Examination:
         """Check one part. A part that does not answer is wrong."""
         if causes := [name for name in check.needs if name in self._wrong]:
             self._wrong.add(check.name)
-            return Diagnosis(check.name, State.UNKNOWN, f"Not looked at, because of: {', '.join(causes)}")
+            return Diagnosis(check.name, State.UNKNOWN, f"Not checked, because of: {', '.join(causes)}")
         try:
             diagnosis = Diagnosis(check.name, *check.function(self))
         except (SQLAlchemyError, RedisError, BrokerError, OSError) as error:
@@ -103,11 +103,11 @@ class Examination:
         return _ADVICE.get(name, _MORE)
 
 
-_MORE = "Look into the logs of web and worker, which say more with --verbose"
+_MORE = "Look into the logs of web and worker, which have more lines with --verbose"
 _ADVICE = {
-    "database": "Check ALMANAC_DATABASE_URL, and that the database runs and takes connections from here",
-    "redis": "Check ALMANAC_REDIS_URL, and that Redis runs and takes connections from here",
-    "broker": "Check ALMANAC_BROKER_URL, and that the broker runs and takes connections from here",
+    "database": "Check ALMANAC_DATABASE_URL, and that the database runs and accepts connections of this host",
+    "redis": "Check ALMANAC_REDIS_URL, and that Redis runs and accepts connections of this host",
+    "broker": "Check ALMANAC_BROKER_URL, and that the broker runs and accepts connections of this host",
 }
 
 

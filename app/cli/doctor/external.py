@@ -69,7 +69,7 @@ def _provider(examination: Examination, name: ProviderName) -> CheckResult:
         with examination.app.app_context():
             finding = oauth_clients.check(name, site=examination.settings.public_url or None)
     except Undecipherable:
-        return State.UNKNOWN, "Not looked at, because of: encryption keys", ""
+        return State.UNKNOWN, "Not checked, because of: encryption keys", ""
     if finding is None:
         variable = f"ALMANAC_{name.upper()}_CLIENT_ID"
         return (

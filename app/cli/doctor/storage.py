@@ -71,7 +71,7 @@ def memory(examination: Examination) -> CheckResult:
     if policy != "noeviction":
         return (
             State.WRONG,
-            f"At {_mib(limit)} Redis drops keys ({policy}): tasks, answers, what protects the cache",
+            f"At {_mib(limit)} Redis evicts keys ({policy}): tasks, replies, versions of the cache",
             "Set maxmemory-policy noeviction in Redis",
         )
     if used > MEMORY_SHARE * limit:
@@ -150,7 +150,7 @@ def clock(examination: Examination) -> CheckResult:
         return (
             State.WRONG,
             f"The clocks of this host and of {worst} are {apart[worst]:.0f} seconds apart",
-            "Let every host keep its time by NTP: deadlines cross hosts",
+            "Run NTP on every host: processes on different hosts share deadlines",
         )
     return State.OK, f"This host is within {max(0.1, apart[worst]):.1f} s of {' and '.join(apart)}", ""
 

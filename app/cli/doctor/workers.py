@@ -53,7 +53,7 @@ def provider_access(examination: Examination) -> CheckResult:
 def beat(examination: Examination) -> CheckResult:
     """Beat has ticked recently."""
     present = examination.services.stores.heartbeats.present()
-    advice = "Start exactly one almanac beat: it renews tokens, keeps push going and sends webhooks again"
+    advice = "Start exactly one almanac beat: it renews tokens and push channels, and retries webhooks"
     if present.beat_seconds is None:
         return State.WRONG, "Beat has never ticked", advice
     if not present.beats:

@@ -44,7 +44,10 @@ def test_an_administrator_is_created_listed_and_removed(data):
     listed = almanac("admins", "list", data=data).stdout.splitlines()[1]
     assert re.fullmatch(r"ada  administrator, since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", listed)
     removed = almanac("admins", "remove", "ada", data=data)
-    assert (removed.exit_code, removed.stdout) == (0, "ada is removed, and every open invitation withdrawn\n")
+    assert (removed.exit_code, removed.stdout) == (
+        0,
+        "ada is removed, and all open invitations are withdrawn\n",
+    )
     assert names(data) == ["grace"]
     again = almanac("admins", "remove", "ada", data=data)
     assert (again.exit_code, again.stderr) == (1, "Error: There is no administrator ada\n")

@@ -94,7 +94,7 @@ def test_a_database_that_a_later_version_has_migrated_stays_as_it_is(tmp_path: P
 
     assert (again.exit_code, again.stdout) == (
         0,
-        "A later version has migrated the database, so nothing is missing\n",
+        "A later version has migrated the database, so no migration is missing\n",
     )
 
 
