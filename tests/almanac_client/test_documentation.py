@@ -114,7 +114,7 @@ def test_every_tool_is_in_the_table():
 
 
 @pytest.mark.parametrize("package", ["almanac_client", "almanac_mcp"])
-def test_every_module_says_what_it_is_for(package):
+def test_every_module_has_a_docstring(package):
     files = list((ROOT / "clients/python" / package).rglob("*.py"))
 
     assert files

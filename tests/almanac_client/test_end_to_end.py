@@ -103,7 +103,7 @@ def test_an_instant_is_the_same_in_any_zone(almanac, ada):
     assert busy.data == [BusyPeriod(at(9, 30), at(11))]
 
 
-def test_weekly_schedules_are_asked_with_a_body(almanac, ada):
+def test_weekly_schedules_are_sent_in_the_body(almanac, ada):
     thursdays = [{"days": ["thursday"], "start": time(10), "end": "13:00"}]
 
     answer = almanac.scheduling.user(ada, schedules=thursdays, slot_duration=60, **DAY)
@@ -137,7 +137,7 @@ def test_an_unreadable_calendar_cannot_be_overlooked(almanac, ada, sandbox):
     assert answer.partial == [BusyPeriod(at(10), at(11))]
 
 
-def test_one_user_fails_closed_unless_a_partial_answer_is_asked_for(almanac, ada, sandbox):
+def test_one_user_raises_unless_partial_answers_are_accepted(almanac, ada, sandbox):
     sandbox.fault(provider="google", status=503)
 
     with pytest.raises(Unavailable) as caught:
@@ -149,7 +149,7 @@ def test_one_user_fails_closed_unless_a_partial_answer_is_asked_for(almanac, ada
     assert not answer.complete
 
 
-def test_of_several_users_one_without_an_answer_is_among_those_who_failed(almanac, ada):
+def test_unknown_user_among_several_is_in_failed_users(almanac, ada):
     answer = almanac.scheduling.users([ada, {"id": "nobody-at-all"}], **DAY, slot_duration=60)
 
     assert [each.status for each in answer.partial] == ["ok", "error"]
@@ -159,7 +159,7 @@ def test_of_several_users_one_without_an_answer_is_among_those_who_failed(almana
     assert not answer.complete
 
 
-def test_an_explanation_tells_what_could_not_be_read_as_a_reason(almanac, ada, team, sandbox):
+def test_explanation_of_unreadable_calendar_has_reason(almanac, ada, team, sandbox):
     explained = almanac.explain.user(ada, at=at(9, 30), **DAY, **HOURS)
     assert (explained.data.reason, explained.data.offered) == ("busy", False)
     assert [each.start for each in explained.data.blocked_by] == [at(9)]

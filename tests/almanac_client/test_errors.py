@@ -88,7 +88,7 @@ def test_the_seconds_to_wait_are_in_the_header_or_in_the_body(headers, fields, s
         (503, "noWorker", {}, {}, Unavailable),
     ],
 )
-def test_each_error_has_the_class_that_tells_how_to_handle_it(status, code, headers, fields, kind):
+def test_each_error_has_its_class_and_code(status, code, headers, fields, kind):
     found = error(status, code, headers, **fields)
 
     assert (type(found), found.code) == (kind, code)

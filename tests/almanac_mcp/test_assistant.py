@@ -131,7 +131,7 @@ def test_unreadable_calendars_are_named_first(ask, ada, sandbox, tool, arguments
     assert [each["customId"] for each in result.structured_content["failedUsers"]] == [user]
 
 
-def test_one_user_who_could_not_be_read_has_no_slots_but_an_error(ask, ada, sandbox):
+def test_slots_of_unreadable_user_are_an_error(ask, ada, sandbox):
     sandbox.fault(provider="google", status=503)
 
     result = ask("find_free_slots_of_user", user_id=ada[0], **MORNING)
@@ -156,7 +156,7 @@ def test_what_is_wrong_is_a_sentence(ask, ada, changed, said):
     assert said in text(result)
 
 
-def test_every_tool_says_that_it_only_reads(server):
+def test_every_tool_has_a_read_only_hint(server):
     async def tools() -> Any:
         async with Client(server, read_timeout_seconds=60) as client:
             return (await client.list_tools()).tools
@@ -204,7 +204,7 @@ def test_its_http_client_reads(base_url, new_api):
         ({"ALMANAC_API_KEY": "alm_secret"}, ["--url", "almanac.example.com"], "https://"),
     ],
 )
-def test_without_a_key_or_an_address_it_says_what_to_do(environment, environment_, words, said):
+def test_command_without_key_or_address_exits_with_advice(environment, environment_, words, said):
     clean = {name: value for name, value in environment.items() if not name.startswith("ALMANAC_")}
     ended = subprocess.run(
         [*ALMANAC, *words], env=clean | environment_, capture_output=True, text=True, timeout=60, check=False

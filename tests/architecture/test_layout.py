@@ -133,7 +133,7 @@ def stated(file: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_every_folder_states_who_imports_it():
+def test_every_folder_states_its_importers():
     """A new importer is a decision: the docstring of the folder has to name it."""
     known = modules()
     named = {name: stated(known[name]) for name in importers()}

@@ -72,7 +72,7 @@ def test_plain_make_lists_every_command():
         assert re.search(rf"^ +make {command} ", listed, re.MULTILINE), command
 
 
-def test_ci_runs_what_contributors_are_told():
+def test_contributing_names_every_ci_command():
     ci = (ROOT / ".ci/run").read_text()
     told = (ROOT / "CONTRIBUTING.md").read_text()
 
@@ -81,7 +81,7 @@ def test_ci_runs_what_contributors_are_told():
 
 
 @pytest.mark.parametrize("package", ["app", "workers", "scheduling", "providers", "store"])
-def test_every_module_says_what_it_is_for(package):
+def test_every_module_has_a_docstring(package):
     for file in (ROOT / package).rglob("*.py"):
         assert file.read_text().lstrip().startswith('"""'), file
 

@@ -300,7 +300,7 @@ def test_a_service_that_is_down_is_reported(page, backend, visitor):
     assert page.slots
 
 
-def test_a_host_who_cannot_be_read_is_named(page, sandbox):
+def test_unreadable_host_is_named(page, sandbox):
     sandbox.revoke("ada@example.com")
 
     window.opened(page.browser, page.url)

@@ -144,7 +144,7 @@ def test_the_browser_ends_at_the_return_url(sandbox, web, browser, open_link, ne
     assert query == {"provider": ["google"], "connected": ["true"]}
 
 
-def test_reloading_the_result_page_says_that_it_may_have_worked(sandbox, web, browser, open_link, new_user):
+def test_reloaded_result_page_mentions_a_possible_success(sandbox, web, browser, open_link, new_user):
     sandbox.account("google", ADA)
     open_link(new_user(), "google")
     press(browser, "allow")

@@ -157,7 +157,7 @@ def presses(browser, user):
 SLOTS = f"{DAY}&slotDuration=40&padding=10"
 
 
-def test_a_press_in_a_column_says_why(show, ada):
+def test_press_in_a_column_shows_the_explanation(show, ada):
     user = ada(meeting("10:00", "11:00"))
     presses(show(f"users={user}&{SLOTS}"), user)
 
@@ -172,7 +172,7 @@ def test_a_press_where_nothing_is_drawn_is_a_press_too(show, ada):
     assert "it lies outside the weekly schedule, which is never open" in sentence
 
 
-def test_a_press_in_a_lane_says_why(show, ada, new_user, new_organization):
+def test_press_in_a_lane_shows_the_explanation(show, ada, new_user, new_organization):
     slug = new_organization()
     user = ada(meeting("10:00", "11:00"), slugs=(slug,))
     for _ in range(3):

@@ -61,7 +61,7 @@ def test_the_way_back_leads_to_the_documents(browser, web):
     WebDriverWait(browser, 10).until(lambda each: each.current_url.startswith(f"{web}/docs/"))
 
 
-def test_the_page_asks_no_other_host(browser, web):
+def test_reference_page_loads_nothing_from_other_hosts(browser, web):
     shown(browser, web + OPERATION)
 
     asked = browser.execute_script("return performance.getEntriesByType('resource').map((each) => each.name)")

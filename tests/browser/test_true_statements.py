@@ -80,7 +80,7 @@ def test_a_partial_consent_keeps_the_connection_that_works(sandbox, new_user, co
     assert api.get(f"/users/{user}/oauth/google").json["data"]["scope"] == before
 
 
-def test_an_ended_connection_does_not_say_that_its_token_is_renewed(new_user, sandbox, page, settings):
+def test_ended_connection_is_not_shown_as_refreshed(new_user, sandbox, page, settings):
     user = new_user(sandbox.account("google", ADA))
     with Stores(settings) as stores, stores.database.writing() as session:
         (one,) = connection_refs.of_user(session, user, within=None)
@@ -120,7 +120,7 @@ def failing(settings):
             webhooks.remove(session, number)
 
 
-def test_a_webhook_whose_every_delivery_fails_is_failing(failing, new_user, sandbox, page):
+def test_webhook_with_only_failed_deliveries_is_failing(failing, new_user, sandbox, page):
     stores, number = failing
     user = new_user(sandbox.account("google", ADA))
     fail_a_delivery(stores, number, user)
@@ -131,7 +131,7 @@ def test_a_webhook_whose_every_delivery_fails_is_failing(failing, new_user, sand
 
 
 @pytest.mark.parametrize("path", ["/users", "/organizations"])
-def test_a_page_past_the_end_does_not_say_that_there_is_nothing(page, new_user, new_organization, path):
+def test_page_past_the_end_differs_from_an_empty_list(page, new_user, new_organization, path):
     new_user(), new_organization()
 
     visitor = page(f"/dashboard{path}?after=zzzzzz")

@@ -17,7 +17,7 @@ from tests.browser import window
 PASSWORD = "nine patient calendars"
 
 
-def test_a_second_factor_is_set_up_and_asked_for(new_web, browser, keys):
+def test_second_factor_is_set_up_and_required(new_web, browser, keys):
     services.axe().require()
     url, stores = new_web
     assert administrator_setup.create(stores, "ada", PASSWORD)

@@ -106,9 +106,7 @@ def retry_after(body: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize(("row", "provider"), CASES)
-def test_a_row_answers_as_the_contract_says(
-    request, new_world, document, operations, row: Row, provider: str
-):
+def test_row_answers_as_in_the_contract(request, new_world, document, operations, row: Row, provider: str):
     world = new_world(provider)
     answer = answer_to(world, row)
 
@@ -287,7 +285,7 @@ def test_an_idempotency_key_of_another_request_is_422(new_world, document, opera
         judged(document, operations, name, answer, 422)
 
 
-def test_an_idempotency_key_whose_request_is_under_way_is_409(new_world, document, operations, stores):
+def test_idempotency_key_of_a_request_in_progress_is_409(new_world, document, operations, stores):
     for number, name in enumerate(creating(operations)):
         world = new_world("google")
         key = {"Idempotency-Key": f"under-way-{number}"}

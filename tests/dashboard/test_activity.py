@@ -100,7 +100,7 @@ def test_without_any_counts_the_page_explains_itself(new_app, settings, browser_
     assert figures(page)[0] == "0"
 
 
-def test_without_redis_the_page_says_so_and_what_to_do(new_app, settings, browser_of, administrator, app):
+def test_activity_without_redis_is_503_with_advice(new_app, settings, browser_of, administrator, app):
     signed = browser_of(administrator)
     away = new_app(redis_url="unix:///nowhere/redis.sock")
     signed.client.application, kept = away, signed.client.application

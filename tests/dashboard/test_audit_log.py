@@ -73,7 +73,7 @@ def test_a_search_has_no_wildcards(signed_in, record, unique):
     assert rows(signed_in.get("/audit", q="1%0")) == []
 
 
-def test_a_search_that_finds_nothing_says_what_to_do(signed_in):
+def test_search_without_results_shows_an_empty_state(signed_in):
     sought = f"{ODD} of nobody"
     page = signed_in.get("/audit", q=sought)
 

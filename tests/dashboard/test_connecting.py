@@ -197,9 +197,7 @@ def test_callers_of_the_api_cannot_send_browsers_to_the_dashboard(api, new_user)
     assert answer.status_code == 200
 
 
-def test_a_provider_that_is_not_set_up_says_where_to_do_that(
-    browser_of, administrator, new_app, new_user, settings
-):
+def test_unconfigured_provider_links_to_its_settings(browser_of, administrator, new_app, new_user, settings):
     bare = new_app(providers=replace(settings.providers, google_client_id=""))
     browser, user = browser_of(administrator, at=bare), new_user()
 
@@ -213,7 +211,7 @@ def test_a_provider_that_is_not_set_up_says_where_to_do_that(
     assert refused.notices == ["Google is not set up yet: enter its client id and secret first."]
 
 
-def test_a_service_that_does_not_know_its_address_says_so(browser_of, administrator, new_app, new_user):
+def test_connecting_without_public_url_is_refused_with_advice(browser_of, administrator, new_app, new_user):
     at, user = new_app(public_url=""), new_user()
     browser = browser_of(administrator, at=at)
     token = browser.get("/account").token
@@ -233,7 +231,7 @@ def test_a_service_that_does_not_know_its_address_says_so(browser_of, administra
     assert "set ALMANAC_PUBLIC_URL" in response.get_data(as_text=True)
 
 
-def test_what_to_ask_for_is_one_of_three(signed_in, new_user):
+def test_unknown_scope_or_provider_is_refused(signed_in, new_user):
     user = new_user()
 
     page = signed_in.do(f"/users/{user}/connect/google", {"scope": "everything"})

@@ -98,7 +98,7 @@ def test_the_secret_of_a_link_is_in_no_log_of_a_framework_error(app, path, caplo
     ],
     ids=["no SQLite file", "no PostgreSQL", "no Redis"],
 )
-def test_a_part_that_is_down_is_a_page_that_says_where_to_look(new_app, administrator, down):
+def test_page_for_an_unavailable_part_names_readyz(new_app, administrator, down):
     browser = Browser(new_app(**down).test_client())
     page = browser.get("/sign-in")
     if page.status == 200:

@@ -167,7 +167,7 @@ def test_a_list_is_previewed_and_imported(signed_in, api, stores, granted, sandb
     assert groups(again) == {"created": [], "changed": [], "unchanged": [new, there, personal, same]}
 
 
-def test_the_preview_says_what_the_api_does(signed_in, api, granted, new_user, new_organization, unique):
+def test_preview_matches_the_import_of_the_api(signed_in, api, granted, new_user, new_organization, unique):
     """Users of each kind: without anything, elsewhere, a former member, another address."""
     fresh, elsewhere, moved = unique("fresh"), new_user(slugs=(new_organization(),)), unique("moved")
     signed_in.do(f"{path(granted)}/import", {"members": f"{moved},old@acme.example"})
@@ -228,14 +228,14 @@ def test_a_long_file_with_other_columns_is_imported(signed_in, granted, unique):
     ],
     ids=["empty", "header", "too-long"],
 )
-def test_a_list_that_cannot_be_imported_says_why(signed_in, granted, text, error):
+def test_invalid_member_list_is_400_with_a_reason(signed_in, granted, text, error):
     page = signed_in.post(path(granted), {"members": text})
 
     assert page.status == 400
     assert page.error_of("members").startswith(error)
 
 
-def test_a_file_in_another_encoding_says_how_to_save_it(signed_in, granted):
+def test_file_in_another_encoding_is_refused_with_advice(signed_in, granted):
     upload = (BytesIO("ada,zoë@acme.example".encode("latin-1")), "members.csv")
 
     page = signed_in.post(path(granted), {"file": upload})
@@ -274,7 +274,7 @@ def connections_of(page):
     return page.html.select_one("section[aria-labelledby=connections] .connection")
 
 
-def test_a_user_who_is_read_by_the_grant_is_shown_as_such(signed_in, stores, api, granted, unique):
+def test_user_page_shows_access_by_the_grant(signed_in, stores, api, granted, unique):
     user = unique("ada")
     signed_in.do(f"{path(granted)}/import", {"members": members(user)})
 

@@ -180,7 +180,7 @@ def refused(signed_in, slug, provider, form, status=400):
     return page
 
 
-def test_a_service_account_that_is_not_authorized_says_what_to_do(signed_in, stores, slug, sandbox, acme):
+def test_unauthorized_service_account_is_refused_with_advice(signed_in, stores, slug, sandbox, acme):
     sandbox.withdraw("acme.example")
 
     page = refused(signed_in, slug, "google", google_form(acme))
@@ -228,9 +228,7 @@ def test_permissions_that_reach_no_calendar_are_refused(signed_in, slug, sandbox
         ({"scope": "all"}, "scope", "Access must be one of"),
     ],
 )
-def test_a_mistake_in_the_form_is_named_before_google_is_asked(
-    signed_in, slug, acme, sandbox, changed, field, error
-):
+def test_form_error_is_shown_without_a_call_to_google(signed_in, slug, acme, sandbox, changed, field, error):
     before = sandbox.requests().total
 
     page = refused(signed_in, slug, "google", google_form(acme, **changed))
@@ -250,7 +248,7 @@ def test_a_mistake_in_the_form_is_named_before_google_is_asked(
         ({"clientSecret": ""}, "clientSecret", "Client secret is required: enter"),
     ],
 )
-def test_a_mistake_in_the_form_is_named_before_microsoft_is_asked(
+def test_form_error_is_shown_without_a_call_to_microsoft(
     signed_in, slug, contoso, sandbox, changed, field, error
 ):
     before = sandbox.requests().total
@@ -295,7 +293,7 @@ def granted(signed_in, slug, acme) -> str:
     return slug
 
 
-def test_a_grant_that_has_ended_says_why_and_is_entered_again(signed_in, stores, granted, acme):
+def test_ended_grant_shows_a_reason_and_can_be_entered_again(signed_in, stores, granted, acme):
     end(stores, granted, "The delegation was withdrawn")
 
     section = card(signed_in.get(f"/organizations/{granted}"), "Google")

@@ -51,7 +51,7 @@ def test_a_list_is_read_forwards_and_backwards(signed_in, people, sort):
     assert link(page, "prev") is None
 
 
-def test_the_headings_sort_and_say_how(signed_in, people):
+def test_headings_sort_and_show_the_direction(signed_in, people):
     mark, made = people
     page = signed_in.get("/users", q=mark)
     user, registered = page.html.select("th:has(a.sort)")
@@ -68,7 +68,7 @@ def test_the_headings_sort_and_say_how(signed_in, people):
     ("path", "what"),
     [("/users", "users"), ("/organizations", "organizations"), ("/keys?sort=expires", "keys")],
 )
-def test_a_page_past_the_end_does_not_say_that_there_is_nothing(
+def test_page_past_the_end_differs_from_an_empty_list(
     signed_in, new_user, new_organization, new_api, path, what
 ):
     new_user(), new_organization(), new_api()

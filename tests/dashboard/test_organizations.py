@@ -56,7 +56,7 @@ def test_a_name_suggests_a_slug(name, slug):
         ({"slug": "long-name", "name": "n" * 129}, "name", 400, "Name must have 1 to 128 characters."),
     ],
 )
-def test_a_refused_organization_says_why(signed_in, new_organization, form, field, status, complaint):
+def test_refused_organization_has_a_field_error(signed_in, new_organization, form, field, status, complaint):
     taken = new_organization()
     if form.get("slug") == "taken":
         form = {"slug": taken}
@@ -189,7 +189,7 @@ def test_an_organization_gets_another_name_and_slug(signed_in, api, stores, new_
     assert ("administrator ada", "changeOrganization", f"{slug} to {new_slug}") in records(stores, slug)
 
 
-def test_deleting_says_what_goes_and_leaves_the_users(
+def test_delete_lists_what_is_removed_and_keeps_the_users(
     signed_in, api, app, stores, new_organization, new_user, new_api
 ):
     slug = new_organization()

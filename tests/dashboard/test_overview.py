@@ -118,7 +118,7 @@ def test_connections_that_ended_last_are_named_with_the_reason(here, world):
     assert "and 2 more" in words(item)
 
 
-def test_what_a_provider_says_is_text(here, world):
+def test_provider_messages_are_escaped(here, world):
     end(here, world.connection(email=ODD), ODD)
 
     page = here.browser.get("/")
@@ -135,7 +135,7 @@ def test_providers_that_are_not_configured_lead_to_where_they_are(bare, here):
     assert "Configure" not in words(section(here.browser.get("/"), "providers"))
 
 
-def test_a_new_installation_says_what_to_do_first(bare):
+def test_new_installation_shows_a_checklist(bare):
     page = bare.browser.get("/")
 
     steps = [words(each.a) for each in page.html.select(".checklist li")]

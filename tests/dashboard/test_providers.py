@@ -70,7 +70,7 @@ def test_what_the_environment_has_is_not_replaced(signed_in, provider):
 
 
 @BOTH
-def test_it_says_what_to_enter_at_the_provider(bare, provider):
+def test_settings_show_what_to_enter_at_the_provider(bare, provider):
     section = card(bare.browser.get("/settings"), provider)
 
     assert badges(section) == ["not configured"]

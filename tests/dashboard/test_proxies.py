@@ -29,7 +29,7 @@ def through(browser, **headers):
         (2, "198.51.100.9", PROXY),
     ],
 )
-def test_as_many_proxies_are_trusted_as_the_setting_says(
+def test_number_of_trusted_proxies_follows_the_setting(
     new_app, browser_of, new_administrator, stores, proxies, sent, counted
 ):
     ada = new_administrator()

@@ -43,7 +43,7 @@ def test_a_user_is_registered_and_the_next_step_is_named(signed_in, stores, new_
         ),
     ],
 )
-def test_a_refused_user_says_why(signed_in, new_user, form, field, status, complaint):
+def test_refused_user_has_a_field_error(signed_in, new_user, form, field, status, complaint):
     taken = new_user()
 
     page = signed_in.post("/users", {name: text.replace("{taken}", taken) for name, text in form.items()})
@@ -128,7 +128,7 @@ def test_a_user_shows_accounts_with_their_access_in_words(signed_in, sandbox, ne
     assert chosen == ["write", "free-busy"]
 
 
-def test_a_connection_that_ended_says_since_when_why_and_what_to_do(signed_in, stores, sandbox, new_user):
+def test_ended_connection_shows_time_reason_and_advice(signed_in, stores, sandbox, new_user):
     user = new_user(sandbox.account("google", "gone@example.com"))
     with stores.database.writing() as session:
         (ref,) = connection_refs.of_user(session, user, within=None)
@@ -281,7 +281,7 @@ def test_events_of_the_next_days_are_listed_in_the_mailbox_zone(worker, signed_i
     assert not page.html.find("b")
 
 
-def test_an_account_that_shares_no_details_says_so(worker, signed_in, sandbox, new_user):
+def test_account_without_event_details_shows_a_notice(worker, signed_in, sandbox, new_user):
     narrow = sandbox.account("microsoft", "narrow@example.com", scope="Calendars.ReadBasic User.Read")
     user = new_user(narrow)
 

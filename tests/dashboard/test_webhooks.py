@@ -66,7 +66,7 @@ def listed_deliveries(page):
 # --- endpoints
 
 
-def test_without_any_it_says_what_to_do(here):
+def test_empty_webhook_list_shows_an_empty_state(here):
     assert words(here.browser.get("/webhooks").html.select_one(".empty h2")) == "No webhook yet"
 
 
@@ -324,7 +324,7 @@ def test_a_delivery_about_a_former_member_is_not_sent_again(here, world):
     assert actions(here.stores, actor=Installation.ACTOR)[-1][0] != "replayDelivery"
 
 
-def test_what_a_receiver_says_is_text(here, world):
+def test_receiver_messages_are_escaped(here, world):
     endpoint = world.endpoint()
     world.record(Event.CONNECTION_EXPIRED, world.connection())
     (row,) = world.waiting()

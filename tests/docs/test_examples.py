@@ -30,7 +30,7 @@ def name(value: Any) -> str:
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=name)
-def test_an_example_that_is_not_run_says_why(block: Block):
+def test_example_that_is_not_run_has_a_reason(block: Block):
     assert len(block.info.get("reason", "").split()) > 1, f'{block.place} needs reason="..."'
     if block.language == "python":
         ast.parse(block.text)

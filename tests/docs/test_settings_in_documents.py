@@ -60,7 +60,7 @@ def test_every_setting_that_a_document_names_is_declared(file):
     assert settings - DECLARED.keys() - NOT_DECLARED == set()
 
 
-def test_defaults_are_told_in_sentences_too():
+def test_documents_name_at_least_eight_defaults():
     assert len(list(told())) >= 8
 
 

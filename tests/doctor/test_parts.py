@@ -184,7 +184,7 @@ def test_a_redis_that_would_come_back_with_an_older_state_is_a_warning(examinati
     assert "(save)" in diagnosis.sentence
 
 
-def test_a_redis_that_does_not_tell_its_configuration_is_a_warning(examination, stores):
+def test_redis_without_config_permission_is_a_warning(examination, stores):
     stores.redis.acl_setuser(
         "careful", enabled=True, nopass=True, keys=["*"], categories=["+@all"], commands=["-config"]
     )

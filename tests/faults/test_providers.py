@@ -25,7 +25,7 @@ ILLS = {
 
 @pytest.mark.parametrize("provider", ["google", "microsoft"])
 @pytest.mark.parametrize("ill", ILLS)
-def test_a_provider_is_ill(world, fault, ill, provider):
+def test_provider_fails(world, fault, ill, provider):
     what, struck, sees = ILLS[ill]
     what = what.replace("a provider", provider.capitalize())
     with fault(world, what, sees={Verdict.PARTIAL}, may=sees | {"422", "502", "429", "409"}) as case:

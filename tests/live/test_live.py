@@ -126,7 +126,7 @@ def test_the_whole_command_passes_records_and_leaves_nothing(given, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_credentials_it_says_what_it_needs(tmp_path):
+def test_run_without_credentials_lists_the_required_ones(tmp_path):
     done = start({"ALMANAC_DATA_DIR": str(tmp_path)}, tmp_path / "recorded")
 
     assert done.returncode == 2

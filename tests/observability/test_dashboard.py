@@ -53,7 +53,7 @@ def full():
     return parse(generate_latest(Exposition(found)).decode())
 
 
-def test_every_metric_that_is_asked_for_exists(full):
+def test_every_metric_of_the_dashboard_exists(full):
     asked = {name for expression in EXPRESSIONS for name in METRIC.findall(expression)}
 
     assert asked

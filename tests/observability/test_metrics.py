@@ -230,7 +230,7 @@ def test_names_and_helps_are_as_prometheus_recommends(busy):
             assert name.endswith("_seconds")
 
 
-def test_a_scrape_takes_three_statements_and_asks_no_provider(app, database, api, new_user, sandbox):
+def test_scrape_takes_three_statements_and_no_provider_call(app, database, api, new_user, sandbox):
     new_user(sandbox.account("google", "s@example.com"))
     sandbox.forget_requests()
     wired = app.extensions["almanac"]

@@ -207,7 +207,7 @@ def test_without_tracing_spans_are_one_shared_object():
     assert carrier == {}
 
 
-def test_traces_that_nothing_can_send_are_an_error_that_says_what_to_do(monkeypatch, tmp_path):
+def test_tracing_without_exporter_package_is_a_settings_error(monkeypatch, tmp_path):
     monkeypatch.setenv(TRACES, "http://127.0.0.1:4318")
     read_settings(tmp_path)
     monkeypatch.setattr(settings_module, "find_spec", lambda _: None)

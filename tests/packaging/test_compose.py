@@ -73,7 +73,7 @@ def test_every_command_takes_the_options_that_it_is_given(name):
 
 
 @pytest.mark.parametrize("name", ["web", "worker", "beat", "flower"])
-def test_a_health_check_asks_the_part_where_it_listens(name):
+def test_health_check_uses_the_port_of_its_part(name):
     check, *words = SERVICES[name]["healthcheck"]["test"]
     assert (check, words[0]) == ("CMD", "almanac")
 
@@ -95,7 +95,7 @@ def parse(words: list[str]) -> dict[str, Any]:
         return command.make_context(None, list(words), parent=context).params
 
 
-def test_the_routes_that_are_asked_are_there(app):
+def test_health_route_exists(app):
     assert "/healthz" in {rule.rule for rule in app.url_map.iter_rules()}
 
 
@@ -108,7 +108,7 @@ def test_every_setting_in_it_is_documented(file):
     assert named <= documented
 
 
-def test_what_env_sets_is_asked_for():
+def test_compose_reads_every_variable_of_the_env_example():
     # Settings are documented on their own page.
     named = set(re.findall(r"\$\{(\w+)", (ROOT / "docker-compose.yml").read_text()))
     asked = {name for name in named if not name.startswith("ALMANAC_")}
@@ -177,7 +177,7 @@ def test_redis_and_the_database_are_reached_by_these_services_alone():
     assert "outside" in SERVICES["worker"]["networks"]
 
 
-def test_nothing_is_published_to_other_hosts_unless_asked_for():
+def test_ports_are_published_on_localhost_by_default():
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
 
     assert len(published) == 2

@@ -161,7 +161,7 @@ def test_every_pod_can_do_as_little_as_possible(values):
         assert {"/tmp", "/var/lib/almanac"} <= {each["mountPath"] for each in container["volumeMounts"]}
 
 
-def test_every_command_exists_and_every_probe_asks_a_part_that_is_there():
+def test_every_command_and_every_probe_target_exists():
     routes = {"/healthz", "/healthcheck"}
     for part, pod in pods(render(EVERYTHING)).items():
         (container,) = pod["containers"]

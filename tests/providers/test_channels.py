@@ -76,7 +76,7 @@ def test_each_change_is_notified_with_our_id_and_secret(opened, receiver, provid
     assert [received(provider, each) for each in posted] == [[Notification(ID, SECRET, News.CHANGED)]] * 3
 
 
-def test_google_says_first_that_it_has_reached_us_and_numbers_grow(opened, receiver):
+def test_google_sends_sync_first_with_growing_numbers(opened, receiver):
     channel, _, there = opened("google")
     there.post()
     first, second = receiver.wait(2)
@@ -137,7 +137,7 @@ def test_microsoft_extends_and_google_does_not(opened, channels, sandbox, soon):
     assert channels["google"].extend(account, channel.id, deadline=soon()) is None
 
 
-def test_extending_what_microsoft_has_forgotten_says_so(opened, channels, sandbox, soon):
+def test_extending_unknown_microsoft_subscription_raises(opened, channels, sandbox, soon):
     channel, account, _ = opened("microsoft")
     assert sandbox.drop_channels() == 1
     with pytest.raises(NotFound):
@@ -248,7 +248,7 @@ def test_lifecycle_notifications_are_parsed(opened, receiver, sandbox, event, ne
 @pytest.mark.parametrize(
     "body", [None, [], {}, {"value": None}, {"value": [None, 1, "x", {}, {"clientState": 5}]}, "text"]
 )
-def test_what_is_no_notification_tells_nothing(body):
+def test_invalid_body_has_no_notifications(body):
     assert list(subscriptions.notifications(body)) == []
 
 

@@ -137,7 +137,7 @@ def test_a_conditional_write_that_the_provider_refuses_is_not_forced(condition, 
     ],
     ids=lambda changes: " ".join(changes),
 )
-def test_an_update_whose_answer_was_lost_is_recognised_as_done(condition, changes):
+def test_conditional_update_with_lost_answer_succeeds(condition, changes):
     condition.lose_answer(UPDATE)
     event = condition.calls.update(condition.event.id, etag=condition.etag, **changes)
     assert event == condition.calls.event(condition.event.id)
@@ -146,7 +146,7 @@ def test_an_update_whose_answer_was_lost_is_recognised_as_done(condition, change
     assert condition.writes(UPDATE) == 2
 
 
-def test_a_delete_whose_answer_was_lost_was_done(condition):
+def test_conditional_delete_with_lost_answer_succeeds(condition):
     condition.lose_answer(DELETE)
     condition.calls.delete(condition.event.id, etag=condition.etag)
     assert condition.writes(DELETE) == 2

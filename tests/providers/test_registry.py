@@ -11,7 +11,7 @@ from tests.providers.addresses import google_at, microsoft_at
 URL = "http://127.0.0.1:1"
 
 
-def test_both_providers_are_there_and_say_whether_they_are_configured():
+def test_registry_has_both_providers_with_configured_flag():
     nobody = Client("", Token(""))
     found = providers(google_at(URL), Client("id", Token("secret")), microsoft_at(URL), nobody)
     assert set(found) == set(ProviderName)

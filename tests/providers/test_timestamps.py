@@ -74,6 +74,6 @@ def test_any_moment_is_read_to_the_millisecond(moment):
         assert instant(moment.isoformat()) == pytest.approx(exact, abs=1)
 
 
-def test_a_range_beyond_the_calendar_is_asked_for_up_to_its_end():
+def test_range_beyond_the_calendar_is_clipped():
     assert utc_text(10**15) == "9999-12-31T23:59:59.999Z"
     assert utc_text(-(10**15)) == "0001-01-01T00:00:00.000Z"

@@ -38,7 +38,7 @@ def test_merge_each_is_merge_within_every_group(rows):
     assert [merged.group(n).pairs() for n in range(len(merged))] == [oracle.merged(row, 1) for row in rows]
 
 
-def test_merge_each_of_groups_whose_times_do_not_fit_side_by_side():
+def test_merge_each_of_groups_with_overflowing_times():
     far = 2**61
     rows = [[(far, far + 5), (-far, 3), (far + 5, far + 6)], [(7, 8)], [(-far, -far + 1)]]
     merged = merge_each(Groups.of(rows))

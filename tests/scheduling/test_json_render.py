@@ -39,7 +39,7 @@ def test_timestamps_are_utc_with_milliseconds(time):
     assert timestamp(time) == plain(time)
 
 
-def test_a_moment_that_no_date_can_say_is_the_first_or_the_last_of_all():
+def test_moment_outside_the_calendar_is_clipped():
     """Providers may return events in the year 1, in a zone where that year began before it did in UTC."""
     assert timestamp(at("0001-01-01T00:00:00") - 1) == "0001-01-01T00:00:00.000Z"
     assert timestamp(LAST + 1) == plain(LAST)

@@ -77,7 +77,7 @@ def test_a_requirement_more_never_adds_a_start(case):
     assert all(fewer[start] == free for start, free in pairs(shared_slots(query, members, groups)))
 
 
-def test_no_slots_are_shared_by_nobody():
+def test_shared_slots_of_empty_input_are_empty():
     nothing = Slots(np.array([], np.int64), np.array([], np.int64), MINUTE)
     assert len(shared(nothing, [Requirement(np.array([0]), 1)], 1)) == 0
 

@@ -76,7 +76,7 @@ def test_the_clock_runs_over_the_range_without_a_gap(where):
         ("Antarctica/Troll", "2026-03-29", (60, 180), []),
     ],
 )
-def test_windows_on_days_whose_clock_changes(zone, day, window, hours):
+def test_windows_on_days_of_clock_changes(zone, day, window, hours):
     noon = at(f"{day}T12:00")
     weekday = oracle.local(noon, "UTC").weekday()
     resolved = resolve((Window(frozenset([weekday]), *window),), zone, noon - DAY, noon + DAY)

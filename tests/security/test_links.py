@@ -45,9 +45,7 @@ def requests_for_links(tenant: Tenant) -> list[tuple[str, str, dict[str, object]
 
 
 @EACH_KIND
-def test_a_consent_link_is_made_by_who_may_change_the_connection(
-    caller, api, new_tenant: Settle, stores, kind: str
-):
+def test_consent_link_requires_write_access_to_the_user(caller, api, new_tenant: Settle, stores, kind: str):
     rights, own, theirs = IN_FORCE[kind], new_tenant(), new_tenant()
     bearer = caller(rights, own)
 
@@ -75,7 +73,7 @@ def test_a_consent_link_is_made_by_who_may_change_the_connection(
 
 
 @EACH_KIND
-def test_a_consent_is_finished_by_who_may_change_the_connection_then(
+def test_finishing_a_consent_requires_current_write_access(
     caller, api, new_tenant: Settle, stores, kind: str
 ):
     """The link was valid when it was made; the moment of its use counts."""

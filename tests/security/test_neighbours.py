@@ -55,7 +55,7 @@ def test_an_answer_that_is_warm_for_others_is_none_for_strangers(new_tenant: Set
     assert list(leaks(answer, theirs.words, str(row.request(theirs.names)))) == []
 
 
-def test_two_who_ask_for_a_calendar_of_one_name_each_see_what_their_own_account_may(
+def test_shared_calendar_is_read_with_rights_of_each_account(
     new_tenant: Settle, bound, sandbox: Sandbox, api, new_user
 ):
     """The room is in the list of one account; the other one is not let in."""
@@ -194,7 +194,7 @@ def test_a_consent_for_a_shared_user_changes_nothing(new_tenant: Settle, bound, 
 
 
 @pytest.mark.parametrize("row", READS, ids=lambda row: row.operation)
-def test_who_has_left_is_gone_from_the_next_answer(shared, bound, api, row: Row):
+def test_former_member_is_missing_from_the_next_answer(shared, bound, api, row: Row):
     """Also from rows that a process has cached, and from the busy cache."""
     home, left = shared
     bearer = bound(left)

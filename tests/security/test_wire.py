@@ -90,7 +90,7 @@ AMBIGUOUS = {
 
 
 @pytest.mark.parametrize("case", AMBIGUOUS)
-def test_a_request_whose_end_is_not_certain_is_the_last_of_its_connection(port, smuggled, case: str):
+def test_request_with_ambiguous_end_closes_the_connection(port, smuggled, case: str):
     answer = talk(port, AMBIGUOUS[case] + smuggled)
 
     statuses = [int(each) for each in ANSWER.findall(answer)]
@@ -98,7 +98,7 @@ def test_a_request_whose_end_is_not_certain_is_the_last_of_its_connection(port, 
     assert all(400 <= each < 500 or each == 501 for each in statuses), answer
 
 
-def test_what_follows_a_request_whose_end_is_certain_is_a_request(port, smuggled):
+def test_request_after_a_complete_request_is_served(port, smuggled):
     """The control: the test above would see such answers."""
     (key,) = re.findall(rb"Authorization: [^\r]*\r\n", smuggled)
     empty = POST + b"Content-Length: 0\r\n\r\n"

@@ -37,7 +37,7 @@ def test_growth_that_comes_to_an_end_is_none():
 LONG = 30 * 60
 
 
-def test_growth_that_a_short_run_cannot_tell_from_warming_up_fails_a_long_one():
+def test_slow_growth_fails_only_a_long_run():
     assert told(lambda at: 100 + at * 0.3 / 60) == []
     assert told(lambda at: 100 + at * 0.3 / 60, over=LONG) == ["web grows by 0.30 MiB a minute"]
 

@@ -20,7 +20,7 @@ WRITE = {"google": "https://www.googleapis.com/auth/calendar", "microsoft": "Cal
 
 
 @BOTH
-def test_whoever_follows_the_link_and_agrees_is_connected_and_can_be_read(api, sandbox, new_user, provider):
+def test_consent_connects_account_and_makes_it_readable(api, sandbox, new_user, provider):
     sandbox.account(provider, ADA, events=[meeting("09:00", "10:00")])
     user = new_user()
 
@@ -36,7 +36,7 @@ def test_whoever_follows_the_link_and_agrees_is_connected_and_can_be_read(api, s
 
 
 @BOTH
-def test_the_caller_who_receives_the_redirect_verifies_it(allowing, sandbox, new_user, provider):
+def test_caller_that_receives_the_redirect_verifies_it(allowing, sandbox, new_user, provider):
     sandbox.account(provider, ADA)
     user = new_user()
     landed = consent(link(allowing, user, provider, redirectUrl=OWN))

@@ -43,7 +43,7 @@ def routes_of_consent() -> Callable[[Api, str], dict[str, int]]:
     return statuses
 
 
-def test_who_may_begin_and_finish_a_consent(
+def test_rights_to_begin_and_finish_a_consent(
     api, new_api, new_user, new_organization, sandbox, routes_of_consent
 ):
     own, other = new_organization(), new_organization()

@@ -45,7 +45,7 @@ def test_a_state_works_once(allowing, sandbox, new_user, provider):
     assert sandbox.requests().total == 0
 
 
-def test_of_two_who_present_a_state_at_once_one_succeeds(allowing, sandbox, new_user):
+def test_state_is_accepted_only_once(allowing, sandbox, new_user):
     sandbox.account("google", ADA)
     body = query_of(consent(link(allowing, new_user(), "google", redirectUrl=OWN)))
 

@@ -119,7 +119,7 @@ def test_a_link_ends_with_the_organization_of_its_key(api, new_api, sandbox, new
         ("joins another", 403, "The user belongs to other organizations too"),
     ],
 )
-def test_whose_the_user_is_counts_when_the_consent_ends(
+def test_membership_is_checked_again_when_consent_ends(
     api, new_api, allowing, sandbox, new_user, new_organization, change, status, message
 ):
     sandbox.account("google", ADA)
@@ -242,7 +242,7 @@ def test_a_smaller_grant_does_not_replace_a_connection_that_works(api, sandbox, 
 
 
 @BOTH
-def test_a_first_grant_that_is_smaller_is_kept_and_says_what_is_missing(api, sandbox, new_user, provider):
+def test_smaller_first_grant_is_stored_with_a_warning(api, sandbox, new_user, provider):
     sandbox.account(provider, ADA)
     user = new_user()
 

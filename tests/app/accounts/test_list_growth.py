@@ -116,7 +116,7 @@ def key_of(app: Flask, slug: str) -> Api:
 
 
 @pytest.mark.parametrize(("size", "extra"), [(SHOWN, {}), (SHOWN + 1, {"membersTruncated": True})])
-def test_an_organization_says_when_a_list_shows_only_some_of_its_members(lists, racer, size, extra):
+def test_shortened_member_list_has_the_member_count(lists, racer, size, extra):
     slugs = sorted(lists(size))
     extra = extra and {**extra, "memberCount": size}
     whole = {slug: racer.get(f"/organizations/{slug}").json["data"] for slug in slugs}

@@ -23,7 +23,7 @@ def test_members_are_added_with_201(api, new_user, new_organization):
     assert members(api, slug) == users
 
 
-def test_only_those_who_were_not_members_are_counted(api, new_user, new_organization):
+def test_adding_members_counts_only_new_members(api, new_user, new_organization):
     slug = new_organization()
     member, fresh = new_user(slugs=(slug,)), new_user()
 
@@ -165,7 +165,7 @@ def test_members_come_in_pages_too(api, new_user, new_organization):
     assert found == [users[:2], users[2:4], users[4:]]
 
 
-def test_of_two_who_add_the_same_members_both_succeed_and_each_is_counted_once(at_once, racer, unique):
+def test_concurrent_adds_of_same_members_count_each_once(at_once, racer, unique):
     for _ in range(5):
         slug, users = unique("org"), [unique("ada"), unique("eve")]
         racer.post("/organizations", {"slug": slug, "name": None})
@@ -182,7 +182,7 @@ def test_of_two_who_add_the_same_members_both_succeed_and_each_is_counted_once(a
         assert members(racer, slug) == sorted(users)
 
 
-def test_adding_a_user_who_is_deleted_at_the_same_moment_never_fails_on_our_side(at_once, racer, unique):
+def test_adding_a_member_during_deletion_is_201_or_404(at_once, racer, unique):
     for _ in range(5):
         slug, user = unique("org"), unique("ada")
         racer.post("/organizations", {"slug": slug, "name": None})

@@ -282,7 +282,7 @@ def test_what_the_environment_sets_is_shown_and_cannot_be_changed(app, stores, s
 
 
 @pytest.mark.usefixtures("worker_log")
-def test_the_overview_says_how_things_stand_and_what_to_register(web, sandbox):
+def test_overview_shows_registration_state_and_redirect_url(web, sandbox):
     before = overview(web)
     save(web, "microsoft", "the-id", tenant=TENANT)
     after = overview(web)

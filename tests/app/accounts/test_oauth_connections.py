@@ -174,7 +174,7 @@ def test_two_providers_are_two_connections_in_order(api, new_user):
 
 
 @pytest.mark.slow
-def test_of_two_who_store_the_same_connection_both_succeed_and_one_stays(at_once, racer, unique):
+def test_concurrent_stores_of_same_connection_leave_one(at_once, racer, unique):
     for _ in range(5):
         user = unique("ada")
         racer.post("/users", {"id": user})
@@ -193,7 +193,7 @@ def test_of_two_who_store_the_same_connection_both_succeed_and_one_stays(at_once
 
 
 @pytest.mark.slow
-def test_storing_for_a_user_who_is_deleted_at_the_same_moment_never_fails_on_our_side(at_once, racer, unique):
+def test_storing_a_connection_during_deletion_is_201_or_404(at_once, racer, unique):
     for _ in range(5):
         user = unique("ada")
         racer.post("/users", {"id": user})
@@ -266,7 +266,7 @@ def test_showing_tokens_needs_the_permission(api, new_user, place):
 
 
 @pytest.mark.parametrize("place", ["/oauth", "/oauth/google"])
-def test_shown_tokens_are_those_stored_and_who_saw_them_is_written_down(api, teller, new_user, stores, place):
+def test_shown_tokens_are_the_stored_ones_and_are_audited(api, teller, new_user, stores, place):
     user = new_user()
     api.post(f"/users/{user}/oauth/google", BODY)
 

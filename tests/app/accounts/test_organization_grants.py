@@ -193,7 +193,7 @@ def test_scopes_that_are_not_authorized_are_refused_with_what_to_do(api, slug, s
     assert "Domain-wide delegation" in refused(answer, "grantRefused")
 
 
-def test_a_wrong_secret_an_expired_one_and_an_unknown_tenant_are_told_apart(api, slug, contoso, sandbox):
+def test_wrong_secret_expired_secret_and_tenant_have_own_errors(api, slug, contoso, sandbox):
     wrong = put(api, slug, "microsoft", microsoft_body(contoso, clientSecret="wrong"))
     assert "Certificates & secrets" in refused(wrong, "grantRefused", "clientSecret")
     tenant = put(
@@ -225,9 +225,7 @@ def test_an_application_that_reaches_no_calendar_is_refused(api, slug, sandbox):
         ({"clientSecret": None}, "clientSecret"),
     ],
 )
-def test_fields_of_an_application_are_checked_before_microsoft_is_asked(
-    api, slug, contoso, sandbox, changed, param
-):
+def test_application_fields_are_checked_before_any_call(api, slug, contoso, sandbox, changed, param):
     before = sandbox.requests().total
     answer = put(api, slug, "microsoft", microsoft_body(contoso, **changed))
     refused(answer, "validationFailed", param)
@@ -464,7 +462,7 @@ def test_a_connection_alone_can_be_removed_and_nothing_is_revoked(api, granted, 
     assert sandbox.requests().total == 0
 
 
-def test_a_grant_that_has_ended_says_why_and_a_new_one_revives_its_members(api, granted, acme, unique):
+def test_ended_grant_has_a_reason_and_a_new_one_revives_members(api, granted, acme, unique):
     name = unique("ada")
     send(api, granted, members((name, "ada@acme.example")))
     stores = stores_of(api.client.application)
@@ -500,7 +498,7 @@ def test_a_grant_for_another_domain_does_not_take_over_its_members(api, granted,
     assert put(api, granted, "google", other).status_code == 200
 
 
-def test_a_member_who_leaves_is_not_read_by_the_grant_any_more(api, granted, unique):
+def test_leaving_member_loses_the_delegated_connection(api, granted, unique):
     name = unique("ada")
     send(api, granted, members((name, "ada@acme.example")))
     assert api.delete(f"/organizations/{granted}/members/{name}").status_code == 200

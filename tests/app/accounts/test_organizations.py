@@ -79,7 +79,7 @@ def test_a_slug_that_is_taken_is_409(api, new_organization):
     assert api.get(f"/organizations/{slug}").json["data"]["name"] is None
 
 
-def test_of_two_who_create_the_same_organization_one_gets_200_and_one_409(at_once, unique):
+def test_concurrent_creates_of_same_organization_are_200_and_409(at_once, unique):
     for _ in range(5):
         body = {"slug": unique("org"), "name": None}
         answers = at_once([lambda api, body=body: api.post("/organizations", body)] * 2)
@@ -87,7 +87,7 @@ def test_of_two_who_create_the_same_organization_one_gets_200_and_one_409(at_onc
         assert sorted(answer.status_code for answer in answers) == [200, 409]
 
 
-def test_of_two_who_delete_the_same_organization_one_gets_404(at_once, racer, unique):
+def test_concurrent_deletes_of_same_organization_are_200_and_404(at_once, racer, unique):
     for _ in range(5):
         slug = unique("org")
         racer.post("/organizations", {"slug": slug, "name": None})

@@ -273,7 +273,7 @@ def test_the_first_word_of_google_begins_the_watch(watched):
     assert ada.watches()
 
 
-def test_a_first_word_that_is_said_again_does_not_bring_a_lost_channel_back(watched, stores):
+def test_repeated_sync_message_does_not_restore_lost_channel(watched, stores):
     ada = watched("google", confirmed=False)
     ada.tell("sync")
     stores.busy.empty(ada.key, unwatch=ada.channel)
@@ -408,7 +408,7 @@ def test_a_body_that_makes_no_sense_is_refused(app, data, status):
 
 
 @pytest.mark.parametrize("path", ["/v1/push/google", "/v1/push/microsoft"])
-def test_only_a_post_tells(app, path):
+def test_notifications_by_other_methods_are_405(app, path):
     assert app.test_client().get(path).status_code == 405
 
 

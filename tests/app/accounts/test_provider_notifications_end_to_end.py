@@ -245,7 +245,7 @@ def test_channels_end_with_their_connection(person, provider, deleted):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_refusal_is_remembered(person, provider):
+def test_refused_channel_is_not_requested_again(person, provider):
     ada = person(provider)
     ada.sandbox.fault(operation=OPENING[provider], status=403)
     for _ in range(3):

@@ -113,7 +113,7 @@ def test_ids_differ_by_case(api, unique):
 # --- at the same moment, on both databases
 
 
-def test_of_two_who_create_the_same_user_one_gets_201_and_one_409(at_once, unique):
+def test_concurrent_creates_of_same_user_are_201_and_409(at_once, unique):
     for _ in range(5):
         user = unique("ada")
         answers = at_once([lambda api, user=user: api.post("/users", {"id": user})] * 2)
@@ -123,7 +123,7 @@ def test_of_two_who_create_the_same_user_one_gets_201_and_one_409(at_once, uniqu
 
 
 @pytest.mark.slow
-def test_of_two_who_delete_the_same_user_one_gets_404(at_once, racer, unique):
+def test_concurrent_deletes_of_same_user_are_200_and_404(at_once, racer, unique):
     for _ in range(5):
         user = unique("ada")
         racer.post("/users", {"id": user})
@@ -133,7 +133,7 @@ def test_of_two_who_delete_the_same_user_one_gets_404(at_once, racer, unique):
 
 
 @pytest.mark.slow
-def test_of_two_who_rename_to_the_same_id_one_gets_409(at_once, racer, unique):
+def test_concurrent_renames_to_same_id_are_200_and_409(at_once, racer, unique):
     for _ in range(5):
         names = [unique("ada"), unique("eve")]
         taken = unique("new")

@@ -141,7 +141,7 @@ def test_a_name_that_is_not_known_yet_can_be_registered(new_app, new_api):
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_bound_key_has_its_own_endpoints_and_hears_of_its_own_users(
+def test_bound_key_has_own_endpoints_with_events_of_own_users(
     api, new_api, new_organization, person, receiver
 ):
     own, other = new_organization(), new_organization()
@@ -473,7 +473,7 @@ def test_a_secret_that_others_may_know_ends_at_once(api, person, receiver):
         received.verified(endpoint["secret"])
 
 
-def test_a_rotation_whose_answer_was_lost_is_repeated_safely(api):
+def test_rotation_with_same_idempotency_key_is_replayed(api):
     endpoint = register(api, NOWHERE)
     key = {"Idempotency-Key": f"rotate-{endpoint['id']}"}
     first = rotate(api, endpoint, {}, headers=key)
@@ -520,7 +520,7 @@ def test_a_test_event_arrives_whatever_the_endpoint_subscribes_to(new_api, new_o
 
 
 @pytest.mark.usefixtures("worker")
-def test_the_log_tells_that_a_test_failed(api, receiver):
+def test_delivery_log_shows_the_error_of_a_failed_test(api, receiver):
     endpoint = register(api, receiver.url)
     receiver.statuses = [500]
     api.post(f"/webhooks/{endpoint['id']}/test")

@@ -255,7 +255,7 @@ def test_an_organization_without_members_is_never_busy(new_organization, organiz
     assert answer.headers["Age"] == "0"
 
 
-def test_a_mailbox_whose_zone_cannot_be_read_fails_only_where_the_zone_matters(sandbox, new_user, busy):
+def test_unreadable_mailbox_zone_fails_only_all_day_events(sandbox, new_user, busy):
     events = [meeting("09:00", "10:00"), all_day("2026-12-03", "2026-12-04", calendarId="days")]
     calendars = [{"primary": True}, {"id": "days"}]
     user = new_user(sandbox.account("microsoft", "ada@example.com", calendars=calendars, events=events))

@@ -80,7 +80,7 @@ def test_an_event_is_not_written(api, sandbox, new_user, shut, provider):
 
 
 @BOTH
-def test_a_unified_event_leaves_no_copy_and_the_answer_says_so(api, sandbox, new_user, shut, provider):
+def test_unified_event_behind_open_breaker_leaves_no_copy(api, sandbox, new_user, shut, provider):
     both = Both.connected(api, sandbox, new_user)
     shut(provider, family=Family.WRITES)
     answer = both.create(metaId="m-1", subject="Half")

@@ -321,7 +321,7 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("query", "moment", "calendars", "verdict", "sentence"), SENTENCES)
-def test_a_verdict_is_said_in_a_sentence(query, moment, calendars, verdict, sentence):
+def test_each_verdict_has_a_sentence(query, moment, calendars, verdict, sentence):
     assert explained(query, moment, *calendars) == (verdict, sentence)
 
 

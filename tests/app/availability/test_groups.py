@@ -166,14 +166,14 @@ def broken(sandbox, new_user):
         ({"onFailure": "partial"}, 2, False),
     ],
 )
-def test_a_user_who_cannot_be_read_is_not_free(shared, ada, broken, query, required, expected):
+def test_unreadable_user_is_not_free(shared, ada, broken, query, required, expected):
     answer = shared(one(ada, broken, required=required), **query)
     assert slots_of(answer) == ({"10:00": [ada], "11:00": [ada]} if expected else {})
     (failed,) = answer.json["failedUsers"]
     assert (failed["userId"], failed["reason"]) == (broken, "authorizationInvalid")
 
 
-def test_a_group_of_which_nobody_can_be_read_has_no_slots(shared, ada, broken):
+def test_group_without_readable_user_has_no_slots(shared, ada, broken):
     answer = shared(one(broken), one(ada), onFailure="partial")
     assert slots_of(answer) == {}
     assert [failed["userId"] for failed in answer.json["failedUsers"]] == [broken]
@@ -252,7 +252,7 @@ def test_shared_slots_are_on_the_clock(shared):
 # --- explanations
 
 
-def test_who_is_missing_and_why(explain, ada, bruno):
+def test_explanation_names_missing_users_and_reasons(explain, ada, bruno):
     answer = explain("10:40", one(ada, bruno), one(ada, bruno, required=1)).json
     data = answer["data"]
     assert (data["offered"], data["reason"], answer["failedUsers"]) == (False, "notEnoughFree", [])
@@ -274,7 +274,7 @@ def test_who_is_missing_and_why(explain, ada, bruno):
     assert len(missing["blockedBy"]) == 1
 
 
-def test_a_user_who_is_busy_later_in_the_slot_is_explained_there(explain, ada, person):
+def test_user_busy_later_in_the_slot_is_explained_at_that_time(explain, ada, person):
     late = person(meeting("10:20", "10:25"))
     (group,) = explain("10:10", one(ada, late)).json["data"]["groups"]
     (missing,) = group["missing"]

@@ -210,7 +210,7 @@ def test_a_read_of_a_mailbox_that_cannot_be_identified_is_answered_and_not_cache
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_reads_do_not_ask_again_at_once_after_a_failed_identification(provider, api, sandbox, unique):
+def test_failed_identification_is_not_retried_by_next_reads(provider, api, sandbox, unique):
     reader, _ = of_one_mailbox(api, sandbox, unique, provider)
     sandbox.fault(operation=MAIN[provider], status=503)
     assert reader.busy(api) == []

@@ -489,7 +489,7 @@ def test_a_connection_without_a_refresh_token_is_401(api, sandbox, new_user):
     assert api.get(f"/users/{user}/scheduling", **MORNING).status_code == 401
 
 
-def test_the_most_telling_of_several_reasons_is_reported(api, sandbox, new_user):
+def test_most_specific_of_several_reasons_is_reported(api, sandbox, new_user):
     user = new_user(*(sandbox.account(each, f"ada@{each}.example") for each in PROVIDERS))
     sandbox.fault(provider="google", status=500)
     sandbox.revoke("ada@microsoft.example")

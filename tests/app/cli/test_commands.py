@@ -44,7 +44,7 @@ def almanac(*arguments: str, data: Path, typed: str | None = None, **settings: s
         logging.getLogger().handlers[:] = logged
 
 
-def test_the_doctor_in_a_folder_without_an_installation_says_so_and_creates_nothing(tmp_path: Path):
+def test_doctor_without_installation_fails_and_creates_nothing(tmp_path: Path):
     folder = tmp_path / "elsewhere"
 
     found = almanac("doctor", data=folder)
@@ -98,7 +98,7 @@ def test_a_database_that_a_later_version_has_migrated_stays_as_it_is(tmp_path: P
     )
 
 
-def test_the_list_says_which_keys_show_tokens_have_expired_and_were_used(tmp_path: Path):
+def test_key_list_shows_rights_expiry_and_last_use(tmp_path: Path):
     almanac("db", "upgrade", data=tmp_path)
     almanac("keys", "create", "plain", data=tmp_path)
     almanac("keys", "create", "audit", "--show-tokens", "--expires", "2199-01-01", data=tmp_path)
@@ -173,7 +173,7 @@ def test_a_key_for_an_unknown_organization_is_refused_in_one_line(tmp_path: Path
     assert refused.stderr == "Error: There is no organization nobody\n"
 
 
-def test_a_missing_production_secret_is_one_line_that_says_what_to_do(tmp_path: Path):
+def test_missing_production_secret_is_an_error_with_advice(tmp_path: Path):
     refused = almanac("db", "upgrade", data=tmp_path, ALMANAC_REDIS_URL="redis://127.0.0.1:1/0")
 
     assert refused.exit_code == 1
@@ -182,7 +182,7 @@ def test_a_missing_production_secret_is_one_line_that_says_what_to_do(tmp_path: 
     assert "Traceback" not in refused.stderr
 
 
-def test_a_database_without_tables_is_one_line_that_says_what_to_do(tmp_path: Path):
+def test_database_without_tables_is_a_one_line_error_with_advice(tmp_path: Path):
     refused = almanac("keys", "list", data=tmp_path)
 
     assert refused.exit_code == 1
@@ -323,7 +323,7 @@ def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(("level", "then"), [("", "info"), ("error", "info"), ("debug", "debug")])
-def test_verbose_holds_for_what_a_command_starts_too_and_never_says_less(tmp_path, level, then):
+def test_verbose_is_inherited_and_never_raises_the_log_level(tmp_path, level, then):
     program = "import os, sys, app.cli.main; "
     program += "os.execve = lambda *_: print('level', os.environ['ALMANAC_LOG_LEVEL']); "
     program += "sys.argv = ['almanac', '--verbose', 'serve']; app.cli.main.main()"
@@ -376,7 +376,7 @@ def test_a_log_setting_that_is_no_word_of_ours_is_one_line(tmp_path):
     assert (ran.returncode, ran.stderr) == (1, "Error: ALMANAC_LOG_FORMAT must be one of text, json\n")
 
 
-def test_without_a_sandbox_the_demo_is_not_seeded_and_the_message_says_what_to_do(tmp_path: Path):
+def test_seed_demo_without_sandbox_fails_with_advice(tmp_path: Path):
     assert almanac("db", "upgrade", data=tmp_path).exit_code == 0
     url = f"http://127.0.0.1:{free_port()}"
 

@@ -125,7 +125,7 @@ def test_a_page_loads_nothing_from_other_hosts(client):
         assert not [each for each in loaded if re.match(r"(https?:)?//", each)], path
 
 
-def test_a_checkout_without_a_site_says_how_to_build_it(client, monkeypatch, tmp_path):
+def test_missing_docs_site_is_503_with_the_build_command(client, monkeypatch, tmp_path):
     monkeypatch.setattr(site, "FOLDER", tmp_path)
 
     answer = client.get("/docs/")

@@ -48,7 +48,7 @@ def test_it_fits_is_in_sentences_and_leaves_no_option_unexplained(words):
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_every_option_says_what_it_does(words):
+def test_every_option_has_a_help_sentence(words):
     command: click.Command = main
     for word in words:
         assert isinstance(command, click.Group)

@@ -116,7 +116,7 @@ def test_a_mailboxs_zone_has_its_iana_name(api, sandbox, new_user, zone, expecte
     assert [each["timeZone"] for each in calendars(api, user)] == [expected]
 
 
-def test_a_mailbox_whose_zone_cannot_be_read_is_in_utc(api, sandbox, new_user):
+def test_mailbox_without_readable_zone_is_in_utc(api, sandbox, new_user):
     narrow = sandbox.account(
         "microsoft", ADA["microsoft"], time_zone="Europe/Berlin", scope="Calendars.ReadBasic"
     )
@@ -196,7 +196,7 @@ def test_when_nothing_could_be_listed_the_request_fails(api, sandbox, new_user, 
     assert answer.headers.get("Retry-After") == ("60" if status == 429 else None)
 
 
-def test_the_most_telling_of_two_failures_is_reported(api, sandbox, two):
+def test_more_specific_of_two_failures_is_reported(api, sandbox, two):
     sandbox.fault(operation=LIST["google"], status=503, retry_after=60)
     sandbox.revoke(ADA["microsoft"])
     expected = error(api.get(f"/users/{two}/calendar"), 401)

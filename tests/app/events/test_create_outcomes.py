@@ -84,7 +84,7 @@ def test_a_lost_create_whose_event_cannot_be_seen_is_safe_to_repeat(sandbox, per
 
 
 @BOTH
-def test_without_key_and_meta_id_the_answer_advises_to_look_first(sandbox, person):
+def test_unknown_outcome_without_key_or_meta_id_advises_a_search(sandbox, person):
     sandbox.fault(operation=INSERT[person.provider], body="reset")
     sandbox.fault(operation=LOOK[person.provider], status=503, retry_after=60)
     sentence = unknown(person.create(subject="Once"))
@@ -106,7 +106,7 @@ def test_a_create_that_was_refused_has_a_known_outcome(sandbox, person, status, 
 
 
 @BOTH
-def test_a_refusal_after_a_lost_try_looks_too(sandbox, person):
+def test_refusal_after_lost_answer_finds_the_created_event(sandbox, person):
     # The fault that was added last applies first.
     sandbox.fault(operation=INSERT[person.provider], status=429, retry_after=60)
     sandbox.fault(operation=INSERT[person.provider], body="reset", times=1)

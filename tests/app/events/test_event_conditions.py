@@ -41,7 +41,7 @@ def refused(answer):
 
 
 @BOTH
-def test_an_event_tells_what_a_scheduler_needs(person):
+def test_event_has_the_fields_that_schedulers_need(person):
     made = person.made(subject="Review")
     assert (made["status"], made["showAs"]) == ("confirmed", "busy")
     assert made["organizer"]["email"] == ADA

@@ -210,7 +210,7 @@ def test_texts_of_every_alphabet_come_back_as_they_were_sent(person):
 
 
 @BOTH
-def test_a_guest_who_is_named_twice_is_invited_once(person):
+def test_guest_named_twice_is_invited_once(person):
     made = person.made(attendees=[{"email": BOB}, {"email": BOB.upper()}, {"email": BOB, "name": "Bob"}])
     assert [each["email"] for each in made["attendees"]] == [BOB]
 

@@ -261,7 +261,7 @@ def test_fields_of_other_programs_survive_an_update(person):
 
 
 @BOTH
-def test_a_guest_who_stays_invited_keeps_the_response(person):
+def test_guest_that_stays_invited_keeps_the_response(person):
     event_id = foreign(person)["id"]
     sent = [{"email": "new@example.com"}, {"email": BOB.upper()}]
     expected = bare(one(person.update(event_id, attendees=sent)))["attendees"]

@@ -231,7 +231,7 @@ def test_holds_are_audited_and_listed_by_start(api, person, take):
 
 
 @GOOGLE
-def test_a_hold_that_other_processes_cannot_be_told_of_is_not_promised(api, person, take, monkeypatch):
+def test_hold_without_cache_invalidation_is_503_and_not_stored(api, person, take, monkeypatch):
     from redis.exceptions import ConnectionError as Down
 
     def down(_self):

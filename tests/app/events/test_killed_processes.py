@@ -202,7 +202,7 @@ def test_a_web_process_that_is_killed_while_it_takes_a_hold_promises_nothing(boo
 
 
 @pytest.mark.parametrize("part", ["postgresql", "redis"])
-def test_a_hold_whose_database_or_redis_dies_is_not_promised_and_its_time_returns(booking, servers, part):
+def test_hold_during_database_or_redis_failure_frees_its_time(booking, servers, part):
     server = servers[part == "postgresql"]
     sent = booking.in_progress(READ, lambda: booking.hold("first"))
     server.stop()
@@ -219,7 +219,7 @@ def test_a_hold_whose_database_or_redis_dies_is_not_promised_and_its_time_return
 
 
 @pytest.mark.parametrize("part", ["postgresql", "redis"])
-def test_a_create_whose_database_or_redis_dies_makes_at_most_one_event(booking, servers, part):
+def test_create_during_database_or_redis_failure_makes_one_event(booking, servers, part):
     server = servers[part == "postgresql"]
     sent = booking.in_progress(INSERT["google"], lambda: booking.create("first"))
     server.stop()

@@ -349,7 +349,7 @@ def test_a_missing_copy_is_not_made_beside_one_with_other_content(both, provider
     ],
     ids=["texts", "days", "fractions", "meeting", "url"],
 )
-def test_a_missing_copy_is_made_again_beside_one_that_says_the_same(both, provider, body):
+def test_missing_copy_is_created_beside_an_equal_one(both, provider, body):
     one(both.create(metaId="m-1", **body), 201)
     both.there[provider].delete(both.there[provider].events()[0]["id"])
     assert len(one(both.create(metaId="m-1", **body), 201)["events"]) == 2

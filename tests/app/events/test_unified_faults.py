@@ -91,7 +91,7 @@ def test_when_one_account_fails_nothing_is_left_at_either(api, sandbox, both, pr
 
 
 @BOTH
-def test_a_copy_whose_answer_cannot_be_read_is_deleted_too(sandbox, both, provider):
+def test_copy_with_unreadable_answer_is_deleted_too(sandbox, both, provider):
     sandbox.fault(operation=INSERT[provider], body="html")
     answer = both.create(metaId="m-1", subject="Half")
     assert answer.status_code == 422
@@ -105,7 +105,7 @@ def test_a_copy_whose_answer_cannot_be_read_is_deleted_too(sandbox, both, provid
 
 
 @pytest.mark.parametrize("fault", [{"latency_ms": 6000}, {"body": "reset"}], ids=str)
-def test_copies_whose_answers_were_lost_are_found(sandbox, both, fault):
+def test_copies_with_lost_answers_are_found(sandbox, both, fault):
     for provider in PROVIDERS:
         sandbox.fault(operation=INSERT[provider], **fault)
     assert len(one(both.create(metaId="m-1", subject="Once"), 201)["events"]) == 2
@@ -262,7 +262,7 @@ CHANGES = {
 
 @BOTH
 @pytest.mark.parametrize("call", CHANGES)
-def test_an_account_whose_grant_has_ended_keeps_everything_as_it_was(api, sandbox, both, provider, call):
+def test_ended_grant_of_one_account_prevents_every_change(api, sandbox, both, provider, call):
     both.create(metaId="m-1", subject="Old")
     sandbox.revoke(ADA[provider])
     # This read is the first call after the revocation.
@@ -309,7 +309,7 @@ def test_an_interrupted_create_returns_the_metaid_to_repeat(both, monkeypatch):
 
 
 @BOTH
-def test_a_change_that_reaches_one_account_says_so_and_is_finished_by_repeating_it(sandbox, both, provider):
+def test_partial_update_is_reported_and_finished_by_a_repeat(sandbox, both, provider):
     both.create(metaId="m-1", subject="Old")
     sandbox.fault(operation=UPDATE[provider], status=503, retry_after=60)
     answer = both.update("m-1", subject="New")
@@ -327,7 +327,7 @@ def test_a_change_that_reaches_one_account_says_so_and_is_finished_by_repeating_
 
 
 @BOTH
-def test_a_delete_that_reaches_one_account_says_so_and_is_finished_by_repeating_it(sandbox, both, provider):
+def test_partial_delete_is_reported_and_finished_by_a_repeat(sandbox, both, provider):
     both.create(metaId="m-1", subject="Old")
     sandbox.fault(operation=DELETE[provider], status=429, retry_after=60)
     answer = both.delete("m-1")
@@ -346,7 +346,7 @@ def test_a_delete_that_reaches_one_account_says_so_and_is_finished_by_repeating_
 
 
 @pytest.mark.parametrize("call", ["update", "delete"])
-def test_when_all_accounts_fail_the_most_telling_reason_is_reported(sandbox, both, call):
+def test_most_specific_reason_is_reported_if_all_accounts_fail(sandbox, both, call):
     both.create(metaId="m-1", subject="Old")
     sandbox.fault(operation=FIND["google"], status=503, retry_after=60)
     sandbox.fault(operation=FIND["microsoft"], status=429, retry_after=60)

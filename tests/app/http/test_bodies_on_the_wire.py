@@ -57,11 +57,11 @@ CHUNKED = "Transfer-Encoding: chunked"
 
 
 @pytest.mark.slow
-def test_a_body_that_says_that_it_is_too_large_is_not_waited_for(post):
+def test_too_large_content_length_is_413_before_the_body(post):
     assert post(b"", length=2_000_000) == (413, "The request body is larger than 1 MiB")
 
 
-def test_a_body_that_does_not_say_so_is_read_no_further(post):
+def test_too_large_chunked_body_is_413(post):
     assert post(pieces(TOO_LARGE), CHUNKED) == (413, "The request body is larger than 1 MiB")
 
 
@@ -82,7 +82,7 @@ def test_a_body_that_is_compressed_on_its_way_is_refused(post):
     assert post(body, "Transfer-Encoding: gzip, chunked") == (415, "The request body must not be compressed")
 
 
-def test_a_body_that_is_said_to_be_plain_is_taken(post):
+def test_content_encoding_identity_is_accepted(post):
     status, error = post(SMALL, "Content-Encoding: identity", length=len(SMALL))
     assert (status, error.startswith("id ")) == (400, True)
 
@@ -184,7 +184,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", [case for case in REFUSED if REFUSED[case][0] == 413])
-def test_a_body_that_is_too_large_closes_the_connection_and_says_so(port, api, case):
+def test_too_large_body_closes_the_connection_without_reset(port, api, case):
     status, path, headers, body = REFUSED[case]
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(request_of(api, path, body, *headers))

@@ -43,7 +43,7 @@ def test_a_long_answer_is_the_same_compressed(api, worker, path, accepted, chose
 
 
 @pytest.mark.parametrize("accepted", ["", "identity", "br", "gzip;q=0"])
-def test_who_does_not_accept_it_is_answered_plainly(api, worker, path, accepted):
+def test_answer_without_accepted_encoding_is_not_compressed(api, worker, path, accepted):
     answer = ask(api, path, accepted, LONG)
 
     assert "Content-Encoding" not in answer.headers

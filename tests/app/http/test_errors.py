@@ -118,7 +118,7 @@ def test_a_read_only_key_reads_on_every_route(app, new_api):
             assert answer.status_code in (200, 404), route.path
 
 
-def test_a_read_only_key_may_ask_for_slots_by_post(new_api):
+def test_read_only_key_may_request_slots_by_post(new_api):
     reader = new_api(read_only=True)
     users = {"users": [{"id": "nobody"}]}
 
@@ -301,7 +301,7 @@ def every_kind_of_answer(api, new_api, new_user, new_app, sandbox):
     }
 
 
-def test_every_answer_tells_the_id_that_the_request_came_with(every_kind_of_answer):
+def test_every_answer_returns_the_request_id(every_kind_of_answer):
     for status, call in every_kind_of_answer.items():
         answer = call({"X-Request-Id": "My_request-1.2"})
         assert answer.status_code == status

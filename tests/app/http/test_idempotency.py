@@ -212,7 +212,7 @@ def heard_keys(new_app) -> tuple[Flask, list[str | None]]:
     return app, heard
 
 
-def test_routes_hear_a_digest_of_caller_and_key(heard_keys, api, new_api, unique):
+def test_routes_receive_a_digest_of_caller_and_key(heard_keys, api, new_api, unique):
     app, heard = heard_keys
     ours, theirs = Api(app.test_client(), api.key), Api(app.test_client(), new_api().key)
     for caller, name in ((ours, "a"), (ours, "a"), (ours, "b"), (theirs, "a")):
@@ -553,7 +553,7 @@ def test_an_answer_under_a_key_that_was_lost_is_500_and_nothing_is_done_again(ap
 # --- the document
 
 
-def test_the_document_tells_of_the_header_where_it_holds(app):
+def test_openapi_documents_the_header_on_creating_routes(app):
     document = app.test_client().get("/v1/openapi.json").json
     found = 0
     for path, item in document["paths"].items():

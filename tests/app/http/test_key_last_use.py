@@ -65,7 +65,7 @@ def test_a_revoked_key_is_not_used(app, new_api, stores, last_use, path):
     assert last_use(api) is None
 
 
-def test_a_key_that_was_revoked_while_it_was_remembered_is_not_used(app, new_api, new_user, stores, last_use):
+def test_revoked_key_in_cache_is_refused_and_not_noted_as_used(app, new_api, new_user, stores, last_use):
     api, user = new_api(), new_user()
     assert api.get(f"/users/{user}").status_code == 200
     before = last_use(api)

@@ -107,7 +107,7 @@ def test_the_bare_list_of_events_refuses_by_a_bare_string(limited):
     assert refused.headers["Retry-After"]
 
 
-def test_an_answer_that_is_repeated_tells_what_is_left_now(limited, unique):
+def test_replayed_answer_has_the_current_rate_limit_headers(limited, unique):
     api = limited(5)
     body, headers = {"id": unique("repeated")}, {"Idempotency-Key": "once"}
     first = api.post("/users", body, headers=headers)
@@ -118,7 +118,7 @@ def test_an_answer_that_is_repeated_tells_what_is_left_now(limited, unique):
     assert len(again.headers.getlist("RateLimit-Remaining")) == 1
 
 
-def test_of_many_at_once_no_more_are_heard(limited):
+def test_concurrent_requests_over_the_limit_are_429(limited):
     api = limited(10)
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: _status(api), range(40)))

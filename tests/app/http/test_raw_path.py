@@ -236,7 +236,7 @@ def test_an_escaped_slash_in_our_own_identifiers_is_part_of_them(api):
     assert api.get("/us%65rs").status_code == 200
 
 
-def test_the_document_tells_the_shape(app):
+def test_openapi_documents_length_of_foreign_ids(app):
     parameters = {
         each["name"]: each["schema"]
         for item in app.test_client().get("/v1/openapi.json").json["paths"].values()

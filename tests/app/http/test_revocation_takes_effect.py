@@ -46,7 +46,7 @@ def test_a_revoked_key_is_refused_by_every_process_at_once(
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_member_who_leaves_is_answered_for_no_more(
+def test_leaving_member_is_missing_from_next_answers(
     worker, api, new_user, new_organization, elsewhere, sandbox, unique, route
 ):
     slug = new_organization()

@@ -242,7 +242,7 @@ assert not {each for each in set(sys.modules) - before if each.startswith("alemb
     ("url", "kind"),
     [("sqlite:////nowhere/at/all.db", FaultKind.UNREACHABLE), ("sqlite://", FaultKind.OUTDATED)],
 )
-def test_a_database_that_is_unreachable_and_one_without_migrations_are_told_apart(new_app, url, kind):
+def test_unreachable_and_unmigrated_databases_have_different_errors(new_app, url, kind):
     with new_app(database_url=url).app_context():
         fault = health.faults()["database"]
 

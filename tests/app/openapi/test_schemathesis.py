@@ -256,7 +256,7 @@ def keeps_its_promises(operation: APIOperation, key: str, real: Real, examples: 
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-def test_every_operation_answers_as_the_document_says(operations, api: Api, real, share: int):
+def test_every_operation_answers_as_documented(operations, api: Api, real, share: int):
     for operation in operations[share::SHARES]:
         # All of a few may be refused, by chance; of many, not: one in thirteen of the rarest succeeds.
         for examples in (5, 50, 300):
@@ -268,6 +268,6 @@ def test_every_operation_answers_as_the_document_says(operations, api: Api, real
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_every_operation_answers_as_the_document_says_at_length(operations, api: Api, real):
+def test_every_operation_answers_as_documented_at_length(operations, api: Api, real):
     for operation in operations:
         keeps_its_promises(operation, api.key, real, examples=300)

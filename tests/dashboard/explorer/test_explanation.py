@@ -293,7 +293,7 @@ def test_the_events_of_a_padded_moment_are_those_that_it_keeps_away_from(ada, si
     assert "Before" not in signed_in.get("/explorer/events", at=at("10:46"), **sent).text
 
 
-def test_calendars_whose_events_may_not_be_read_say_so(sandbox, new_user, signed_in):
+def test_missing_scope_for_events_is_explained(sandbox, new_user, signed_in):
     scope = "https://www.googleapis.com/auth/calendar.freebusy"
     account = sandbox.account("google", "eve@example.com", scope=scope, events=[meeting("10:00", "10:30")])
     user = new_user(account)
@@ -314,7 +314,7 @@ def test_events_of_an_unknown_user_are_an_error_sentence(signed_in):
     assert page.notices == ["User not found."]
 
 
-def test_a_free_moment_has_no_events_to_ask_for(ada, why):
+def test_free_moment_has_no_link_to_events(ada, why):
     page = why(ada(meeting("10:00", "10:30")), "09:10")
 
     assert page.html.select("[hx-vals]") == []

@@ -192,7 +192,7 @@ def test_users_without_calendars_and_unknown_users_are_named(signed_in, new_user
     assert slots_of(page) == {}
 
 
-def test_in_columns_unknown_users_are_named_and_their_column_says_why(signed_in, new_user):
+def test_columns_of_unreadable_users_have_a_reason(signed_in, new_user):
     user = new_user()
 
     page = signed_in.get("/explorer/grid", users=f"nobody-at-all {user}", **DAY)
@@ -305,7 +305,7 @@ def test_an_organization_that_is_not_there_or_is_empty(signed_in, new_organizati
     assert sentence.startswith("This organization has no members yet")
 
 
-def test_without_users_the_page_says_to_choose_some(signed_in):
+def test_page_without_users_prompts_for_some(signed_in):
     for page in (signed_in.get("/explorer/grid"), signed_in.get("/explorer", show="1", organization="")):
         assert page.status == 200
         assert said(page)[0].startswith("Whose time is it?")
@@ -353,7 +353,7 @@ def test_the_address_follows_the_controls(signed_in):
     assert parse_qs(where.query) == {name: [each] for name, each in sent.items() if each}
 
 
-def test_the_page_comes_before_any_calendar_is_read_and_says_so(signed_in, new_user):
+def test_page_is_shown_before_calendars_are_read(signed_in, new_user):
     page = signed_in.get("/explorer", users=new_user(), moment="2026-12-03T10:00", person="x", **DAY)
 
     assert page.heading == "Explorer"

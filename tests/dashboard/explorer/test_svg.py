@@ -105,7 +105,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("zone", "day", "hours", "odd"), CHANGES)
-def test_a_day_on_which_clocks_change_says_so(zone, day, hours, odd):
+def test_day_of_a_clock_change_is_marked(zone, day, hours, odd):
     (found,) = svg.days(question(zone, day, 1, None), whole=True)
 
     assert (found.date, found.hours, found.odd) == (day, hours, odd)

@@ -53,7 +53,7 @@ def test_fewer_may_be_required_of_named_users(signed_in, api, person):
     assert starts(curl(api, page.html.find(id="curl").get_text())) == ["09:00", "11:00"]
 
 
-def test_a_person_who_cannot_be_read_is_not_free(signed_in, person, new_user):
+def test_unreadable_person_is_not_free(signed_in, person, new_user):
     page = signed_in.get("/explorer/grid", users=f"{person()} {new_user()}", **DAY, together="all")
 
     assert shared(page) == []

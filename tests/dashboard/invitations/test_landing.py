@@ -85,7 +85,7 @@ def test_a_person_connects_by_the_link(worker, guest, api, stores, sandbox, invi
     assert guest.post(f"{path}/{provider}").status_code == 410
 
 
-def test_the_page_names_the_organization_and_asks_for_the_chosen_access(guest, stores, invited):
+def test_page_names_the_organization_and_the_requested_access(guest, stores, invited):
     user, path = invited("free-busy")
     with stores.database.writing() as session:
         number = users.ids(session, [user], within=None)[user]
@@ -124,7 +124,7 @@ def test_opening_the_page_makes_no_state_and_lasts_for_days(guest, stores, invit
         ({"connected_at": now()}, "Already connected"),
     ],
 )
-def test_a_link_that_is_over_says_why(guest, stores, invited, values, heading):
+def test_invalid_link_is_410_with_a_reason(guest, stores, invited, values, heading):
     user, path = invited()
     shift(stores, user, **values)
 

@@ -65,7 +65,7 @@ def test_many_are_invited_at_once(here):
     assert rows(here.browser.get("/invitations")) == dict.fromkeys(("ada", "bob", "eve"), "pending")
 
 
-def test_all_members_who_never_connected_are_invited(here):
+def test_all_members_without_connection_are_invited(here):
     with here.stores.database.writing() as session:
         row = Organization(slug="acme")
         session.add(row)
@@ -92,7 +92,7 @@ def test_the_form_begins_with_the_users_of_a_filter(here):
         ({}, "Nobody to invite: name users, or an organization with members who never connected."),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_made(here, form, sentence):
+def test_invalid_form_is_400_and_creates_no_invitation(here, form, sentence):
     page = invite(here, **form)
 
     assert page.status == 400

@@ -146,7 +146,7 @@ def state_of(here, endpoint):
     return words(row.select_one(".badge"))
 
 
-def test_a_webhook_whose_deliveries_fail_says_so(here, world):
+def test_webhook_with_failed_deliveries_is_shown_as_failing(here, world):
     endpoint, connection = world.endpoint(), world.connection()
     assert state_of(here, endpoint) == "nothing delivered yet"
 

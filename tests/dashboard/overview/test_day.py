@@ -64,9 +64,7 @@ def test_what_does_not_answer_is_not_known(here, monkeypatch):
         (FaultKind.TOO_NEW, "too new", "start that version"),
     ],
 )
-def test_a_slow_an_outdated_and_an_unreachable_database_are_told_apart(
-    here, monkeypatch, kind, badge, advice
-):
+def test_slow_outdated_and_unreachable_databases_have_own_badges(here, monkeypatch, kind, badge, advice):
     faults = dict.fromkeys(pages.PARTS) | {"database": Fault("says so", kind)}
     monkeypatch.setattr(health, "faults", lambda: faults)
 

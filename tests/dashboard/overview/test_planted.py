@@ -102,7 +102,7 @@ def _names(here: Installation) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_every_page_is_small_and_asks_the_same_number_of_statements(planting, capsys):
+def test_page_size_and_statement_count_do_not_grow_with_rows(planting, capsys):
     """It prints a table of all pages: milliseconds until the answer, and those of the processor in it."""
     few, many = planting(FEW), planting(MANY)
     wanted = {"few": paths(few), "many": paths(many)}

@@ -32,7 +32,7 @@ def ending_of(row) -> str:
     return row.find("form")["action"]
 
 
-def test_it_lists_the_browsers_and_says_which_is_this_one(browser_of, ada):
+def test_account_lists_browsers_and_marks_the_current_one(browser_of, ada):
     browser_of(ada, address="10.1.2.3").get("/account")
     page = browser_of(ada, address="10.1.2.4").get("/account")
 
@@ -260,7 +260,7 @@ def remove(browser, name):
     return browser.do(found["action"])
 
 
-def test_an_administrator_who_is_removed_is_signed_out_everywhere(
+def test_removed_administrator_is_signed_out_everywhere(
     browser_of, ada, new_administrator, stores, somewhere
 ):
     bob = new_administrator()
@@ -274,9 +274,7 @@ def test_an_administrator_who_is_removed_is_signed_out_everywhere(
     assert actions(stores, actor=f"administrator {ada.name}")[-1] == ("removeAdministrator", bob.name)
 
 
-def test_an_administrator_who_is_removed_does_not_come_back_by_a_link_made_before(
-    browser_of, ada, new_administrator, unique
-):
+def test_invitation_of_removed_administrator_is_void(browser_of, ada, new_administrator, unique):
     bob = new_administrator()
     link = invite(browser_of(bob)).html.find(id="link").get_text()
     path = link.removeprefix("http://localhost")

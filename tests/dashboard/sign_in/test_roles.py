@@ -157,7 +157,7 @@ def test_another_role_counts_at_once_in_every_browser(browser_of, administrator,
 
 
 @pytest.mark.slow
-def test_nobody_changes_the_own_role(browser_of, administrator, stores):
+def test_own_role_cannot_be_changed(browser_of, administrator, stores):
     browser = browser_of(administrator)
 
     page = browser.do(f"/account/administrators/{id_of(stores, administrator)}/role", {"role": "viewer"})

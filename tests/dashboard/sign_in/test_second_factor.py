@@ -359,9 +359,7 @@ def test_the_secret_is_encrypted_and_bound_to_its_row_and_recovery_codes_are_has
         session.rollback()
 
 
-def test_a_secret_whose_key_is_gone_leaves_the_recovery_codes(
-    browser_of, ada, device, stores, somewhere, caplog
-):
+def test_undecipherable_secret_leaves_the_recovery_codes(browser_of, ada, device, stores, somewhere, caplog):
     with stores.database.writing() as session:
         row = administrators.find(session, ada.name)
         row.sealed_totp_secret = b"\x01gone" + row.sealed_totp_secret[5:]

@@ -44,7 +44,7 @@ def test_a_busy_day_is_read_with_one_call(sandbox, google, alice):
     assert sandbox.requests().by_operation == {FREE_BUSY: 1}
 
 
-def test_the_answer_has_the_ids_as_they_were_asked(google, alice):
+def test_answer_has_the_ids_of_the_request(google, alice):
     assert set(busy(google, alice, ["primary", "alice@example.com", "primary"])) == {
         "primary",
         "alice@example.com",
@@ -137,7 +137,7 @@ def test_when_one_stretch_of_the_range_fails_the_calendar_fails(script, scripted
         {"calendars": {"c": {"errors": ["odd"], "busy": []}}},
     ],
 )
-def test_an_answer_that_does_not_tell_a_calendar_fails_it(script, scripted_account, answer):
+def test_calendar_missing_from_the_answer_fails(script, scripted_account, answer):
     script.say(body=answer)
     outcome = busy(scripted_google(script), scripted_account, ["c"])["c"]
     assert isinstance(outcome, Failed)

@@ -50,7 +50,7 @@ def test_text_can_be_emptied(calls):
     assert (event.subject, event.description, event.location, event.attendees) == ("", "", "", ())
 
 
-def test_who_stays_invited_keeps_their_answer(calls):
+def test_guests_that_stay_invited_keep_their_response(calls):
     made = calls.post(
         attendees=[
             {"email": "Bob@example.com", "displayName": "Bob B.", "optional": True},
@@ -108,7 +108,7 @@ def test_an_event_that_makes_no_sense_is_not_written(script, scripted_account):
     assert [each["method"] for each in script.requests] == ["GET"]
 
 
-def test_an_update_whose_answer_was_lost_is_written_again(sandbox, calls):
+def test_update_with_lost_answer_is_sent_again(sandbox, calls):
     made = calls.create(TIMED).event
     sandbox.fault(operation=PATCH, body="reset", times=1)
     assert calls.update(made.id, subject="Again").subject == "Again"
@@ -120,7 +120,7 @@ def test_an_update_whose_answer_was_lost_is_written_again(sandbox, calls):
     assert sandbox.requests().by_operation[PATCH] == 3
 
 
-def test_a_meeting_whose_answer_was_lost_is_not_made_twice(sandbox, calls):
+def test_meeting_with_lost_answer_is_not_created_twice(sandbox, calls):
     made = calls.create(TIMED).event
     sandbox.fault(operation=PATCH, body="reset", times=1)
     event = calls.update(made.id, meeting=True)

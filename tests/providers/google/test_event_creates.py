@@ -157,7 +157,7 @@ def test_an_id_that_google_takes_is_taken(calls, own):
 
 
 @pytest.mark.parametrize("body", ["reset", "truncated"])
-def test_a_create_whose_answer_was_lost_has_made_its_one_event(sandbox, calls, body):
+def test_create_with_lost_answer_makes_one_event(sandbox, calls, body):
     sandbox.fault(operation=INSERT, body=body, times=1)
     created = calls.create(TIMED)
     assert created.made
@@ -165,7 +165,7 @@ def test_a_create_whose_answer_was_lost_has_made_its_one_event(sandbox, calls, b
     assert calls.listed() == [created.event]
 
 
-def test_a_create_whose_answers_are_all_lost_is_found_by_the_next_try(sandbox, new):
+def test_create_with_all_answers_lost_is_found_by_next_try(sandbox, new):
     calls = new(left=10)
     sandbox.fault(operation=INSERT, body="reset")
     sandbox.fault(operation=GET, body="reset")
@@ -238,9 +238,7 @@ def test_a_calendar_that_may_only_be_read_denies_access(new, calendar):
 
 
 @pytest.mark.parametrize("answer", [b"<html>", {}, {"id": None}, [], GOOD | {"attendees": "bob"}], ids=str)
-def test_a_write_whose_answer_is_no_event_was_done_but_is_unreadable(
-    script, scripted_account, is_fit_for_people, answer
-):
+def test_write_answered_without_event_is_unreadable(script, scripted_account, is_fit_for_people, answer):
     script.say(200, answer)
     calls = scripted(script, scripted_account)
     for call in (lambda: calls.create(TIMED), lambda: calls.update("abcde1", subject="x")):

@@ -21,7 +21,7 @@ def test_a_deleted_event_is_gone_and_cannot_be_deleted_twice(calls):
 
 
 @pytest.mark.parametrize("fault", [{"body": "reset"}, {"status": 503}, {"status": 429}], ids=str)
-def test_a_delete_whose_answer_was_lost_was_done(sandbox, calls, fault):
+def test_delete_with_lost_answer_succeeds(sandbox, calls, fault):
     made = calls.create(TIMED).event
     sandbox.fault(operation=DELETE, times=1, **fault)
     calls.delete(made.id)

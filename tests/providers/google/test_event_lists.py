@@ -21,7 +21,7 @@ from tests.providers.google.google_calls import (
 )
 
 
-def test_a_list_is_one_call_and_says_what_google_says(sandbox, calls):
+def test_list_is_one_call_with_the_fields_of_google(sandbox, calls):
     made = calls.post(
         description="First line\nsecond  line",
         location="Room 1",
@@ -123,7 +123,7 @@ def test_each_calendar_has_midnights_of_its_own(new):
     ]
 
 
-def test_the_zone_is_only_asked_for_where_it_matters(sandbox, new):
+def test_zone_is_requested_only_for_all_day_events(sandbox, new):
     calls = new(left=10)
     timed = calls.create(TIMED).event
     day = calls.create(Changes(start=Day("2026-12-03"), end=Day("2026-12-04"))).event
@@ -274,6 +274,6 @@ def test_what_would_be_another_address_is_not_called(sandbox, calls, name):
     assert sandbox.requests().total == 0
 
 
-def test_nothing_is_asked_for_no_calendars(sandbox, calls):
+def test_empty_list_of_calendars_makes_no_call(sandbox, calls):
     assert calls.provider.events(calls.account, [], START, END, deadline=calls.deadline) == {}
     assert sandbox.requests().total == 0

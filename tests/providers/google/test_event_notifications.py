@@ -23,7 +23,7 @@ def test_guests_are_notified_on_request(sandbox, calls, notify, notified):
     assert [(each["operation"], each["guests"]) for each in sandbox.notices()] == (writes if notified else [])
 
 
-def test_the_default_of_google_is_asked_for_by_saying_nothing(script, scripted_account):
+def test_send_updates_is_omitted_for_the_default(script, scripted_account):
     script.say(200, GOOD)
     calls = scripted(script, scripted_account)
     for notify in (None, True, False):

@@ -42,7 +42,7 @@ def test_a_year_is_read_sixty_days_at_a_time(sandbox, google, account):
     assert sandbox.requests().by_operation[FREE_BUSY] == 7
 
 
-def test_a_member_who_shares_nothing_is_left_to_a_call_of_their_own(sandbox, google, account, domain):
+def test_member_without_sharing_is_read_alone(sandbox, google, account, domain):
     sandbox.change_domain("example.com", members=[{"email": NAMES[7], "sharing": "none"}])
     outcomes = read(google, account, NAMES)
     assert isinstance(alone := outcomes.pop(NAMES[7]), ReadAlone)

@@ -61,7 +61,7 @@ VIDEO = {"entryPointType": "video", "uri": MEET, "label": MEET[8:]}
 PHONE = {"entryPointType": "phone", "uri": "tel:+49-30-1", "label": "+49 30 1"}
 
 
-def test_an_event_as_google_tells_it():
+def test_google_event_is_parsed():
     event = read()
     assert event == Event(
         id="7c1f0a6e2b9d4f3c8a5e6d7b9f0c1a2e",
@@ -145,7 +145,7 @@ def test_an_attendee_that_cannot_be_written_again_makes_an_event_unreadable():
 
 
 @pytest.mark.parametrize("name", ["summary", "description", "location", "attendees", "extendedProperties"])
-def test_what_an_event_does_not_tell_is_empty(name):
+def test_missing_event_fields_are_empty(name):
     event = read(**{name: ...})
     shown = {
         "summary": event.subject,

@@ -40,7 +40,7 @@ def meet(request_id: str) -> dict[str, Any]:
     }
 
 
-def test_a_new_event_is_what_was_asked_for_and_no_more():
+def test_new_event_has_only_the_requested_fields():
     assert new() == {
         "id": KEY,
         "status": "confirmed",
@@ -125,7 +125,7 @@ def test_edges_are_written_so_that_a_time_and_a_date_shut_each_other_out():
     }
 
 
-def test_who_stays_keeps_their_entry_in_the_order_of_the_new_list():
+def test_kept_guests_keep_their_entry_in_the_new_order():
     bob = {"email": "Bob@x.org", "responseStatus": "accepted", "optional": True}
     known = TIMED | {"attendees": [{"email": "eve@x.org"}, bob, {"displayName": "Nobody"}]}
     assert changed(known, attendees=("new@x.org", "BOB@X.org", "New@x.org"))["attendees"] == [

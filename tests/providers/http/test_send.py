@@ -38,7 +38,7 @@ def test_a_deadline_already_passed_sends_nothing(script):
     assert script.requests == []
 
 
-def test_a_call_whose_connection_is_refused_every_time_has_done_nothing():
+def test_refused_connection_is_reported_as_unsent():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     insert = Call("Google Calendar", "calendar.events.insert", "POST", f"http://127.0.0.1:{port}/", b"{}")
@@ -211,7 +211,7 @@ def test_a_server_that_falls_silent_after_the_head_is_left_at_the_deadline(scrip
     is_fit_for_people(raised.value)
 
 
-def test_a_slow_provider_has_half_of_the_time_and_a_silent_one_is_asked_again(script, monkeypatch):
+def test_silent_provider_is_retried_after_half_of_the_time(script, monkeypatch):
     monkeypatch.setattr(transport, "LEAST_READ_TIMEOUT", 0.5)
     script.act(after(60))
     script.act(after(0))
@@ -307,7 +307,7 @@ def test_a_bearer_renews_once_over_all_calls_of_an_operation(script, scripted_ac
     assert scripted_account.tokens.renewals == 1
 
 
-def test_a_token_source_that_is_down_is_asked_once(script):
+def test_unavailable_token_source_is_called_once(script):
     class Down:
         asked = 0
 
@@ -320,7 +320,7 @@ def test_a_token_source_that_is_down_is_asked_once(script):
     assert Down.asked == 1
 
 
-def test_a_retry_waits_as_long_as_it_was_asked_to(script):
+def test_retry_waits_at_least_for_retry_after(script):
     script.say(429, {}, Retry_After="0.5")
     script.say(body={"ok": True})
     assert sent(script) == {"ok": True}
@@ -328,7 +328,7 @@ def test_a_retry_waits_as_long_as_it_was_asked_to(script):
     assert second - first >= 0.5
 
 
-def test_a_retry_waits_no_longer_than_it_was_asked_to(script, clock):
+def test_retry_waits_no_longer_than_retry_after(script, clock):
     script.say(429, {}, Retry_After="3")
     script.say(body={"ok": True})
     assert sent(script) == {"ok": True}
@@ -350,7 +350,7 @@ def test_a_retry_after_the_deadline_is_skipped_and_its_wait_reported(script):
 
 
 @pytest.mark.parametrize("value", [None, "", "soon", "-5", "nan", "inf", "1e9", "²"])
-def test_a_retry_after_that_says_nothing_is_none(value):
+def test_invalid_retry_after_is_none(value):
     assert retry_after(value) is None
 
 

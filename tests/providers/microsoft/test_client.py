@@ -212,7 +212,7 @@ def test_a_part_that_fails_is_named_and_the_other_parts_count(sandbox, microsoft
     assert outcomes[bad].reason is reason
 
 
-def test_a_throttled_part_is_asked_again_alone_after_its_time(sandbox, microsoft, many):
+def test_throttled_batch_part_is_retried_alone_after_retry_after(sandbox, microsoft, many):
     found = microsoft.calendars(many, deadline=time.monotonic() + 5)
     good, bad = (each.id for each in found[1:3])
     sandbox.fault(calendar_id=bad, operation=VIEW, status=429, retry_after=0.4, times=1)
@@ -250,7 +250,7 @@ def test_no_part_of_a_batch_is_retried_once_traffic_forbids_it(sandbox, microsof
     assert sandbox.requests().by_operation == {BATCH: 1, VIEW: 3, SETTINGS: 1}
 
 
-def test_a_throttled_part_of_it_is_asked_again_all_the_same(sandbox, microsoft, many):
+def test_throttled_part_of_a_failing_batch_is_retried(sandbox, microsoft, many):
     ids = [each.id for each in microsoft.calendars(many, deadline=time.monotonic() + 5)[1:4]]
     sandbox.fault(operation=VIEW, status=503)
     sandbox.fault(operation=SETTINGS, status=503)
@@ -353,7 +353,7 @@ def test_a_part_that_is_missing_or_unreadable_fails_its_calendar(script, scripte
 
 
 @pytest.mark.parametrize("status", [True, 200.0, "200"])
-def test_a_part_whose_status_is_no_number_is_unreadable(script, scripted_account, status):
+def test_batch_part_without_numeric_status_is_unreadable(script, scripted_account, status):
     script.say(body={"responses": [{"id": "0", "status": status, "body": {"error": {"code": "x"}}}]})
     outcome = busy(scripted(script), scripted_account, ["c"], left=10)["c"]
     assert isinstance(outcome, Failed)

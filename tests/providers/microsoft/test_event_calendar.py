@@ -102,7 +102,7 @@ def test_an_event_that_is_not_in_that_calendar_either_is_not_found(script, scrip
         scripted(script, scripted_account).event(GOOD["id"], TEAM)
 
 
-def test_one_look_into_the_calendar_answers_for_an_event_that_lies_elsewhere(sandbox, calls):
+def test_event_of_another_calendar_is_not_found_by_one_view(sandbox, calls):
     made = calls.create(TIMED, TEAM).event
     sandbox.forget_requests()
     with pytest.raises(EventNotFound):

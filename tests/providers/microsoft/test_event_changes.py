@@ -50,7 +50,7 @@ def test_text_can_be_emptied(calls):
     assert (event.subject, event.description, event.location, event.attendees) == ("", "", "", ())
 
 
-def test_who_stays_invited_keeps_their_answer(calls):
+def test_guests_that_stay_invited_keep_their_response(calls):
     guests = [
         {"emailAddress": {"address": "Bob@example.com", "name": "Bob B."}, "type": "optional"},
         {"emailAddress": {"address": "eve@example.com"}, "status": {"response": "declined"}},
@@ -138,7 +138,7 @@ def test_an_event_deleted_between_read_and_write_is_not_there(script, scripted_a
     assert [each["method"] for each in script.requests] == ["GET", "PATCH"]
 
 
-def test_an_update_whose_answer_was_lost_is_written_again(sandbox, calls):
+def test_update_with_lost_answer_is_sent_again(sandbox, calls):
     made = calls.create(TIMED).event
     sandbox.fault(operation=UPDATE, body="reset", times=1)
     assert calls.update(made.id, subject="Again", attendees=("bob@example.com",)).subject == "Again"

@@ -102,7 +102,7 @@ def test_an_event_of_the_same_meta_id_made_by_others_exists(calls):
         calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meta_id="m-1"))
 
 
-def test_a_create_whose_answer_was_lost_has_made_its_one_event(sandbox, calls):
+def test_create_with_lost_answer_makes_one_event(sandbox, calls):
     sandbox.fault(operation=INSERT, body="reset", times=1)
     created = calls.create(TIMED)
     assert created.made
@@ -147,9 +147,7 @@ def test_an_event_that_was_there_before_is_not_taken_for_a_new_one(script, scrip
 
 @pytest.mark.parametrize("status", [400, 409])
 @pytest.mark.parametrize("extra", [{}, {"@event.existingEventId": "AAMk1"}])
-def test_a_transaction_that_was_used_is_looked_up_where_graph_says_by_whom(
-    script, scripted_account, status, extra
-):
+def test_used_transaction_is_looked_up_by_the_returned_event_id(script, scripted_account, status, extra):
     calls = scripted(script, scripted_account)
     script.say(status, {"error": {"code": "ErrorDuplicateTransactionId", "message": "used", **extra}})
     script.say(200, older("a"))
@@ -239,7 +237,7 @@ def test_a_calendar_that_may_only_be_read_denies_access(calls):
 
 
 @pytest.mark.parametrize("answer", [b"<html>", {}, {"id": None}, []])
-def test_a_create_whose_answer_is_no_event_was_done_but_is_unreadable(script, scripted_account, answer):
+def test_create_answered_without_event_is_unreadable(script, scripted_account, answer):
     script.say(201, answer)
     with pytest.raises(EventUnreadable):
         scripted(script, scripted_account).create(TIMED)

@@ -20,7 +20,7 @@ def test_a_deleted_event_is_gone_and_cannot_be_deleted_twice(calls):
             calls.delete(made.id, calendar)
 
 
-def test_a_delete_whose_answer_was_lost_was_done(sandbox, calls):
+def test_delete_with_lost_answer_succeeds(sandbox, calls):
     made = calls.create(TIMED).event
     sandbox.fault(operation=DELETE, body="reset", times=1)
     calls.delete(made.id)

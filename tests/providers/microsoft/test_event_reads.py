@@ -18,7 +18,7 @@ from tests.providers.microsoft.graph_calls import BATCH, GET, GOOD, SETTINGS, TE
 # Lists
 
 
-def test_a_list_is_read_with_one_http_call_and_says_what_graph_says(sandbox, calls):
+def test_list_is_one_http_call_with_the_fields_of_graph(sandbox, calls):
     made = calls.post(
         body={"contentType": "text", "content": "First line\nsecond  line"},
         location={"displayName": "Room 1"},
@@ -158,7 +158,7 @@ def test_one_event_that_makes_no_sense_fails_its_calendar_and_is_not_left_out(sc
     assert outcomes["bad"].reason is Reason.PROVIDER_ERROR
 
 
-def test_every_call_asks_for_ids_that_stay_for_text_and_for_utc(script, scripted_account):
+def test_every_call_prefers_immutable_ids_text_and_utc(script, scripted_account):
     script.say(body={"responses": [{"id": "0", "status": 200, "body": {"value": []}}]})
     calls = scripted(script, scripted_account)
     calls.events("a/b=?c")
@@ -177,7 +177,7 @@ def test_every_call_asks_for_ids_that_stay_for_text_and_for_utc(script, scripted
     assert [each["headers"]["Prefer"].split(", ") for each in script.requests[1:]] == [wanted] * 4
 
 
-def test_later_pages_are_asked_for_in_the_same_way(script, scripted_account):
+def test_later_pages_have_the_same_preferences(script, scripted_account):
     settings = {"id": "settings", "status": 200, "body": {"timeZone": "UTC"}}
     more = {"value": [GOOD], "@odata.nextLink": f"{script.url}/me/calendar/calendarView?$skip=1"}
     script.say(body={"responses": [settings, {"id": "0", "status": 200, "body": more}]})
@@ -188,7 +188,7 @@ def test_later_pages_are_asked_for_in_the_same_way(script, scripted_account):
     assert second["headers"] == first["headers"]
 
 
-def test_nothing_is_asked_for_no_calendars(sandbox, calls):
+def test_empty_list_of_calendars_makes_no_call(sandbox, calls):
     assert calls.provider.events(calls.account, [], START, END, deadline=calls.deadline) == {}
     assert sandbox.requests().total == 0
 

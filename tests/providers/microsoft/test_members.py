@@ -60,7 +60,7 @@ def test_twenty_mailboxes_are_read_with_one_batch_and_without_their_settings(san
     assert microsoft.members_per_request == len(NAMES)
 
 
-def test_only_mailboxes_with_busy_all_day_events_are_asked_for_their_zone(sandbox, microsoft, make):
+def test_zone_is_read_only_for_busy_all_day_events(sandbox, microsoft, make):
     account = make(
         {"email": NAMES[0], "events": [ALL_DAY], "timeZone": "America/New_York"},
         {"email": NAMES[1], "events": [ALL_DAY | {"showAs": "free"}], "timeZone": "Asia/Tokyo"},

@@ -104,7 +104,7 @@ def test_an_unknown_zone_widens_nothing_but_days():
     assert busy(event(), all_day("2026-12-03", "2026-12-04", showAs="free"), zone=None) == [(NINE, TEN)]
 
 
-def test_a_day_whose_midnight_is_skipped_begins_when_the_clocks_do():
+def test_day_with_skipped_midnight_begins_after_the_gap():
     (day,) = busy(all_day("2018-11-04", "2018-11-05"), zone="America/Sao_Paulo")
     assert day == (instant("2018-11-04T03:00:00Z"), instant("2018-11-05T02:00:00Z"))
 

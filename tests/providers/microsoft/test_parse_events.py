@@ -66,7 +66,7 @@ def test_a_record_is_checked_once_however_many_attendees_it_has(monkeypatch):
     assert [each.original for each in event.attendees] == LUNCH["attendees"]
 
 
-def test_an_event_as_graph_tells_it():
+def test_graph_event_is_parsed():
     event = read()
     assert event == Event(
         id="AAMkAGViNDU7zAAAAA7zAAAZb2ckAAA=",
@@ -152,7 +152,7 @@ def test_a_field_of_another_type_makes_an_event_unreadable(wrong):
 @pytest.mark.parametrize(
     "name", ["subject", "body", "location", "attendees", "onlineMeeting", "responseStatus"]
 )
-def test_what_a_private_event_does_not_tell_is_empty(name, nothing):
+def test_hidden_fields_of_private_events_are_empty(name, nothing):
     event = read(**{name: nothing})
     told = {
         "subject": event.subject,

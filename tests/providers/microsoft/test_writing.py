@@ -48,7 +48,7 @@ def changed(known: Any = TIMED, **changes: Any) -> Any:
     return writing.changed(Changes(**changes), known, "Asia/Tokyo")
 
 
-def test_a_new_event_is_what_was_asked_for_and_no_more():
+def test_new_event_has_only_the_requested_fields():
     assert new() == {
         "transactionId": "t-1",
         "start": at("2026-12-03T17:00:00.000", "UTC"),
@@ -155,7 +155,7 @@ def test_an_hour_that_occurs_twice_is_written_in_utc(text, written):
     assert new(start=Moment(instant(text), NEW_YORK))["start"] == written
 
 
-def test_who_stays_keeps_the_entry_in_the_order_of_the_new_list():
+def test_kept_guests_keep_their_entry_in_the_new_order():
     bob = {
         "emailAddress": {"address": "Bob@x.org", "name": "Bob"},
         "type": "optional",

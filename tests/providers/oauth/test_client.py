@@ -53,7 +53,7 @@ def test_microsoft_rotates_the_refresh_token(sandbox, oauth):
 
 
 @BOTH
-def test_a_grant_says_when_its_access_token_ends(sandbox, oauth, provider):
+def test_grant_has_the_expiry_of_its_access_token(sandbox, oauth, provider):
     account = sandbox.account(provider, "ada@example.com")
     life = refreshed(oauth[provider], account.refresh_token).expires_at - datetime.now(UTC)
     assert timedelta(minutes=50) < life < timedelta(minutes=91)
@@ -250,7 +250,7 @@ def test_a_refused_code_has_the_same_meanings_and_is_never_sent_again(
 
 
 @pytest.mark.parametrize("client", [Client("", Token("s")), Client("id", Token(""))])
-def test_without_a_client_nothing_is_asked_for(script, client):
+def test_missing_client_raises_without_a_call(script, client):
     for server in (
         GoogleOAuth(google_at(script.url), client),
         MicrosoftOAuth(microsoft_at(script.url), client),

@@ -77,7 +77,7 @@ def test_a_link_holds_the_challenge_and_not_the_verifier(link):
         (microsoft_link, {"login_hint": "a@b.c"}, {"response_mode": "query", "login_hint": "a@b.c"}),
     ],
 )
-def test_each_provider_is_asked_in_its_own_words(link, changed, expected):
+def test_each_provider_has_its_own_parameters(link, changed, expected):
     query = query_of(link(AUTH, "client-1", asked(**changed)))
 
     own = ("access_type", "prompt", "login_hint", "response_mode", "nonce")
@@ -109,9 +109,7 @@ def test_verifiers_are_long_random_and_as_the_standard_writes_them():
         (MICROSOFT, (GRAPH, "offline_access"), True, f"{GRAPH} {NAMED} offline_access"),
     ],
 )
-def test_what_is_asked_for_names_the_account_and_is_offline_only_when_it_should_be(
-    provider, wanted, offline, expected
-):
+def test_requested_scopes_identify_account_and_depend_on_offline(provider, wanted, offline, expected):
     assert " ".join(scopes_to_request(provider, wanted, offline=offline)) == expected
 
 

@@ -73,7 +73,7 @@ def microsoft(script, claimed, *, deadline=None):
         (microsoft, {"email": "not an address", "preferred_username": ADA}, ADA),
     ],
 )
-def test_who_has_an_address_by_claim_is_not_asked_about(script, ask, claimed, email):
+def test_address_in_the_claims_needs_no_call(script, ask, claimed, email):
     script.say(body={})
 
     assert ask(script, claimed).email == email
@@ -132,7 +132,7 @@ def test_what_the_provider_answers_names_the_account_too(script, ask, answer, ac
     assert (found.id, found.email, set(found.verified)) == (account[0], ADA, account[1])
 
 
-def test_google_is_asked_for_userinfo_and_then_for_the_main_calendar(script):
+def test_google_address_comes_from_userinfo_then_main_calendar(script):
     script.say(401, {"error": "invalid_token"})
     script.say(body={"kind": "calendar#calendarListEntry", "id": ADA})
 
@@ -147,7 +147,7 @@ def test_google_is_asked_for_userinfo_and_then_for_the_main_calendar(script):
 @pytest.mark.parametrize(
     "profile", [{"mail": ADA, "userPrincipalName": "u@x.y"}, {"mail": None, "userPrincipalName": ADA}]
 )
-def test_microsoft_is_asked_for_the_profile(script, profile):
+def test_microsoft_address_comes_from_the_profile(script, profile):
     script.say(body=profile)
 
     assert microsoft(script, {"preferred_username": "+49 170 1234567"}).email == ADA

@@ -212,7 +212,7 @@ def test_what_the_administrator_of_a_domain_has_to_do(
 
 
 @pytest.mark.parametrize("description", ["Invalid email or User ID", "Not a valid email.", "something new"])
-def test_an_account_that_google_does_not_know_says_nothing_about_the_grant(script, description):
+def test_unknown_google_account_does_not_end_the_grant(script, description):
     error = refused(script, google, 400, {"error": "invalid_grant", "error_description": description})
     assert isinstance(error, SubjectRefused)
     assert not isinstance(error, GrantRefused)
@@ -259,7 +259,7 @@ def replace_secret(error: ProviderError) -> ProviderError:
         (200, b"{", Unavailable),
     ],
 )
-def test_what_may_pass_says_nothing_about_the_grant(script, request_token, status, body, kind):
+def test_temporary_errors_do_not_end_the_grant(script, request_token, status, body, kind):
     error = refused(script, lambda url: request_token(url, left=0.5), status, body)
     assert isinstance(error, kind)
     assert not isinstance(error, AuthorizationInvalid)

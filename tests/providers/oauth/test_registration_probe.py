@@ -36,7 +36,7 @@ def microsoft(
 # --- the sandbox, as the providers answer
 
 
-def test_google_is_asked_once_and_finds_a_good_registration_right(sandbox):
+def test_valid_google_registration_takes_one_call(sandbox):
     found = checked(google(f"{sandbox.url}/google"))
 
     assert found.verdict is Verdict.RIGHT
@@ -49,7 +49,7 @@ def test_google_finds_an_unknown_id_or_secret_wrong(sandbox, wrong):
     assert checked(google(f"{sandbox.url}/google", **wrong)).verdict is Verdict.WRONG
 
 
-def test_microsoft_is_asked_again_where_it_has_not_looked_at_the_secret(sandbox):
+def test_valid_microsoft_registration_takes_two_calls(sandbox):
     found = checked(microsoft(f"{sandbox.url}/microsoft"))
 
     assert found.verdict is Verdict.RIGHT
@@ -66,7 +66,7 @@ def test_microsoft_is_asked_again_where_it_has_not_looked_at_the_secret(sandbox)
         ({"tenant": "wrong.example.com"}, "Microsoft knows no such tenant"),
     ],
 )
-def test_microsoft_says_what_is_wrong(sandbox, wrong, expected):
+def test_wrong_microsoft_registration_has_a_reason(sandbox, wrong, expected):
     found = checked(microsoft(f"{sandbox.url}/microsoft", **wrong))
 
     assert (found.verdict, found.sentence) == (Verdict.WRONG, expected)
@@ -162,7 +162,7 @@ def test_the_code_is_new_each_time_and_the_address_our_own(script):
         assert (form["client_id"], form["client_secret"]) == (["id"], ["planted-secret"])
 
 
-def test_without_a_client_nothing_is_asked(script):
+def test_missing_client_raises_without_a_call(script):
     with pytest.raises(ProviderNotConfigured):
         checked(google(script.url, secret=""))
     assert script.requests == []

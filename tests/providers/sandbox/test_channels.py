@@ -125,7 +125,7 @@ def test_a_google_channel_id_serves_once(sandbox, there, receiver):
     assert callers.reason(again) == (400, "channelIdNotUnique")
 
 
-def test_only_who_opened_a_google_channel_stops_it(sandbox, there):
+def test_google_channel_is_stopped_only_by_its_owner(sandbox, there):
     ada = there("google")
     eve = callers.google(sandbox, sandbox.account("google", "eve@example.com"))
     (channel,) = sandbox.channels()

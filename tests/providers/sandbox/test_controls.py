@@ -133,7 +133,7 @@ def test_forgetting_everything_ends_tokens_faults_and_counts(sandbox: Sandbox) -
     assert sandbox.requests().total == 1
 
 
-def test_it_tells_that_it_is_well(sandbox: Sandbox) -> None:
+def test_health_route_answers_ok(sandbox: Sandbox) -> None:
     assert requests.get(f"{sandbox.url}/sandbox/health", timeout=10).json() == {"status": "ok"}
     assert requests.get(f"{sandbox.url}/elsewhere", timeout=10).status_code == 404
 

@@ -181,7 +181,7 @@ def test_colleagues_are_read_in_one_query(sandbox: Sandbox, acme: SandboxDomain)
     assert sandbox.requests().by_operation == {"google.freebusy.query": 1}
 
 
-def test_a_member_who_shares_nothing_is_not_found_and_can_be_impersonated(sandbox: Sandbox) -> None:
+def test_member_without_sharing_is_not_found_but_impersonated(sandbox: Sandbox) -> None:
     domain = sandbox.domain(
         "google",
         DOMAIN,

@@ -34,7 +34,7 @@ def starts(answer: dict[str, Any]) -> list[str]:
     return [e["start"].get("dateTime", e["start"].get("date")) for e in answer["items"]]
 
 
-def test_times_carry_the_offset_of_the_calendar_or_of_the_zone_asked_for(call: Caller) -> None:
+def test_times_have_the_offset_of_calendar_or_requested_zone(call: Caller) -> None:
     window = {"timeMin": "2026-12-03T00:00:00Z", "timeMax": "2026-12-04T00:00:00Z"}
     assert starts(call.get(EVENTS, **window)) == ["2026-12-03T09:00:00+01:00"]
     assert starts(call.get(EVENTS, timeZone="UTC", **window)) == ["2026-12-03T08:00:00Z"]
@@ -51,7 +51,7 @@ def test_the_window_bounds_ends_from_below_and_starts_from_above(call: Caller) -
     assert found("08:00", "09:01") == ["2026-12-03T09:00:00+01:00"]
 
 
-def test_series_are_expanded_only_when_asked(call: Caller) -> None:
+def test_series_are_expanded_only_on_request(call: Caller) -> None:
     masters = call.get(EVENTS)["items"]
     assert [e.get("recurrence") for e in masters] == [None, ["RRULE:FREQ=WEEKLY;COUNT=3"], None]
     singles = call.get(EVENTS, singleEvents="true", orderBy="startTime")
@@ -78,7 +78,7 @@ def test_a_rule_may_end_at_an_instant(call: Caller) -> None:
     assert [start[:10] for start in starts(instances)] == ["2026-12-05", "2026-12-06", "2026-12-07"]
 
 
-def test_a_cancelled_instance_hides_unless_deleted_ones_are_asked_for(call: Caller) -> None:
+def test_cancelled_instance_is_listed_only_unexpanded(call: Caller) -> None:
     series = call.get(EVENTS)["items"][1]["id"]
     instance = f"{series}_20261214T080000Z"
     assert call("DELETE", f"{EVENTS}/{instance}").status_code == 204
@@ -264,7 +264,7 @@ def meeting(request_id: str) -> dict[str, Any]:
     return {"conferenceData": {"createRequest": {"requestId": request_id, "conferenceSolutionKey": key}}}
 
 
-def test_a_meeting_is_made_for_those_who_say_that_they_know_of_meetings(call: Caller) -> None:
+def test_meeting_is_created_only_with_conference_data_version(call: Caller) -> None:
     known = {"conferenceDataVersion": "1"}
     without = call("POST", EVENTS, json=TIMED | meeting("a")).json()
     assert not {"conferenceData", "hangoutLink"} & without.keys()

@@ -17,7 +17,7 @@ def ada(sandbox: Sandbox, *events: dict[str, Any], **more: Any) -> Caller:
     return google(sandbox, sandbox.account("google", ADA, events=events, **more))
 
 
-def test_the_primary_calendar_answers_under_the_name_it_was_asked_by(sandbox: Sandbox) -> None:
+def test_primary_calendar_has_the_requested_name(sandbox: Sandbox) -> None:
     assert free_busy(ada(sandbox, MEETING), "primary", ADA) == {
         "primary": {"busy": BUSY},
         ADA: {"busy": BUSY},
@@ -94,7 +94,7 @@ def test_a_series_is_expanded_on_the_wall_clock_of_its_zone(sandbox: Sandbox) ->
     ]
 
 
-def test_times_come_in_the_zone_asked_for_and_the_window_comes_back_in_utc(sandbox: Sandbox) -> None:
+def test_times_are_in_requested_zone_and_window_in_utc(sandbox: Sandbox) -> None:
     call = ada(sandbox, MEETING)
     asked = {**DAY, "timeZone": "America/New_York", "items": [{"id": "primary"}]}
     answer = call("POST", "freeBusy", json=asked).json()

@@ -88,7 +88,7 @@ def test_a_batch_that_makes_no_sense_is_refused_as_a_whole(call: Caller, parts: 
     assert code(post(call, *parts)) == (400, "BadRequest")
 
 
-def test_a_part_whose_need_failed_is_not_run(call: Caller, sandbox: Sandbox) -> None:
+def test_part_with_failed_dependency_is_424(call: Caller, sandbox: Sandbox) -> None:
     parts = parts_of(post(call, get(1, "/me/calendars/AAMknosuch"), get(2, dependsOn=["1"])))
     assert parts["2"]["status"] == 424
     assert "microsoft.calendarView.list" not in sandbox.requests().by_operation

@@ -42,7 +42,7 @@ def test_ids_hold_no_slash_and_no_plus(sandbox: Sandbox) -> None:
         assert not set(calendar["id"]) & set("/+")
 
 
-def test_the_mailbox_tells_its_zone_by_the_name_windows_has_for_it(sandbox: Sandbox) -> None:
+def test_mailbox_zone_has_its_windows_name(sandbox: Sandbox) -> None:
     call = graph(sandbox, sandbox.account("microsoft", BOB, time_zone="America/New_York"))
     assert call.get("me/mailboxSettings")["timeZone"] == "Eastern Standard Time"
     assert call.get("me/mailboxSettings/timeZone")["value"] == "Eastern Standard Time"
@@ -53,7 +53,7 @@ def test_a_zone_may_be_given_by_its_windows_name(sandbox: Sandbox) -> None:
     assert call.get("me/mailboxSettings/timeZone")["value"] == "W. Europe Standard Time"
 
 
-def test_who_it_is(sandbox: Sandbox) -> None:
+def test_profile_has_mail_and_principal_name(sandbox: Sandbox) -> None:
     call = graph(sandbox, sandbox.account("microsoft", BOB))
     assert call.get("me", **{"$select": "mail,userPrincipalName"})["mail"] == BOB
 

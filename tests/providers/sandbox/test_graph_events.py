@@ -70,7 +70,7 @@ def test_the_calendar_that_a_path_names_does_not_limit_the_ids_behind_it(call: C
     assert call.get("me/events")["value"] == []
 
 
-def test_an_event_tells_its_calendar_when_that_is_expanded(call: Caller) -> None:
+def test_event_has_its_calendar_when_expanded(call: Caller) -> None:
     path = f"me/events/{make(call, 'me/calendars/AAMkteam/events')['id']}"
     assert "calendar" not in call.get(path)
     assert call.get(path, **{"$expand": "calendar"})["calendar"]["name"] == "Team"
@@ -247,7 +247,7 @@ def test_several_extended_properties_come_together(call: Caller) -> None:
     assert "singleValueExtendedProperties" not in call.get("me/calendarView", **VIEW)["value"][0]
 
 
-def test_a_transaction_is_remembered_when_its_event_was_deleted(call: Caller) -> None:
+def test_transaction_id_of_deleted_event_stays_used(call: Caller) -> None:
     first = make(call, transactionId="t-1")
     call("DELETE", f"me/events/{first['id']}")
     other = call("POST", "me/events", json=LUNCH | {"transactionId": "t-1", "subject": "Other"})

@@ -93,7 +93,7 @@ def test_a_question_that_makes_no_sense_is_refused(
     assert code(call("POST", "me/calendar/getSchedule", json=ASKED | change)) == (400, expected)
 
 
-def test_the_refusal_tells_how_long_the_window_was(call: Caller) -> None:
+def test_refusal_has_the_length_of_the_window(call: Caller) -> None:
     asked = ASKED | {"endTime": when("2027-02-04T08:00:00")}
     message = call("POST", "me/calendar/getSchedule", json=asked).json()["error"]["message"]
     assert message.endswith("The allowed limit = 62 days; the actual limit = 63 days.")

@@ -46,7 +46,7 @@ def test_an_unknown_zone_is_refused(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Tokyo Standard Time"])
-def test_an_all_day_event_floats_and_is_labelled_with_the_zone_asked_for(sandbox: Sandbox, zone: str) -> None:
+def test_all_day_event_keeps_its_dates_in_requested_zone(sandbox: Sandbox, zone: str) -> None:
     event = {"start": "2026-12-03", "end": "2026-12-04", "allDay": True}
     call = bob(sandbox, event, time_zone="Asia/Tokyo")
     preferred = {"Prefer": f'outlook.timezone="{zone}"'}

@@ -205,7 +205,7 @@ def test_a_stolen_code_is_worth_nothing(sandbox: Sandbox, provider: str, wrong: 
     assert redeem(sandbox, provider, stolen, **wrong).json()["error"] == "invalid_grant"
 
 
-def test_google_gives_a_refresh_token_with_the_first_consent_or_when_asked_again(sandbox: Sandbox) -> None:
+def test_google_returns_refresh_token_on_first_or_forced_consent(sandbox: Sandbox) -> None:
     account = sandbox.account("google", ADA)
     client = {"client_id": "sandbox"}
     again = redeem(sandbox, "google", consent(sandbox, "google", **client)["code"], **client).json()
@@ -216,7 +216,7 @@ def test_google_gives_a_refresh_token_with_the_first_consent_or_when_asked_again
     assert "refresh_token" in redeem(sandbox, "google", consent(sandbox, "google")["code"]).json()
 
 
-def test_the_granted_scope_is_what_was_asked_for(sandbox: Sandbox) -> None:
+def test_granted_scope_is_the_requested_scope(sandbox: Sandbox) -> None:
     sandbox.account("google", ADA)
     answer = redeem(sandbox, "google", consent(sandbox, "google")["code"]).json()
     call = Caller(f"{sandbox.url}/google/calendar/v3", answer["access_token"])
@@ -276,7 +276,7 @@ def test_an_account_can_end_the_grants_of_all_applications(sandbox: Sandbox) -> 
     assert [works(sandbox, "google", token) for token in tokens] == [False, False]
 
 
-def test_userinfo_tells_the_address(sandbox: Sandbox) -> None:
+def test_userinfo_has_the_address(sandbox: Sandbox) -> None:
     account = sandbox.account("google", ADA)
     call = Caller(f"{sandbox.url}/google", account.access_token)
     assert call.get("userinfo")["email"] == ADA
@@ -318,7 +318,7 @@ def accounts(page: str) -> list[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_browser_is_asked_who_and_what(sandbox: Sandbox, provider: str) -> None:
+def test_consent_page_lists_accounts_and_scopes(sandbox: Sandbox, provider: str) -> None:
     sandbox.account(provider, ADA)
     sandbox.account(provider, "eve@example.com")
     sandbox.account("microsoft" if provider == "google" else "google", "other@example.com")

@@ -19,7 +19,7 @@ from providers.sandbox.client import Sandbox
 from tests.providers.sandbox.callers import DAY, MEETING
 
 
-def test_it_says_where_it_listens_and_ends_at_once_on_sigterm(tmp_path: Path) -> None:
+def test_server_prints_its_url_and_stops_on_sigterm(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     command = [sys.executable, "-m", "providers.sandbox", "--port", "0", "--ready-file", str(ready)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

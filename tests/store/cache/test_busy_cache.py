@@ -151,7 +151,7 @@ def test_what_is_not_known_at_all_was_read_never(redis, cache):
     assert len(unknown.busy) == 0
 
 
-def test_no_calendars_are_known_of_nobody(cache):
+def test_load_of_no_calendars_is_empty(cache):
     assert load(cache, [], 0, 1000) == []
 
 

@@ -68,7 +68,7 @@ UNLISTED = Connection("google", email="Ada@Example.com")
         ),
     ],
 )
-def test_a_write_reaches_who_reads_the_same(writer, written, reader, read):
+def test_write_tags_match_reads_of_the_same_calendar(writer, written, reader, read):
     assert reaches(write_tags(writer, *written), read_tags(reader, *read))
 
 
@@ -83,11 +83,11 @@ def test_a_write_reaches_who_reads_the_same(writer, written, reader, read):
         (google("ada@example.com"), ("primary",), graph("ada@example.com"), ("primary",)),
     ],
 )
-def test_a_write_reaches_nobody_else(writer, written, reader, read):
+def test_write_tags_do_not_match_other_reads(writer, written, reader, read):
     assert not reaches(write_tags(writer, *written), read_tags(reader, *read))
 
 
-def test_a_notification_reaches_one_calendar_and_who_shares_it():
+def test_notification_tags_match_one_calendar_and_its_shares():
     assert reaches(change_tags(ADA, "primary"), read_tags(BOB, "ada@example.com"))
     assert not reaches(change_tags(ADA, "primary"), read_tags(ADA, "team@group.calendar.google.com"))
     assert reaches(change_tags(ADA_365, "primary"), read_tags(BOB_365, "AAMk-shared", "ada@contoso.example"))

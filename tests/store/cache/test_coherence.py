@@ -270,7 +270,7 @@ class History(RuleBasedStateMachine):
 @pytest.mark.parametrize(
     "histories", [100, pytest.param(2_000, marks=[pytest.mark.long, pytest.mark.timeout(600)])]
 )
-def test_nobody_sees_what_was_before_a_write_that_was_answered(stores, histories):
+def test_no_read_returns_data_older_than_an_answered_write(stores, histories):
     seen.clear()
     run_state_machine_as_test(
         lambda: History(stores.redis),

@@ -39,7 +39,7 @@ def counting() -> tuple[list[int], Callable[[], str]]:
     return loads, load
 
 
-def test_what_was_loaded_is_remembered_until_something_changes(directory):
+def test_loaded_value_is_cached_until_version_changes(directory):
     _, load = counting()
 
     assert directory.current().get_or_load("ada", load) == "loaded 1"
@@ -58,7 +58,7 @@ def test_a_change_in_one_process_is_seen_by_every_other(directory, redis):
     assert other.current().get_or_load("ada", load) == "loaded 2"
 
 
-def test_what_is_recent_may_be_outdated_and_is_told_by_its_stamp(directory, redis):
+def test_recent_rows_have_old_version(directory, redis):
     VersionedCache(redis, FastRedis(redis)).bump_version()
     before = directory.current()
     VersionedCache(redis, FastRedis(redis)).bump_version()
@@ -76,7 +76,7 @@ def test_a_redis_that_was_emptied_brings_nothing_old_back(directory, redis):
     assert directory.current().get_or_load("ada", load) == "loaded 2"
 
 
-def test_that_there_is_nothing_is_not_remembered(directory):
+def test_none_is_not_cached(directory):
     answers = iter([None, "there now"])
 
     assert directory.current().get_or_load("ada", lambda: next(answers)) is None
@@ -93,7 +93,7 @@ def test_what_is_loaded_while_something_changes_does_not_outlive_the_change(dire
     assert directory.current().get_or_load("ada", lambda: "new") == "new"
 
 
-def test_without_redis_nothing_is_remembered_and_nothing_comes_back_after_it(redis):
+def test_nothing_is_cached_without_redis_nor_restored_later(redis):
     class Down(FastRedis):
         down = False
 
@@ -114,7 +114,7 @@ def test_without_redis_nothing_is_remembered_and_nothing_comes_back_after_it(red
     assert directory.current().get_or_load("ada", load) == "loaded 4"
 
 
-def test_what_is_too_large_to_be_remembered_is_answered_all_the_same(directory):
+def test_too_large_value_is_returned_but_not_cached(directory):
     _, load = counting()
 
     assert directory.current().get_or_load("everybody", load, weight=lambda _: 10**9) == "loaded 1"
@@ -185,7 +185,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_change_is_told_before_it_is_committed_and_after(watched, changes, keyring, change):
+def test_version_is_bumped_before_and_after_commit(watched, changes, keyring, change):
     with watched.writing() as session:
         change(session, keyring)
         assert changes == []
@@ -206,7 +206,7 @@ def test_what_is_rolled_back_is_no_change(watched, changes):
     assert changes == []
 
 
-def test_a_change_in_a_savepoint_is_told_with_the_transaction(watched, changes):
+def test_savepoint_bumps_version_with_transaction(watched, changes):
     with watched.writing() as session:
         with session.begin_nested():
             session.add(User(custom_id="bruno"))

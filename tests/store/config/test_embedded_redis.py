@@ -89,7 +89,7 @@ def test_a_server_that_prints_no_version_is_not_used(install, no_wheel, printed,
         embedded_redis.binary()
 
 
-def test_without_any_server_the_error_says_what_to_install(install, no_wheel):
+def test_missing_redis_server_is_an_error_with_advice(install, no_wheel):
     with pytest.raises(NoRedis, match="install valkey-server, or set ALMANAC_REDIS_URL"):
         embedded_redis.binary()
 

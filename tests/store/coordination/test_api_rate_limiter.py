@@ -55,7 +55,7 @@ def test_another_key_has_its_own(redis, key):
     redis.delete(*names(other))
 
 
-def test_who_waits_as_told_is_heard(redis, key):
+def test_request_after_reset_is_accepted(redis, key):
     quotas = ApiRateLimiter(FastRedis(redis), 4)
     for _ in range(4):
         quotas.take(key)

@@ -143,7 +143,7 @@ def test_of_several_jobs_in_one_batch_one_probes(opened):
     assert [each.why for each in permits] == [WaitReason.PROBE, WaitReason.OPEN, WaitReason.OPEN]
 
 
-def test_an_account_whose_breaker_is_open_is_refused_alone(new):
+def test_open_breaker_of_one_account_refuses_only_that_account(new):
     both = new()
     play(both, "a! a!")
     assert refusals(both, "a", "b", now=START + 2) == [PAUSE - 1, None]

@@ -33,7 +33,7 @@ def test_workers_are_there_with_their_places_until_they_leave(redis):
     assert presence.present().workers == {"worker2@a": (0, 64)}
 
 
-def test_who_is_silent_is_gone_and_then_forgotten(redis):
+def test_silent_worker_is_absent_and_later_removed(redis):
     presence = Heartbeats(redis)
     now = time.time()
     for name, ago in (("young", 0.0), ("silent", WORKER_SECONDS + 1), ("long gone", FORGOTTEN + 1)):
@@ -43,7 +43,7 @@ def test_who_is_silent_is_gone_and_then_forgotten(redis):
     assert set(redis.hkeys(WORKERS)) == {b"young", b"silent"}
 
 
-def test_while_nobody_is_there_it_is_known_that_somebody_was(redis):
+def test_absent_workers_differ_from_no_worker_yet(redis):
     presence = Heartbeats(redis)
     redis.hset(WORKERS, "long gone", f"{time.time() - FORGOTTEN - 1}:0:1")
     assert presence.present().workers == {}

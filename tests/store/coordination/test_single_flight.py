@@ -217,7 +217,7 @@ def test_a_follower_that_has_left_gets_no_reply(redis, flights, claim, complete)
         ({"failed": True, "whole": False}, 0, -1, NOW + 1, LEADER),
     ],
 )
-def test_who_gets_the_result_of_a_completed_flight(
+def test_requests_that_get_the_result_of_a_completed_flight(
     redis, claim, complete, completion, after, began, newer_than, expected
 ):
     """``after`` seconds; the request began ``began`` seconds after the completion."""

@@ -125,7 +125,7 @@ def test_edges_inside_a_stretch_take_the_whole_of_it(activity, now):
     assert activity.points(begin, begin) == []
 
 
-def test_what_began_more_than_two_days_ago_is_told_by_the_hour(activity, now):
+def test_points_of_more_than_two_days_are_hourly(activity, now):
     activity.request("busy", "2xx", 0.001)
     activity.flush(now=now - 3 * DAY)
     activity.request("busy", "2xx", 0.001)
@@ -256,7 +256,7 @@ def test_totals_have_all_that_was_ever_counted_and_never_end(activity, redis, no
     assert redis.ttl(totals.KEY) == -1
 
 
-def test_stretches_hold_no_more_than_they_are_asked_for(activity, redis, now):
+def test_stretches_hold_only_request_counts(activity, redis, now):
     activity.request("busy", "2xx", 0.25)
     activity.jobs("asked", 3)
     activity.flush(now=now)

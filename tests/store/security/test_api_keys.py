@@ -37,7 +37,7 @@ def test_no_two_keys_are_alike():
     assert len({new_key("alm_") for _ in range(1000)}) == 1000
 
 
-def test_a_key_tells_what_its_caller_may_do(fresh_database):
+def test_caller_has_the_rights_of_its_key(fresh_database):
     with fresh_database.writing() as session:
         organization = Organization(slug="acme", name=None)
         session.add(organization)
@@ -50,7 +50,7 @@ def test_a_key_tells_what_its_caller_may_do(fresh_database):
     assert found == api_keys.Caller(row.id, key[:12], organization.id, read_only=True, shows_tokens=False)
 
 
-def test_unknown_revoked_and_expired_keys_are_nobody(fresh_database):
+def test_unknown_revoked_and_expired_keys_have_no_caller(fresh_database):
     revoked = make(fresh_database)
     with fresh_database.writing() as session:
         assert len(api_keys.revoke(session, revoked, prefix="alm_")) == 1

@@ -20,7 +20,7 @@ def test_what_was_sealed_opens_in_its_place(text, place):
     assert ring.decrypt(ring.encrypt(text, place), place) == text
 
 
-def test_the_same_text_never_looks_the_same():
+def test_same_text_has_different_ciphertexts():
     ring = Keyring([NEW])
 
     assert ring.encrypt("token", "a") != ring.encrypt("token", "a")

@@ -57,7 +57,7 @@ def test_states_are_random_and_never_the_same(waiting):
     assert {len(state) for state in states} == {43}
 
 
-def test_of_many_who_take_a_state_at_once_one_has_it(waiting):
+def test_concurrent_takes_of_a_state_succeed_once(waiting):
     for _ in range(5):
         state = waiting.begin(ASKED)
         gate = threading.Barrier(8)
@@ -91,7 +91,7 @@ def test_what_was_sealed_for_one_state_does_not_open_under_another(waiting, stor
     assert waiting.take(second) is None
 
 
-def test_a_consent_whose_key_was_taken_off_the_ring_is_unknown(waiting, stores):
+def test_state_of_a_removed_encryption_key_is_unknown(waiting, stores):
     state = waiting.begin(ASKED)
     others = OAuthStates(stores.redis, Keyring([secrets.token_bytes(32)]))
 

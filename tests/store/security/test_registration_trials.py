@@ -37,7 +37,7 @@ def test_what_waits_under_one_name_does_not_open_under_another(stores):
     assert stores.registration_trials.receive(second) is None
 
 
-def test_without_its_key_it_is_as_good_as_gone_and_the_log_says_so_without_its_name(stores, caplog):
+def test_trial_of_unknown_key_is_dropped_and_logged_unnamed(stores, caplog):
     name = stores.registration_trials.hand_over(ENTERED)
 
     assert RegistrationTrials(stores.redis, Keyring([secrets.token_bytes(32)])).receive(name) is None

@@ -37,7 +37,7 @@ def test_a_link_is_good_once(fresh_database):
         assert not administrators.invited(session, secret)
 
 
-def test_of_many_who_use_a_link_at_the_same_moment_one_has_it(fresh_database):
+def test_concurrent_uses_of_an_invitation_succeed_once(fresh_database):
     secret = invite(fresh_database)
     gate = threading.Barrier(8)
 
@@ -128,7 +128,7 @@ def test_the_last_administrator_is_neither_removed_nor_given_another_role(fresh_
 
 
 @pytest.mark.parametrize("change", ["remove", "change_role"])
-def test_of_two_who_end_each_others_role_at_the_same_moment_one_stays(fresh_database, change):
+def test_concurrent_removals_leave_one_administrator(fresh_database, change):
     with fresh_database.writing() as session:
         both = [administrators.create(session, name=name, password_hash="-").id for name in "ab"]
     gate = threading.Barrier(2)

@@ -146,7 +146,7 @@ def test_a_reason_of_any_length_fits(fresh_database, keyring, user_id):
     assert ended(fresh_database, connection_id)[2] == ("because " * 100)[:300]
 
 
-def test_nobody_and_nobody_connected_are_different(fresh_database, user_id):
+def test_unknown_user_differs_from_user_without_connections(fresh_database, user_id):
     with fresh_database.reading() as session:
         assert connection_refs.of_user(session, "ada", within=None) == []
         assert connection_refs.of_user(session, "nobody", within=None) is None

@@ -119,7 +119,7 @@ def test_all_sessions_but_one_are_ended(fresh_database, ada):
     assert [known(fresh_database, each) for each in others] == [None, None]
 
 
-def test_what_a_browser_says_of_itself_is_cut_to_what_fits(fresh_database, ada):
+def test_address_and_user_agent_are_truncated(fresh_database, ada):
     with fresh_database.writing() as session:
         dashboard_sessions.begin(session, ada, address="1" * 99, agent="שלום " * 99)
 

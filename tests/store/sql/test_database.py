@@ -92,7 +92,7 @@ def test_a_time_without_offset_is_refused(fresh_database: Database):
         session.add(User(custom_id="ada", created_at=datetime(2026, 1, 1)))  # noqa: DTZ001
 
 
-def test_a_relation_that_was_not_asked_for_is_refused(fresh_database: Database):
+def test_lazy_load_of_a_relation_is_refused(fresh_database: Database):
     with fresh_database.writing() as session:
         session.add(User(custom_id="ada"))
 

@@ -48,7 +48,7 @@ def due(world, endpoint):
         return list(found)
 
 
-def test_what_is_claimed_is_nobody_elses_until_its_lease_is_over(world, endpoint, recorded):
+def test_claimed_delivery_is_not_claimed_again_before_lease_ends(world, endpoint, recorded):
     (delivery,) = recorded()
     claimed = world.claim(endpoint)
     assert (claimed.id, claimed.url) == (delivery, "https://example.com/")
@@ -60,7 +60,7 @@ def test_what_is_claimed_is_nobody_elses_until_its_lease_is_over(world, endpoint
     assert world.row(delivery).attempts == 2
 
 
-def test_of_many_who_claim_at_once_each_gets_another(world, endpoint, recorded):
+def test_concurrent_claims_get_different_deliveries(world, endpoint, recorded):
     ids = recorded(5)
     gate = threading.Barrier(8)
 
@@ -76,7 +76,7 @@ def test_of_many_who_claim_at_once_each_gets_another(world, endpoint, recorded):
     assert sorted(taken) == sorted(ids)
 
 
-def test_who_lost_the_claim_decides_nothing(world, endpoint):
+def test_outcome_of_a_lost_claim_is_ignored(world, endpoint):
     world.record(Event.CALENDAR_CHANGED, world.connection(), calendar_id="primary")
     (delivery,) = [row.id for row in world.waiting()]
     late = world.claim(endpoint)
@@ -157,7 +157,7 @@ def test_an_endpoint_that_is_gone_gets_nothing_more(world, endpoint, recorded):
         assert session.get_one(WebhookEndpoint, endpoint).disabled_at is not None
 
 
-def test_a_replay_begins_anew_and_enables_the_endpoint(world, endpoint, recorded):
+def test_replay_resets_attempts_and_enables_endpoint(world, endpoint, recorded):
     first, second = recorded(2)
     claimed, other = world.claim(endpoint), world.endpoint()
     with world.database.writing() as session:

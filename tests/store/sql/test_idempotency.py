@@ -117,7 +117,7 @@ def test_what_failed_may_be_tried_again(claim, release):
     assert isinstance(claim(), Claim)
 
 
-def test_a_claim_that_is_over_passes_on_and_its_holder_has_no_say_any_more(claim, keep, release):
+def test_expired_claim_can_be_taken_and_old_token_is_rejected(claim, keep, release):
     slow = claim(until=timedelta(seconds=-1))
     next_one = claim()
     assert isinstance(next_one, Claim)
@@ -191,7 +191,7 @@ def test_keys_go_with_the_api_key(claim, keep, caller, fresh_database):
     assert not keep(working)
 
 
-def test_only_what_is_over_is_purged_and_no_more_than_asked(claim, keep, fresh_database, let_time_pass):
+def test_purge_deletes_only_expired_keys_up_to_its_limit(claim, keep, fresh_database, let_time_pass):
     for n in range(5):
         keep(claim(digest=str(n)))
     let_time_pass(LIFETIME)
@@ -205,9 +205,7 @@ def test_only_what_is_over_is_purged_and_no_more_than_asked(claim, keep, fresh_d
     assert [row.digest for row in rows(fresh_database)] == ["young"]
 
 
-def test_a_key_that_is_claimed_anew_while_it_is_purged_stays(
-    claim, keep, caller, keyring, fresh_database, let_time_pass
-):
+def test_purge_keeps_key_that_is_claimed_again(claim, keep, caller, keyring, fresh_database, let_time_pass):
     keep(claim())
     let_time_pass(LIFETIME)
     until = now() + LATER

@@ -59,7 +59,7 @@ def test_what_waits_for_another_attempt_is_not_sent_again(world, own, theirs, re
     assert world.row(delivery).next_attempt_at is None
 
 
-def test_the_other_members_are_told_of_all_the_same(world, own, theirs, record):
+def test_events_of_remaining_members_are_delivered(world, own, theirs, record):
     left = record(theirs)
     world.record(Event.CONNECTION_EXPIRED, world.connection("other", own))
     world.leave("member", own)
@@ -70,7 +70,7 @@ def test_the_other_members_are_told_of_all_the_same(world, own, theirs, record):
     assert delivery_log.status(world.row(left)) == "failed"
 
 
-def test_an_endpoint_that_hears_of_everybody_hears_of_them(world, own, record):
+def test_service_wide_endpoint_receives_events_of_former_members(world, own, record):
     everybodys = world.endpoint()
     world.record(Event.CONNECTION_RESTORED, world.connection("member"))
     delivery = record(everybodys)

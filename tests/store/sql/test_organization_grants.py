@@ -245,7 +245,7 @@ def test_a_deleted_organization_takes_its_delegated_connections_along(fresh_data
     assert of_user(fresh_database, "ada") == []
 
 
-def test_a_member_who_leaves_loses_the_delegated_connection(fresh_database, acme, delegated):
+def test_leaving_member_loses_the_delegated_connection(fresh_database, acme, delegated):
     ada, _ = delegated("ada"), delegated("bob")
     (ref,) = of_user(fresh_database, "ada")
     with fresh_database.writing() as session:
@@ -254,7 +254,7 @@ def test_a_member_who_leaves_loses_the_delegated_connection(fresh_database, acme
     assert len(of_user(fresh_database, "bob")) == 1
 
 
-def test_delegating_says_what_it_created_changed_and_left(fresh_database, keyring, save):
+def test_delegate_reports_created_changed_and_kept_connections(fresh_database, keyring, save):
     grant = save()
     with fresh_database.writing() as session:
         ids = {name: people.add_user(session, name).id for name in ("new", "same", "moved", "personal")}

@@ -60,7 +60,7 @@ def test_saving_again_replaces_and_shows_that_something_was_saved(put, stored, k
     assert provider_clients.open_client(stored()["microsoft"], keyring) == GOOGLE
 
 
-def test_what_nobody_touched_is_equal(put, stored):
+def test_unchanged_registration_is_equal(put, stored):
     put("google", GOOGLE)
 
     assert stored() == stored()
@@ -95,7 +95,7 @@ def test_a_secret_copied_to_the_other_provider_does_not_open(put, stored, fresh_
         provider_clients.open_client(stored()["microsoft"], keyring)
 
 
-def test_a_secret_whose_key_is_gone_does_not_open(put, stored):
+def test_secret_of_a_removed_key_is_undecipherable(put, stored):
     put("google", GOOGLE)
 
     with pytest.raises(Undecipherable):
@@ -112,7 +112,7 @@ def test_neither_form_shows_its_secret(put, stored):
     assert repr(row.sealed_secret) not in shown
 
 
-def test_saving_and_removing_are_told_to_those_who_remember(fresh_database, keyring):
+def test_saving_and_removing_invalidate_caches(fresh_database, keyring):
     changes: list[str] = []
     database = Database(fresh_database.url.render_as_string(False), changing=lambda: changes.append("!"))
 

@@ -27,7 +27,7 @@ def world(fresh_database: Database, keyring):
 # --- who hears of what
 
 
-def test_an_endpoint_hears_of_the_events_that_it_wants(world):
+def test_endpoint_receives_the_events_it_subscribes_to(world):
     connection = world.connection()
     every, some = world.endpoint(), world.endpoint(events=[Event.CONNECTION_EXPIRED])
     world.record(Event.CONNECTION_EXPIRED, connection)
@@ -40,7 +40,7 @@ def test_an_endpoint_hears_of_the_events_that_it_wants(world):
     }
 
 
-def test_an_organizations_endpoint_hears_of_its_members_alone(world):
+def test_organization_endpoint_receives_only_events_of_members(world):
     own, other = world.organization("own"), world.organization("other")
     everybodys, theirs = world.endpoint(), world.endpoint(within=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("member", own, other))
@@ -67,7 +67,7 @@ def test_an_event_names_ids_and_nobodys_address(world):
     assert "@example.com" not in json.dumps(payloads)
 
 
-def test_a_disabled_endpoint_hears_nothing(world):
+def test_disabled_endpoint_receives_nothing(world):
     connection, endpoint = world.connection(), world.endpoint()
     world.record(Event.CONNECTION_EXPIRED, connection)
     claimed = world.claim(endpoint)
@@ -77,13 +77,13 @@ def test_a_disabled_endpoint_hears_nothing(world):
     assert world.waiting() == []
 
 
-def test_a_connection_that_is_gone_is_nothing_to_tell_of(world):
+def test_event_of_unknown_connection_is_not_recorded(world):
     world.endpoint()
     world.record(Event.CALENDAR_CHANGED, "none", calendar_id="primary")
     assert world.waiting() == []
 
 
-def test_what_is_told_of_a_user_goes_with_the_user_and_the_organization(world):
+def test_deliveries_about_a_user_are_deleted_with_the_user(world):
     own = world.organization("own")
     world.endpoint()
     world.endpoint(within=own)
@@ -100,7 +100,7 @@ def test_what_is_told_of_a_user_goes_with_the_user_and_the_organization(world):
 # --- one calendar, one event
 
 
-def test_a_calendar_that_changes_often_is_told_of_once(world):
+def test_repeated_changes_of_a_calendar_are_recorded_once(world):
     connection, other = world.connection(), world.connection("other")
     endpoint = world.endpoint()
     for _ in range(3):
@@ -124,7 +124,7 @@ def test_several_at_once_record_one_change(world):
     assert len(world.waiting()) == 1
 
 
-def test_a_change_while_its_calendar_is_being_told_of_is_told_of_again(world):
+def test_change_during_a_delivery_is_recorded_again(world):
     connection, endpoint = world.connection(), world.endpoint()
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.claim(endpoint)
@@ -133,7 +133,7 @@ def test_a_change_while_its_calendar_is_being_told_of_is_told_of_again(world):
     assert len(world.waiting()) == 2
 
 
-def test_a_change_is_told_by_the_one_that_waits_for_another_attempt(world):
+def test_change_is_merged_into_delivery_that_waits_for_a_retry(world):
     connection, endpoint = world.connection(), world.endpoint()
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.fail(world.claim(endpoint))
@@ -180,7 +180,7 @@ def test_of_two_of_one_calendar_both_are_sent(world):
 # --- turns of a connection
 
 
-def test_a_grant_that_ends_is_told_once_and_so_is_its_return(world):
+def test_end_and_return_of_a_grant_are_recorded_once_each(world):
     connection = world.connection()
     world.endpoint()
     for _ in range(2):
@@ -208,7 +208,7 @@ def test_connecting_in_the_place_of_a_dead_connection_restores_it(world):
     assert world.events() == ["connection.expired", "connection.restored"]
 
 
-def test_two_who_find_a_grant_gone_tell_it_once(world):
+def test_concurrent_ends_of_a_grant_are_recorded_once(world):
     connection = world.connection()
     world.endpoint()
     gate = threading.Barrier(4)
@@ -226,7 +226,7 @@ def test_two_who_find_a_grant_gone_tell_it_once(world):
 # --- the transaction
 
 
-def test_what_is_not_committed_was_not_said(world):
+def test_rolled_back_event_is_not_recorded(world):
     connection = world.connection()
     world.endpoint()
     with world.database.writing() as session:
@@ -237,7 +237,7 @@ def test_what_is_not_committed_was_not_said(world):
         assert session.get_one(OAuthConnection, connection).alive
 
 
-def test_endpoints_are_told_of_after_the_commit(world):
+def test_endpoints_are_reported_after_the_commit(world):
     connection, endpoint = world.connection(), world.endpoint()
     with world.database.writing() as session:
         connections.mark_dead(session, connection, "the grant has ended")

@@ -86,7 +86,7 @@ def test_a_worker_that_died_does_not_hold_a_mailbox_for_ever(new_worker, provide
     assert time.time() * 1000 >= ends
 
 
-def test_a_lease_whose_grant_was_lost_serves_the_repeated_request(new_worker, provider, mailbox, runtime):
+def test_lease_of_a_lost_reply_serves_the_repeated_request(new_worker, provider, mailbox, runtime):
     ends = (time.time() + 60) * 1000
     # The names of leases in the rate limiter: fan-out and number of the job.
     runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"f:{n}": ends for n in range(4)})
@@ -175,7 +175,7 @@ def test_the_quota_of_a_foreign_project_holds_only_the_account_that_belongs_to_i
 
 
 @pytest.mark.parametrize(("consumer", "held"), [("projects/4242", True), ("projects/42", False)])
-def test_the_project_that_google_names_decides_whose_quota_it_is(
+def test_project_named_by_google_determines_the_quota(
     consumer, held, new_worker, provider, connected, obtained
 ):
     client = {"google_client_id": "4242-abc.apps.googleusercontent.com"}
@@ -260,7 +260,7 @@ def test_a_large_organization_at_the_limit_is_paced_and_no_user_fails(new_worker
     assert max(provider.asked) - min(provider.asked) > 1.5
 
 
-def test_a_user_whose_permit_is_too_late_fails_and_the_others_are_read(new_worker, provider, connected):
+def test_job_with_late_permit_fails_and_others_are_read(new_worker, provider, connected):
     there = new_worker(google_per_minute=10)
     found = read(there, "f", [connected() for _ in range(8)], seconds=2)
     assert [was_read(reply) for reply in found].count(True) == 5

@@ -145,7 +145,7 @@ def test_a_code_becomes_a_connection_with_the_address_from_the_id_token(
         ("microsoft", "offline_access User.Read Calendars.Read", ["microsoft.me.get"]),
     ],
 )
-def test_without_an_address_in_the_id_token_the_provider_is_asked(
+def test_missing_address_in_id_token_is_read_from_the_provider(
     sandbox, consented, run, stored, provider, scope, operations
 ):
     sandbox.account(provider, ADA)
@@ -172,9 +172,7 @@ def test_an_account_without_an_address_is_connected(sandbox, consented, run, sto
     assert stored(provider)[0].email is None
 
 
-def test_a_provider_that_is_slow_to_tell_the_address_does_not_cost_the_connection(
-    sandbox, consented, run, stored
-):
+def test_slow_address_lookup_does_not_fail_the_connection(sandbox, consented, run, stored):
     sandbox.account("google", ADA)
     waiting = consented("google", scope="openid https://www.googleapis.com/auth/calendar")
     sandbox.fault(operation="google.userinfo", latency_ms=60_000)
@@ -235,7 +233,7 @@ def test_a_user_deleted_meanwhile_is_not_found(sandbox, consented, run, runtime,
         assert session.scalars(select(OAuthConnection).where(OAuthConnection.user_id == user_id)).all() == []
 
 
-def test_a_user_who_left_the_organization_of_the_key_is_not_found(
+def test_user_outside_the_organization_of_the_key_is_not_found(
     sandbox, consented, run, runtime, user_id, unique, stored
 ):
     sandbox.account("google", ADA)
@@ -386,7 +384,7 @@ def test_a_database_that_fails_after_the_connection_is_stored_does_not_fail_the_
 
 
 @BOTH
-def test_a_registration_that_is_refused_is_the_operators_fault_and_the_log_says_what_to_check(
+def test_refused_registration_is_logged_with_advice_for_operators(
     sandbox, consented, run, runtime, stored, opened, provider, caplog
 ):
     account = sandbox.account(provider, ADA)
@@ -413,7 +411,7 @@ def test_a_registration_that_is_refused_is_the_operators_fault_and_the_log_says_
     assert stored(provider)[0].alive
 
 
-def test_without_a_registration_nothing_is_asked(sandbox, consented, run, runtime):
+def test_missing_registration_fails_without_a_call(sandbox, consented, run, runtime):
     sandbox.account("google", ADA)
     waiting = consented("google")
     sandbox.forget_requests()

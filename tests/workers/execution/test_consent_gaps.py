@@ -6,7 +6,7 @@ from providers.scopes import Operation
 from workers.execution.consent_gaps import INCOMPLETE, PARTS, gap, in_words
 
 
-def test_what_is_missing_is_said_in_words():
+def test_missing_operations_are_listed_in_words():
     wanted = {Operation.FREE_BUSY, Operation.LIST_EVENTS, Operation.INSERT_EVENT}
 
     missing = gap(wanted, {Operation.FREE_BUSY})

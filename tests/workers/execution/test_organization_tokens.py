@@ -192,7 +192,7 @@ def test_the_installations_secret_ends_no_grant(sandbox, runtime, unique, caplog
         assert organization_grants.sealed(session, [of.grant.id])[of.grant.id].alive
 
 
-def test_a_worker_whose_clock_is_wrong_ends_no_grant(sandbox, runtime, delegated, monkeypatch, caplog):
+def test_wrong_worker_clock_does_not_end_the_grant(sandbox, runtime, delegated, monkeypatch, caplog):
     of = delegated("google")
     slow = SimpleNamespace(time=lambda: time.time() - 1200)
     monkeypatch.setattr("providers.oauth.organization_grants.time", slow)

@@ -52,7 +52,7 @@ def test_reading_everything_lists_and_reads_the_main_calendar_under_its_alias(
         pytest.param(ListCalendars, None, id="the list"),
     ],
 )
-def test_the_time_of_a_read_lies_before_the_provider_was_asked(sandbox, connected, do, provider, job, status):
+def test_read_time_is_before_the_provider_call(sandbox, connected, do, provider, job, status):
     connection = connected(sandbox.account(provider, "ada@example.com"))
     sandbox.fault(latency_ms=LATENCY, status=status)
 

@@ -77,7 +77,7 @@ def statements(runtime: Runtime) -> list[str]:
     return asked
 
 
-def test_where_the_environment_sets_both_nothing_is_asked_and_the_database_does_not_count(runtime, save):
+def test_registrations_in_the_environment_need_no_database(runtime, save):
     save("google", ADA)
     asked = statements(runtime)
     before = runtime.stores.redis.info("stats")["total_commands_processed"]
@@ -125,7 +125,7 @@ def test_what_is_saved_changed_and_removed_elsewhere_counts_for_the_next_request
     assert [each.configured for each in seen] == [False, True, True, False]
 
 
-def test_for_reads_it_counts_soon_and_they_ask_once_a_second(new_runtime, save):
+def test_reads_see_saved_registration_with_one_query_per_second(new_runtime, save):
     process = new_runtime()
     assert not process.providers[GOOGLE].configured
     asked = statements(process)
@@ -169,7 +169,7 @@ def test_a_new_registration_leaves_the_other_provider_and_the_calendars_alone(ne
 
 
 @pytest.mark.parametrize(("tenant", "asked"), [(None, "of-the-settings"), ("contoso.com", "contoso.com")])
-def test_microsoft_is_asked_as_the_saved_tenant_or_that_of_the_settings(new_runtime, save, tenant, asked):
+def test_microsoft_token_url_has_saved_or_configured_tenant(new_runtime, save, tenant, asked):
     process = new_runtime(microsoft_tenant="of-the-settings", microsoft_login_url="http://login")
     save("microsoft", replace(ADA, tenant=tenant))
 

@@ -55,7 +55,7 @@ def test_twenty_threads_that_need_a_refresh_at_once_cause_one(sandbox, connected
     assert found[0] != account.access_token
 
 
-def test_twenty_threads_whose_token_was_rejected_cause_one_refresh(sandbox, connected, tokens):
+def test_twenty_threads_with_rejected_token_cause_one_refresh(sandbox, connected, tokens):
     account = sandbox.account("google", "ada@example.com")
     connection = connected(account)
     sources = [tokens(connection) for _ in range(20)]

@@ -168,7 +168,7 @@ def test_personal_connections_are_read_beside(sandbox, organization, read, conne
     assert sandbox.requests().by_operation[FREE_BUSY] == 2
 
 
-def test_a_member_who_shares_nothing_is_read_alone(sandbox, runtime, organization, read):
+def test_member_without_sharing_is_read_alone(sandbox, runtime, organization, read):
     of = organization("google", 50)
     hidden = [f"m{n}@example.com" for n in (3, 7, 9)]
     sandbox.change_domain("example.com", members=[{"email": each, "sharing": "none"} for each in hidden])

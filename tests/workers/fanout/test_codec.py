@@ -146,7 +146,7 @@ def test_a_reply_comes_back_as_it_was(number, reply):
             assert np.array_equal(back.outcomes[name].busy.ends, outcome.busy.ends)
 
 
-def test_a_reply_tells_what_was_read_and_what_failed_apart():
+def test_reply_separates_reads_from_failures():
     failed = Failed(Reason.NOT_FOUND, "gone")
     empty = Intervals.of([])
     reply = Reply(outcomes={"empty": Read(empty), "gone": failed})

@@ -154,7 +154,7 @@ def test_work_that_raises_gives_its_place_back(caplog):
         st.tuples(st.integers(0, 4), st.sampled_from(["want", "back", "close"]), st.integers(0, 9))
     ),
 )
-def test_places_are_handed_out_as_the_rule_says(size, steps):
+def test_slots_are_granted_by_the_fairness_rule(size, steps):
     places = FairPool(size)
     spare = max(1, size // 16)
     shares = [places.share() for _ in range(5)]

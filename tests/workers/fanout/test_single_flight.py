@@ -68,7 +68,7 @@ def test_a_read_that_begins_after_a_write_is_a_read_of_its_own(ask, serve, runti
     assert set(reading.reads.values()) == {2}
 
 
-def test_a_failure_answers_those_who_ask_again_at_once(ask, serve, connected):
+def test_failure_answers_immediate_repeats(ask, serve, connected):
     jobs = busy_jobs(connected(), 1)
 
     def refuse(runtime, job, credentials, deadline):

@@ -95,12 +95,12 @@ def test_a_traceback_is_one_record_without_addresses(formatter):
         assert "\n" not in written
 
 
-def test_what_celery_says_of_a_tasks_arguments_is_no_field():
+def test_celery_task_arguments_are_not_a_log_field():
     assert "data" not in orjson.loads(Json("web").format(record(data={"args": "planted"})))
 
 
 @pytest.mark.usefixtures("untouched")
-def test_libraries_say_less_than_we_do(capsys):
+def test_libraries_have_higher_log_levels(capsys):
     configure("web", LogSettings("text", logging.DEBUG))
 
     for name in (

@@ -258,7 +258,7 @@ def test_a_lost_watch_is_restored(reached, watched):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_silent_channel_whose_calendar_is_as_kept_stays(reached, watched, sandbox, provider):
+def test_silent_channel_with_unchanged_calendar_is_kept(reached, watched, sandbox, provider):
     key = watched(provider)
     (row,) = rows(reached, key)
     cache(reached, key, (NINE, NINE + HOUR))
@@ -288,7 +288,7 @@ def test_a_silent_channel_that_missed_a_change_is_closed(reached, watched, sandb
     assert reached.stores.channel_usage.claim([key], 60) == [key]
 
 
-def test_what_is_told_while_an_audit_reads_is_no_fault(reached, watched, sandbox, monkeypatch):
+def test_notification_during_audit_is_not_a_mismatch(reached, watched, sandbox, monkeypatch):
     key = watched("google")
     (row,) = rows(reached, key)
     cache(reached, key)

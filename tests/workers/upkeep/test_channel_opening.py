@@ -73,7 +73,7 @@ def celery(reached) -> Almanac:
     return Sent(reached)
 
 
-def test_a_calendar_that_was_read_is_asked_for_once(reached, celery, calendar):
+def test_channel_of_a_read_calendar_is_requested_once(reached, celery, calendar):
     key = calendar("google")
     for _ in range(3):
         channel_opening.note_use(celery, [("google", key)])
@@ -82,7 +82,7 @@ def test_a_calendar_that_was_read_is_asked_for_once(reached, celery, calendar):
     assert reached.stores.channel_usage.used([key]) == [True]
 
 
-def test_a_calendar_that_is_watched_is_not_asked_for(reached, celery, calendar):
+def test_channel_of_a_watched_calendar_is_not_requested(reached, celery, calendar):
     key = calendar("google")
     reached.stores.busy.watch(key, "channel", 60)
     channel_opening.note_use(celery, [("google", key)])
@@ -201,9 +201,7 @@ def test_a_google_channel_without_confirmation_is_not_relied_on(reached, calenda
     assert reached.stores.channel_usage.claim([key], 60) == []
 
 
-def test_a_channel_whose_connection_was_deleted_meanwhile_is_closed(
-    reached, sandbox, calendar, rows, monkeypatch
-):
+def test_channel_of_a_deleted_connection_is_closed(reached, sandbox, calendar, rows, monkeypatch):
     key = calendar("microsoft")
     opening = channel_opening._open
 

@@ -122,7 +122,7 @@ def tls_receiver(tmp_path, monkeypatch):
         yield make
 
 
-def test_the_certificate_is_asked_for_by_name_and_must_be_the_names(tls_receiver, names):
+def test_certificate_is_requested_by_name_and_must_match(tls_receiver, names):
     receiver, requested = tls_receiver("hooks.example")
     names["hooks.example"] = names["other.example"] = [["127.0.0.1"]]
     assert send(f"https://hooks.example:{receiver.port}/") == 204
