@@ -97,7 +97,7 @@ def test_what_is_missing_is_the_hull_and_the_rest_is_kept(redis, cache):
     (cached,) = load(cache, [KEY], 500, 4500)
 
     assert cached.missing == (1000, 4000)
-    # The bucket in the middle will be read again: its old picture must not stand beside the new one.
+    # The bucket in the middle will be read again: its old periods must not be returned with the new ones.
     assert cached.busy.pairs() == [(100, 200), (4100, 4200)]
 
 
@@ -156,9 +156,9 @@ def test_load_of_no_calendars_is_empty(cache):
 
 
 def test_another_value_comes_in_the_same_round_trip(redis, cache):
-    redis.set("stamp", "seen")
+    redis.set("version", "seen")
 
-    assert cache.load([KEY], 0, 1000, beside=["stamp"]).beside == [b"seen"]
+    assert cache.load([KEY], 0, 1000, beside=["version"]).beside == [b"seen"]
     assert not cache.load([KEY], 0, 1000).beside
 
 

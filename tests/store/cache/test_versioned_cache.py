@@ -25,7 +25,7 @@ def redis() -> Redis:
 
 
 @pytest.fixture
-def directory(redis: Redis) -> VersionedCache:
+def versioned_cache(redis: Redis) -> VersionedCache:
     return VersionedCache(redis, FastRedis(redis))
 
 
@@ -39,58 +39,58 @@ def counting() -> tuple[list[int], Callable[[], str]]:
     return loads, load
 
 
-def test_loaded_value_is_cached_until_version_changes(directory):
+def test_loaded_value_is_cached_until_version_changes(versioned_cache):
     _, load = counting()
 
-    assert directory.current().get_or_load("ada", load) == "loaded 1"
-    assert directory.current().get_or_load("ada", load) == "loaded 1"
-    directory.bump_version()
-    assert directory.current().get_or_load("ada", load) == "loaded 2"
+    assert versioned_cache.current().get_or_load("ada", load) == "loaded 1"
+    assert versioned_cache.current().get_or_load("ada", load) == "loaded 1"
+    versioned_cache.bump_version()
+    assert versioned_cache.current().get_or_load("ada", load) == "loaded 2"
 
 
-def test_a_change_in_one_process_is_seen_by_every_other(directory, redis):
+def test_a_change_in_one_process_is_seen_by_every_other(versioned_cache, redis):
     other = VersionedCache(redis, FastRedis(redis))
     _, load = counting()
     other.current().get_or_load("ada", load)
 
-    directory.bump_version()
+    versioned_cache.bump_version()
 
     assert other.current().get_or_load("ada", load) == "loaded 2"
 
 
-def test_recent_rows_have_old_version(directory, redis):
+def test_recent_rows_have_old_version(versioned_cache, redis):
     VersionedCache(redis, FastRedis(redis)).bump_version()
-    before = directory.current()
+    before = versioned_cache.current()
     VersionedCache(redis, FastRedis(redis)).bump_version()
 
-    assert directory.recent() is before
-    assert directory.under(redis.get(VERSION_KEY)) is not before
+    assert versioned_cache.recent() is before
+    assert versioned_cache.under(redis.get(VERSION_KEY)) is not before
 
 
-def test_a_redis_that_was_emptied_brings_nothing_old_back(directory, redis):
+def test_a_redis_that_was_emptied_brings_nothing_old_back(versioned_cache, redis):
     _, load = counting()
-    directory.current().get_or_load("ada", load)
+    versioned_cache.current().get_or_load("ada", load)
 
     redis.flushall()
 
-    assert directory.current().get_or_load("ada", load) == "loaded 2"
+    assert versioned_cache.current().get_or_load("ada", load) == "loaded 2"
 
 
-def test_none_is_not_cached(directory):
+def test_none_is_not_cached(versioned_cache):
     answers = iter([None, "there now"])
 
-    assert directory.current().get_or_load("ada", lambda: next(answers)) is None
-    assert directory.current().get_or_load("ada", lambda: next(answers)) == "there now"
+    assert versioned_cache.current().get_or_load("ada", lambda: next(answers)) is None
+    assert versioned_cache.current().get_or_load("ada", lambda: next(answers)) == "there now"
 
 
-def test_what_is_loaded_while_something_changes_does_not_outlive_the_change(directory):
-    """A reader that loads between the first word of a change and its commit has the old picture."""
-    directory.bump_version()
-    memory = directory.current()
-    assert memory.get_or_load("ada", lambda: "old") == "old"
-    directory.bump_version()
+def test_what_is_loaded_while_something_changes_does_not_outlive_the_change(versioned_cache):
+    """A reader that loads between the first replacement of the version and the commit has old rows."""
+    versioned_cache.bump_version()
+    cached = versioned_cache.current()
+    assert cached.get_or_load("ada", lambda: "old") == "old"
+    versioned_cache.bump_version()
 
-    assert directory.current().get_or_load("ada", lambda: "new") == "new"
+    assert versioned_cache.current().get_or_load("ada", lambda: "new") == "new"
 
 
 def test_nothing_is_cached_without_redis_nor_restored_later(redis):
@@ -102,29 +102,29 @@ def test_nothing_is_cached_without_redis_nor_restored_later(redis):
                 raise ConnectionError("down")
             return super().mget(names)
 
-    line = Down(redis)
-    directory = VersionedCache(redis, line)
+    fast_redis = Down(redis)
+    versioned_cache = VersionedCache(redis, fast_redis)
     _, load = counting()
-    directory.current().get_or_load("ada", load)
+    versioned_cache.current().get_or_load("ada", load)
 
-    line.down = True
-    assert directory.current().get_or_load("ada", load) == "loaded 2"
-    assert directory.current().get_or_load("ada", load) == "loaded 3"
-    line.down = False
-    assert directory.current().get_or_load("ada", load) == "loaded 4"
+    fast_redis.down = True
+    assert versioned_cache.current().get_or_load("ada", load) == "loaded 2"
+    assert versioned_cache.current().get_or_load("ada", load) == "loaded 3"
+    fast_redis.down = False
+    assert versioned_cache.current().get_or_load("ada", load) == "loaded 4"
 
 
-def test_too_large_value_is_returned_but_not_cached(directory):
+def test_too_large_value_is_returned_but_not_cached(versioned_cache):
     _, load = counting()
 
-    assert directory.current().get_or_load("everybody", load, weight=lambda _: 10**9) == "loaded 1"
-    assert directory.current().get_or_load("everybody", load, weight=lambda _: 10**9) == "loaded 2"
+    assert versioned_cache.current().get_or_load("everybody", load, weight=lambda _: 10**9) == "loaded 1"
+    assert versioned_cache.current().get_or_load("everybody", load, weight=lambda _: 10**9) == "loaded 2"
 
 
-def test_many_threads_share_a_memory(directory):
-    memory = directory.current()
+def test_many_threads_share_cached_rows(versioned_cache):
+    cached = versioned_cache.current()
     threads = [
-        threading.Thread(target=lambda: [memory.get_or_load(n % 50, lambda n=n: n % 50) for n in range(2000)])
+        threading.Thread(target=lambda: [cached.get_or_load(n % 50, lambda n=n: n % 50) for n in range(2000)])
         for _ in range(8)
     ]
     for each in threads:
@@ -132,7 +132,7 @@ def test_many_threads_share_a_memory(directory):
     for each in threads:
         each.join()
 
-    assert [memory.get_or_load(n, lambda: None) for n in range(50)] == list(range(50))
+    assert [cached.get_or_load(n, lambda: None) for n in range(50)] == list(range(50))
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def changes() -> list[str]:
 
 @pytest.fixture
 def watched(fresh_database: Database, changes: list[str]) -> Iterator[Database]:
-    """The same database, with a word for every change."""
+    """The same database; each change of the version is recorded in ``changes``."""
     database = Database(
         fresh_database.url.render_as_string(hide_password=False), lambda: changes.append("changing")
     )
@@ -193,7 +193,7 @@ def test_version_is_bumped_before_and_after_commit(watched, changes, keyring, ch
     assert changes == ["changing", "changing"]
 
 
-def test_what_is_rolled_back_is_no_change(watched, changes):
+def test_rolled_back_change_does_not_bump_version(watched, changes):
     def change_and_fail():
         with watched.writing() as session:
             session.add(User(custom_id="bruno"))
@@ -280,7 +280,7 @@ def test_a_new_key_is_no_change_and_a_revoked_one_is(watched, changes):
 def test_answers_kept_for_repetition_and_audit_records_are_no_changes(watched, changes):
     with watched.writing() as session:
         session.add(ApiKey(name="ops", visible="v", digest="d"))
-        session.add(AuditRecord(actor="ops", action="look", subject="ada"))
+        session.add(AuditRecord(actor="ops", action="read", subject="ada"))
         session.flush()
         session.execute(update(idempotency.IdempotencyKey).values(expires_at=now()))
 
