@@ -165,7 +165,7 @@ def test_when_a_request_is_sent_again(request_, error, attempt, again):
     assert (Retries(most=2, longest_pause=10).pause(request_, error, attempt) is not None) == again
 
 
-def test_a_creation_is_repeated_with_the_key_it_had_and_each_has_its_own(server, almanac):
+def test_retried_create_keeps_its_idempotency_key(server, almanac):
     server.says(DOWN, (200, ADA))
     almanac.users.create("ada")
     almanac.users.create("grace")

@@ -29,7 +29,7 @@ def look(browser, web, content, sign_in):
 
 
 @EVERY_VIEW
-def test_a_page_has_a_title_and_one_heading_and_the_browser_does_not_complain(browser, look, view):
+def test_page_has_title_one_heading_and_no_console_errors(browser, look, view):
     look(view)
 
     assert "/sign-in" not in browser.current_url or view.rule.endpoint == "dashboard.sign_in"

@@ -96,7 +96,7 @@ def query_of(browser):
     return {name: each for name, (each,) in parse_qs(urlsplit(browser.current_url).query).items()}
 
 
-def test_the_picture_and_the_address_follow_a_control_without_a_new_page(show, ada):
+def test_control_updates_chart_and_address_without_reload(show, ada):
     browser = show(f"users={ada(meeting('10:00', '11:00'))}&{DAY}")
     assert text(browser, ".count") == "6"
     browser.execute_script("window.same = true")

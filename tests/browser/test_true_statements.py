@@ -93,9 +93,7 @@ def test_ended_connection_is_not_shown_as_refreshed(new_user, sandbox, page, set
     assert "by itself" not in visitor.text()
 
 
-def test_a_registration_that_was_never_checked_is_not_called_configured(
-    environment, sign_in, browser, unique
-):
+def test_unchecked_registration_is_not_shown_as_configured(environment, sign_in, browser, unique):
     with dashboard({**environment, "ALMANAC_GOOGLE_CLIENT_ID": unique("never-checked")}) as url:
         # Cookies are for all ports of a host.
         sign_in()

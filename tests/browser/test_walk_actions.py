@@ -64,9 +64,7 @@ def exists(stores, user):
         return users.find(session, user, within=None) is not None
 
 
-def test_a_webhook_is_edited_paused_tested_given_a_new_secret_and_deleted(
-    web, browser, keys, stores, endpoint
-):
+def test_webhook_is_edited_paused_tested_rotated_and_deleted(web, browser, keys, stores, endpoint):
     window.opened(browser, f"{web}/dashboard/webhooks/{endpoint}")
     keys.use("Edit").at("Edit the webhook").choose("hold.expired").use("Save")
     keys.at(HOOK).sees_notice("The webhook is changed.")
@@ -86,9 +84,7 @@ def test_a_webhook_is_edited_paused_tested_given_a_new_secret_and_deleted(
     assert stored(stores, endpoint) is None
 
 
-def test_a_user_is_registered_renamed_invited_and_the_invitation_is_withdrawn(
-    web, browser, keys, stores, new_user, unique
-):
+def test_user_is_registered_renamed_invited_and_uninvited(web, browser, keys, stores, new_user, unique):
     # The form is open while there is no user.
     new_user()
     name, renamed = unique("by-key"), unique("by-key-renamed")

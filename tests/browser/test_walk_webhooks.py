@@ -24,7 +24,7 @@ def end_a_grant(api, sandbox, new_user):
     return ended
 
 
-def test_a_webhook_is_created_delivered_to_and_replayed_and_the_audit_log_names_the_actor(
+def test_webhook_walk_from_creation_to_replay_is_audited(
     web, browser, sign_in, visitor, receiver, end_a_grant, administrator
 ):
     sign_in()

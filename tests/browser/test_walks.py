@@ -20,7 +20,7 @@ def browsers(browser):
     return browser.find_elements(By.CSS_SELECTOR, "section[aria-labelledby=browsers] tbody tr")
 
 
-def test_from_the_first_start_to_the_first_administrator_out_and_in_again(new_web, browser, keys):
+def test_first_administrator_is_created_and_signs_in_again(new_web, browser, keys):
     url, stores = new_web
     link = administrator_setup.first_link(stores, url)
     window.opened(browser, f"{url}/dashboard")

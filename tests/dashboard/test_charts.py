@@ -24,7 +24,7 @@ def value_of(found: Chart, height: float) -> float:
 
 
 @given(stacks)
-def test_each_bar_is_as_high_as_its_number_and_stands_on_the_one_below(rows):
+def test_stacked_bars_have_heights_of_their_numbers(rows):
     found = chart(rows, stacked=True)
     step = 100 / len(rows[0])
     # Two decimals of a pixel.

@@ -104,7 +104,7 @@ def test_a_link_for_this_browser_connects_nothing_in_another(worker, signed_in, 
     )
 
 
-def test_a_browser_that_knows_the_service_by_another_name_is_not_locked_out(
+def test_browser_with_another_host_name_can_connect(
     worker, browser_of, administrator, new_app, api, sandbox, new_user
 ):
     sandbox.account("google", "ada@example.com")
@@ -271,7 +271,7 @@ def test_links_are_never_listed_or_cached(signed_in, new_user, caplog):
 
 
 @BOTH
-def test_the_page_with_the_links_leads_to_the_user_when_its_address_is_opened(signed_in, new_user, provider):
+def test_reopened_links_page_redirects_to_the_user(signed_in, new_user, provider):
     user = new_user()
 
     page = signed_in.do(f"/users/{user}/connect/{provider}", {"scope": "write"})

@@ -138,7 +138,7 @@ def test_an_application_is_tested_stored_and_shown_without_its_secret(signed_in,
     assert contoso.client_secret not in page.text + again.text
 
 
-def test_the_registration_of_the_installation_is_used_without_a_client_id(signed_in, slug, sandbox, settings):
+def test_installation_registration_is_used_without_a_client_id(signed_in, slug, sandbox, settings):
     ours = {
         "clientId": settings.providers.microsoft_client_id,
         "clientSecret": settings.providers.microsoft_client_secret,
@@ -191,7 +191,7 @@ def test_unauthorized_service_account_is_refused_with_advice(signed_in, stores, 
     assert stored(stores, slug) == []
 
 
-def test_a_subject_that_google_does_not_know_is_named_beside_its_field(signed_in, slug, acme):
+def test_unknown_google_subject_has_a_field_error(signed_in, slug, acme):
     page = refused(signed_in, slug, "google", google_form(acme, subject="nobody@acme.example"))
 
     assert "check the address" in page.error_of("subject")
@@ -319,9 +319,7 @@ def test_the_overview_names_grants_that_have_ended(signed_in, stores, granted):
     assert words(item) == f"{granted} (Google) The delegation was withdrawn just now"
 
 
-def test_a_grant_is_removed_after_a_question_that_counts_its_connections(
-    signed_in, stores, api, granted, unique
-):
+def test_removing_a_grant_is_confirmed_with_its_connection_count(signed_in, stores, api, granted, unique):
     users = [unique("ada"), unique("bruno")]
     text = "\n".join(f"{each},{each}@acme.example" for each in users)
     page = signed_in.do(f"{path(granted)}/members/import", {"members": text})

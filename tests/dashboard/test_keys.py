@@ -129,7 +129,7 @@ def test_a_key_can_last_through_a_day_or_for_ever(signed_in, stores, unique):
         ({"lasts": "until", "until": "9999-12-31"}, "until", "Last day must be before the year 2200."),
     ],
 )
-def test_a_refusal_stands_beside_its_field_and_the_form_can_be_sent_again(
+def test_refused_key_has_a_field_error_and_can_be_resubmitted(
     signed_in, stores, unique, changed, field, complaint
 ):
     name = unique("refused")
@@ -142,7 +142,7 @@ def test_a_refusal_stands_beside_its_field_and_the_form_can_be_sent_again(
     assert good.status == 200
 
 
-def test_a_revoked_key_is_refused_at_once_and_listed_with_those_that_ended(signed_in, app, stores, unique):
+def test_revoked_key_is_refused_and_listed_as_ended(signed_in, app, stores, unique):
     name = unique("leaving")
     key = shown(make(signed_in, name))
     caller = Api(app.test_client(), key)

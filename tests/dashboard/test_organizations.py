@@ -22,7 +22,7 @@ def end_connections(stores, user):
             connections.mark_dead(session, each.id, "The grant was withdrawn")
 
 
-def test_an_organization_is_created_with_the_slug_that_its_name_suggests(signed_in, stores, unique):
+def test_organization_is_created_with_slug_from_its_name(signed_in, stores, unique):
     name = unique("Équipe Été")
 
     page = signed_in.do("/organizations", {"name": name})
@@ -68,7 +68,7 @@ def test_refused_organization_has_a_field_error(signed_in, new_organization, for
     assert page.html.details.has_attr("open")
 
 
-def test_organizations_are_found_by_slug_or_name_and_show_how_their_connections_stand(
+def test_organizations_are_found_by_slug_or_name_with_status(
     signed_in, stores, sandbox, new_user, api, unique
 ):
     slug, name = unique("findme"), unique("Searched Company")

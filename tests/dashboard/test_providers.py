@@ -148,7 +148,7 @@ def test_what_could_not_be_tried_is_saved_with_a_warning(bare, sandbox):
 
 
 @pytest.mark.usefixtures("worker")
-def test_what_the_provider_refuses_is_not_saved_and_the_form_keeps_the_rest(bare):
+def test_refused_registration_is_not_saved_and_form_is_kept(bare):
     page = bare.browser.post(
         "/settings/microsoft", {"client_id": "ours", "client_secret": "expired", "tenant": TENANT}
     )
@@ -199,7 +199,7 @@ def test_what_was_entered_is_text(bare):
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_tenant_is_kept_and_that_of_the_settings_is_not_made_ones_own(bare):
+def test_saved_tenant_is_shown_and_configured_one_is_not_copied(bare):
     assert card(bare.browser.get("/settings"), "microsoft").find(id="f-microsoft-tenant")["value"] == ""
 
     page = save(bare, "microsoft", tenant=TENANT)

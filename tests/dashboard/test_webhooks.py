@@ -358,7 +358,7 @@ def test_what_the_receiver_answered_is_shown_as_text(here, world):
     assert page.html.find("b") is None
 
 
-def test_all_failed_deliveries_are_sent_again_but_none_about_former_members(here, world):
+def test_replay_of_failed_deliveries_skips_former_members(here, world):
     own = world.organization("own")
     endpoint = world.endpoint(within=own)
     failing(world, endpoint, "ada", "bob", "eve", within=(own,))

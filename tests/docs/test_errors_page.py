@@ -51,7 +51,7 @@ def test_the_table_of_codes_is_the_one_of_the_code():
     assert rows == [(str(code), str(code.status)) for code in Code]
 
 
-def test_a_changed_row_is_generated_again_and_the_text_around_it_stays():
+def test_changed_row_is_regenerated_and_other_text_is_kept():
     edited = PAGE.replace("| `userExists` | 409 |", "| `userExists` | 400 |")
 
     assert edited != PAGE

@@ -174,7 +174,7 @@ def test_a_redis_that_is_nearly_full_is_a_warning(examination, stores):
     assert run_check(examination, "redis memory").state is State.WARNING
 
 
-def test_a_redis_that_would_come_back_with_an_older_state_is_a_warning(examination, stores):
+def test_redis_with_snapshots_is_a_warning(examination, stores):
     assert run_check(examination, "redis persistence").state is State.OK
     stores.redis.config_set("save", "60 1")
 

@@ -78,7 +78,7 @@ def parsed(folder: Path, document: dict[str, Any], bodies: list[tuple[str, int, 
     return found
 
 
-def test_a_client_of_an_earlier_document_reads_the_answers_of_this_version(document: Path, tmp_path: Path):
+def test_client_of_an_earlier_document_parses_current_answers(document: Path, tmp_path: Path):
     before = json.loads(BEFORE.read_text())
     known = {
         (name, status)

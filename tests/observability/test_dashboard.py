@@ -108,7 +108,7 @@ def test_panels_do_not_cover_each_other():
     assert max(x for x, _ in cells) < 24
 
 
-def test_the_table_of_the_documentation_has_each_metric_with_its_kind_and_its_labels(full):
+def test_documentation_lists_each_metric_with_kind_and_labels(full):
     text = (DOCS / "operate/observe.md").read_text()
     rows = re.findall(r"^\| `(almanac_\w+)` \| (\w+) \|([^|]*)\|", text, re.MULTILINE)
 

@@ -55,7 +55,7 @@ def of_request(made, part, request):
     return [line for line in made.lines(part) if line.get("request") == request]
 
 
-def test_every_line_of_every_process_is_an_object_with_the_same_fields(talkative, ada):
+def test_every_log_line_is_an_object_with_the_same_fields(talkative, ada):
     talkative.get(f"/users/{ada[0]}/calendar/busy", **DAY)
     until(lambda: talkative.output("beat"))
 
@@ -69,7 +69,7 @@ def test_every_line_of_every_process_is_an_object_with_the_same_fields(talkative
             assert datetime.fromisoformat(line["time"])
 
 
-def test_a_request_is_logged_with_route_status_and_visible_part_of_its_key(talkative, ada):
+def test_request_log_has_route_status_and_key_prefix(talkative, ada):
     answer = talkative.get(f"/users/{ada[0]}/calendar/busy", {"X-Request-Id": "told-1"}, **DAY)
     assert answer.status_code == 200
 

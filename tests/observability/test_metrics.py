@@ -31,7 +31,7 @@ def busy(environment, tmp_path_factory, sandbox_process):
         yield made
 
 
-def test_a_mixed_load_on_two_processes_is_counted_exactly_and_never_decreases(busy, sandbox, unique):
+def test_mixed_load_on_two_processes_is_counted_exactly(busy, sandbox, unique):
     people = [
         busy.user(
             unique("p"),
@@ -126,7 +126,7 @@ def settled(made, *, requests, group=None):
     return until(enough)
 
 
-def test_each_histogram_is_cumulative_and_has_the_bounds_of_the_counters(busy):
+def test_histograms_are_cumulative_with_bounds_of_the_counters(busy):
     busy.get("/users")
     found = until(
         lambda: (each := scrape(busy))("almanac_request_seconds_count", group="users", status="2xx") and each

@@ -167,7 +167,7 @@ def test_nothing_that_a_person_wrote_is_in_any_span(traced, ada, trace, collecto
     assert all(span.events == 0 for span in collector.spans)
 
 
-def test_monitoring_requests_are_not_traced_and_beats_tasks_have_separate_traces(traced, collector):
+def test_probes_are_not_traced_and_beat_tasks_have_own_traces(traced, collector):
     for path in ("/healthz", "/readyz", "/metrics"):
         traced.session.get(f"{traced.url}{path}", timeout=30)
 

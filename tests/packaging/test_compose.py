@@ -191,7 +191,7 @@ def test_workers_can_be_many_and_beat_is_one():
     assert SERVICES["beat"]["container_name"]
 
 
-def test_everything_waits_for_the_migrations_and_those_for_the_database():
+def test_services_wait_for_migrations_and_database():
     waits = {
         "migrate": {"condition": "service_completed_successfully"},
         "redis": {"condition": "service_healthy"},

@@ -149,7 +149,7 @@ def test_almanac_runs_from_the_image_without_the_source_tree(image, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_what_pages_are_made_of_is_in_it_and_nothing_of_the_project_s_own(image, tmp_path):
+def test_image_has_page_assets_and_no_other_project_files(image, tmp_path):
     (packages,) = (image / "opt/almanac/lib").glob("python3.*/site-packages")
 
     for package in ("app", "workers", "scheduling", "providers", "store"):

@@ -159,7 +159,7 @@ def documented() -> list[str]:
 @pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("installation", ["redis"], indirect=True)
-def test_the_lines_of_the_documentation_start_everything_as_they_are_written(installation):
+def test_documented_commands_start_every_process(installation):
     shutil.copy(ROOT / "Procfile", installation.folder)
     # The file alone decides where web listens.
     installation.environment.pop("PORT")

@@ -113,9 +113,7 @@ def test_changes_in_another_calendar_are_not_notified(opened, receiver, sandbox,
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_channel_that_was_closed_is_silent_and_closing_twice_is_no_fault(
-    opened, channels, sandbox, soon, provider
-):
+def test_closed_channel_is_silent_and_closing_twice_succeeds(opened, channels, sandbox, soon, provider):
     channel, account, there = opened(provider)
     before = pushes(sandbox, provider)
     for _ in range(2):
@@ -183,7 +181,7 @@ def test_holidays_cannot_be_watched(opened):
     assert not caught.value.retryable
 
 
-def test_microsoft_opens_nothing_at_an_address_that_does_not_shake_hands(opened, receiver, sandbox):
+def test_microsoft_channel_needs_a_valid_handshake(opened, receiver, sandbox):
     receiver.echo = lambda _: "hello"
     with pytest.raises(ProviderError) as caught:
         opened("microsoft")

@@ -46,14 +46,14 @@ def test_a_text_that_is_no_etag_is_none(text):
     assert etags.weak(text) is None
 
 
-def test_a_refused_update_that_was_the_only_attempt_has_not_been_written():
+def test_refused_single_update_raises_event_changed():
     with pytest.raises(EventChanged) as raised:
         etags.after_refused_update(conflict(repeated=False), RENAMED, "Google", lambda: EVENT)
     assert not raised.value.repeated
     assert raised.value.message == "The event in Google has changed since it was read"
 
 
-def test_a_refused_update_after_a_lost_answer_has_succeeded_when_the_event_has_the_changes():
+def test_refused_repeat_of_an_update_succeeds_if_event_has_changes():
     assert etags.after_refused_update(conflict(repeated=True), RENAMED, "Google", lambda: EVENT) is EVENT
 
 
@@ -74,7 +74,7 @@ def test_an_update_of_an_event_that_was_deleted_finds_none(repeated):
         )
 
 
-def test_a_refused_delete_after_a_lost_answer_has_succeeded_when_the_event_is_gone():
+def test_refused_repeat_of_a_delete_succeeds_if_event_is_absent():
     gone = EventNotFound("gone")
     etags.after_refused_delete(conflict(repeated=True), "Google", lambda: raising(gone))
     with pytest.raises(EventNotFound):

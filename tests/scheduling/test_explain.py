@@ -255,7 +255,7 @@ def test_time_between_slots_by_example(changed, expected):
     assert [each for each in found if each in expected] == expected
 
 
-def test_two_periods_of_a_calendar_that_touch_are_one_and_of_two_calendars_are_two():
+def test_touching_periods_are_merged_only_within_a_calendar():
     halves = [meeting("10:00", "10:15"), meeting("10:15", "10:30")]
     (together,) = explained(MORNING, [[halves]], at("2026-11-23T10:20"))
     assert [(each.calendar, each.start, each.end) for each in together.covering] == [
@@ -277,7 +277,7 @@ def test_a_period_is_clipped_to_the_read_range():
 
 
 @pytest.mark.parametrize(("zone", "text"), ODD_TIMES)
-def test_every_minute_around_an_odd_time_has_the_verdict_of_its_definition(zone, text):
+def test_every_minute_around_a_clock_change_matches_definition(zone, text):
     start = at(text) - 2 * HOUR
     query = Query(
         start,

@@ -42,7 +42,7 @@ def test_a_minute_is_free_exactly_when_allowed_and_not_too_busy(case):
 
 
 @given(asked)
-def test_slots_are_cut_from_each_members_free_stretches_in_order_of_start_then_member(case):
+def test_slots_of_members_are_ordered_by_start_then_member(case):
     query, members = case
     assert slot_pairs(query, members) == sorted(
         (start, n) for n, member in enumerate(members) for start in oracle.slots_of(query, member)
@@ -61,7 +61,7 @@ def test_few_periods_have_the_same_slots_by_numpy(case):
 
 @pytest.mark.parametrize("overlaps", [0, 2])
 @pytest.mark.parametrize("count", [24, 25, 26, 49, 50, 51])
-def test_a_member_has_the_same_slots_with_few_periods_and_with_one_more(overlaps, count):
+def test_slots_are_equal_around_the_threshold_of_periods(overlaps, count):
     query = Query(
         0, 3 * DAY, 30 * MINUTE, 10 * MINUTE, 5 * MINUTE, overlaps, each_day=Window.daily(540, 1020)
     )
@@ -148,7 +148,7 @@ def test_a_limit_keeps_each_members_earliest_slots(case):
 
 
 @given(asked)
-def test_a_range_that_starts_at_the_earliest_moment_has_the_same_slots(case):
+def test_not_before_equals_a_later_range_start(case):
     query, members = case
     moment = query.not_before
     if moment is None or moment <= query.start:

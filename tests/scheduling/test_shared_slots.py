@@ -63,7 +63,7 @@ def shared_slots(query, members, groups):
 
 @pytest.mark.slow
 @given(cases())
-def test_a_start_is_offered_exactly_when_each_group_has_enough_members_free_for_the_whole_slot(case):
+def test_start_is_offered_exactly_if_each_group_has_enough_free(case):
     query, members, groups = case
     assert pairs(shared_slots(query, members, groups)) == expected(query, members, groups)
 

@@ -153,7 +153,7 @@ def shared(new_tenant: Settle, api) -> tuple[Tenant, Tenant]:
     return mine, theirs
 
 
-def test_a_member_of_two_organizations_is_seen_by_each_as_a_member_of_its_own(shared, bound):
+def test_shared_member_shows_no_data_of_the_other_organization(shared, bound):
     mine, theirs = shared
     for row in [*READS, *(row for row in ROWS if row.kind == "read" and not row.names)]:
         answer = ask(bound(mine), row, mine.names)

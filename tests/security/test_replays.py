@@ -88,7 +88,7 @@ def refused(answer: TestResponse, status: int, tenant: Tenant, row: Row) -> None
     assert list(leaks(answer, tenant.words, str(row.request(tenant.names)))) == []
 
 
-def test_every_route_that_keeps_answers_checks_access_and_is_tried_here(app):
+def test_every_idempotent_route_has_a_replay_test(app):
     tried = set()
     for row in CREATING:
         path = "/v1" + row.path.format(**dict.fromkeys(row.names | {"provider"}, "google"))
@@ -173,9 +173,7 @@ def test_a_kept_answer_belongs_to_its_key(caller, new_tenant: Settle, row: Row):
 
 @pytest.mark.security
 @pytest.mark.parametrize("row", OF_EVENTS, ids=lambda row: row.operation)
-def test_an_event_is_not_replayed_when_the_grant_is_gone_or_too_narrow(
-    caller, new_tenant: Settle, stores, row: Row
-):
+def test_event_is_not_replayed_without_grant_or_scope(caller, new_tenant: Settle, stores, row: Row):
     own = new_tenant()
     repeater = Repeater(caller(Kind(bound=True), own), row, own.names)
     repeater.make()
@@ -196,7 +194,7 @@ def _own_connections(statement, tenant: Tenant):
 
 
 @pytest.mark.security
-def test_a_replay_is_refused_when_the_slug_is_another_organization_s_now(api, caller, new_tenant: Settle):
+def test_replay_is_refused_if_the_slug_has_another_owner(api, caller, new_tenant: Settle):
     own = new_tenant()
     (row,) = (row for row in CREATING if row.operation == "POST /organizations/{orgSlug}/members")
     repeater = Repeater(caller(Kind(bound=True), own), row, own.names)

@@ -184,7 +184,7 @@ def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, s
 
 @pytest.mark.security
 @pytest.mark.parametrize("kind", IN_FORCE)
-def test_what_is_ones_own_is_answered_as_far_as_the_rights_of_the_key_go(
+def test_own_resources_are_answered_within_rights_of_the_key(
     caller, new_tenant: Settle, api, stores, kind: str
 ):
     """The same calls by keys that own the resources: the refusals above depend on the owner alone."""

@@ -42,7 +42,7 @@ def test_slow_growth_fails_only_a_long_run():
     assert told(lambda at: 100 + at * 0.3 / 60, over=LONG) == ["web grows by 0.30 MiB a minute"]
 
 
-def test_a_long_run_need_not_be_quite_level_and_may_have_warmed_up_in_its_first_half():
+def test_long_run_may_grow_slowly_or_warm_up_in_first_half():
     assert told(lambda at: 100 + at * 0.1 / 60, over=LONG) == []
     assert told(lambda at: 100 + min(at, LONG / 2) / 60, over=LONG) == []
 
@@ -56,7 +56,7 @@ def test_a_process_that_was_started_late_still_warms_up():
     assert not web.grows
 
 
-def test_what_warms_up_first_and_what_is_given_back_at_rest_is_no_growth():
+def test_warm_up_and_memory_released_at_rest_are_no_growth():
     assert told(lambda at: min(at, WARM) if at <= OVER else 500) == []
 
 

@@ -100,9 +100,7 @@ def test_the_callback_is_at_the_public_address_when_there_is_one(new_app, api, n
 
 
 @BOTH
-def test_connecting_again_suggests_the_same_account_and_replaces_the_connection(
-    api, sandbox, new_user, stores, provider
-):
+def test_reconnecting_suggests_account_and_replaces_connection(api, sandbox, new_user, stores, provider):
     account = sandbox.account(provider, ADA)
     user = new_user(account)
     with stores.database.reading() as session:

@@ -150,9 +150,7 @@ def test_a_token_of_a_grant_that_is_gone_is_401(new_api, sandbox, new_user, prov
         assert session.scalars(query).all() == []
 
 
-def test_a_token_that_has_ended_without_a_refresh_token_is_401_and_kills_nothing(
-    new_api, sandbox, new_user, api
-):
+def test_expired_token_without_refresh_token_is_401(new_api, sandbox, new_user, api):
     user = new_user()
     connect(api, user, sandbox.account("google", ADA, expires_in=0), refreshToken=None)
 
@@ -162,7 +160,7 @@ def test_a_token_that_has_ended_without_a_refresh_token_is_401_and_kills_nothing
     assert connected(api, user, "google")["alive"]
 
 
-def test_a_token_that_cannot_be_refreshed_just_now_is_502_and_kills_nothing(new_api, sandbox, new_user):
+def test_temporary_refresh_failure_is_502_and_keeps_connection(new_api, sandbox, new_user):
     user = new_user(sandbox.account("google", ADA, expires_in=0))
     sandbox.fault(operation="google.token", status=503)
     teller = new_api(shows_tokens=True)
@@ -182,7 +180,7 @@ def test_a_token_of_an_unknown_user_is_404(new_api, new_user):
 
 
 @BOTH
-def test_a_registration_that_the_provider_refuses_is_502_and_kills_nothing(api, sandbox, new_user, provider):
+def test_refused_registration_is_502_and_keeps_connection(api, sandbox, new_user, provider):
     user = new_user(sandbox.account(provider, ADA, expires_in=0))
     landed = consent(link(api, user, provider))
     sandbox.fault(operation=f"{provider}.token", status=401, reason="invalid_client")

@@ -33,7 +33,7 @@ def number_of(stores, user) -> int:
 # --- ids
 
 
-def test_a_consent_begun_for_a_deleted_user_does_not_connect_the_next_user(api, sandbox, new_user, stores):
+def test_consent_of_a_deleted_user_does_not_connect_the_next(api, sandbox, new_user, stores):
     sandbox.account("google", ADA)
     gone = new_user()
     number = number_of(stores, gone)
@@ -273,7 +273,7 @@ def test_a_smaller_access_that_was_requested_replaces_a_wider_one(api, sandbox, 
     assert "<h1>Connected</h1>" in page.text
 
 
-def test_a_grant_of_the_list_of_calendars_alone_is_not_called_connected(api, sandbox, new_user):
+def test_grant_of_calendar_list_only_is_refused(api, sandbox, new_user):
     sandbox.account("google", ADA)
     only = "https://www.googleapis.com/auth/calendar.calendarlist.readonly"
     refused, custom = new_user(), new_user()

@@ -108,7 +108,7 @@ def new_user(api: Api, unique: Callable[[str], str]) -> str:
 
 @BOTH
 @pytest.mark.usefixtures("worker_log")
-def test_a_saved_registration_connects_accounts_at_once_in_every_process(
+def test_saved_registration_is_used_by_every_process_at_once(
     web, new_process, caller, sandbox, unique, provider
 ):
     sandbox.account(provider, ADA, events=[meeting("09:00", "10:00")])
@@ -170,9 +170,7 @@ def test_refreshes_follow_what_is_saved_changed_and_removed(web, caller, sandbox
         ("microsoft", {"tenant": "wrong.example.com"}, "Microsoft knows no such tenant"),
     ],
 )
-def test_what_the_provider_refuses_is_not_saved_and_what_was_there_stays(
-    web, sandbox, provider, entered, message
-):
+def test_refused_registration_leaves_the_saved_one(web, sandbox, provider, entered, message):
     save(web, provider, "before")
     kept = saved(web), audited(web)
 
@@ -237,7 +235,7 @@ def test_without_a_worker_it_is_saved_with_a_warning(new_app, settings, sandbox,
         ("microsoft", "tenant", {"tenant": ".."}, "Tenant must be the Directory (tenant) ID"),
     ],
 )
-def test_a_field_that_cannot_be_right_is_named_and_nothing_is_tried_or_saved(
+def test_invalid_field_is_named_and_nothing_is_tried_or_saved(
     web, sandbox, provider, field, entered, message
 ):
     with pytest.raises(FieldRefused) as refused:
@@ -316,7 +314,7 @@ def test_an_untrusted_host_header_is_not_shown_as_our_address(web):
     assert overview(web, host_url="http://evil.example.com")[GOOGLE].redirect_url is None
 
 
-def test_a_secret_that_no_key_opens_is_shown_as_saved_and_not_configured(web, bare_settings):
+def test_undecipherable_secret_is_saved_but_not_configured(web, bare_settings):
     put(web, "google", "planted")
     with application(replace(bare_settings, encryption_keys=(secrets.token_bytes(32),))) as lost:
         shown = overview(lost)[GOOGLE]

@@ -71,9 +71,7 @@ def test_three_fields_may_be_null_or_absent(api, new_user):
         ("2026-11-20", "2026-11-20T00:00:00.000Z"),
     ],
 )
-def test_the_end_of_a_token_is_read_like_every_timestamp_and_is_utc_without_an_offset(
-    api, new_user, written, answered
-):
+def test_expires_at_without_offset_is_utc(api, new_user, written, answered):
     answer = api.post(f"/users/{new_user()}/oauth/google", BODY | {"expiresAt": written})
 
     assert answer.json["data"]["expiresAt"] == answered
@@ -224,9 +222,7 @@ def test_what_is_missing_is_named(api, new_user):
 # --- keys that are bound to an organization
 
 
-def test_a_bound_key_does_not_change_the_connection_of_a_user_whom_others_share(
-    api, new_api, new_user, new_organization
-):
+def test_bound_key_cannot_change_connection_of_a_shared_user(api, new_api, new_user, new_organization):
     own, other = new_organization(), new_organization()
     shared, only = new_user(slugs=(own, other)), new_user(slugs=(own,))
     bound = new_api(own)
@@ -403,7 +399,7 @@ def test_a_grant_that_cannot_be_revoked_is_forgotten_all_the_same(api, sandbox, 
 
 
 @pytest.mark.usefixtures("worker")
-def test_replacing_a_connection_forgets_what_was_read_with_the_old_one(api, sandbox, new_user, stores):
+def test_replacing_a_connection_invalidates_its_cached_reads(api, sandbox, new_user, stores):
     busy = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
     first = sandbox.account("google", "ada@example.com", events=[busy])
     second = sandbox.account("google", "eve@example.com")

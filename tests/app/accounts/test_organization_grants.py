@@ -74,7 +74,7 @@ def test_a_service_account_is_stored_and_its_key_never_shown(api, slug, acme):
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_an_application_is_stored_with_the_permissions_that_microsoft_names(api, slug, contoso):
+def test_application_is_stored_with_permissions_of_its_token(api, slug, contoso):
     answer = put(api, slug, "microsoft", microsoft_body(contoso))
 
     assert answer.status_code == 200, answer.text
@@ -100,7 +100,7 @@ def test_scope_may_be_a_level_or_googles_own_scopes(api, slug, acme):
     assert "scope" in refused(answer, "validationFailed", "scope")
 
 
-def test_the_stored_secret_is_sealed_and_the_audit_log_names_the_grant(api, slug, acme):
+def test_stored_secret_is_encrypted_and_audit_log_names_grant(api, slug, acme):
     put(api, slug, "google", google_body(acme))
     stores = stores_of(api.client.application)
     with stores.database.reading() as session:
@@ -114,9 +114,7 @@ def test_the_stored_secret_is_sealed_and_the_audit_log_names_the_grant(api, slug
     assert "token_uri" not in opened.secret
 
 
-def test_a_grant_of_the_installations_registration_needs_a_key_of_the_whole_service(
-    api, new_api, slug, sandbox, settings
-):
+def test_grant_by_installation_registration_needs_an_unbound_key(api, new_api, slug, sandbox, settings):
     client = settings.providers.microsoft_client_id
     secret = settings.providers.microsoft_client_secret
     tenant = sandbox.domain("microsoft", "ours.example", clientId=client, clientSecret=secret).tenant
@@ -434,9 +432,7 @@ def test_a_delegated_connection_has_no_tokens_to_show(api, new_api, granted, new
 # --- the end of grants
 
 
-def test_a_removed_grant_takes_its_connections_along_and_revokes_nothing(
-    api, granted, sandbox, new_user, unique
-):
+def test_removed_grant_removes_connections_and_revokes_nothing(api, granted, sandbox, new_user, unique):
     personal = new_user(sandbox.account("google", "own@acme.example"), slugs=(granted,), obtained=True)
     delegated = unique("ada")
     send(api, granted, members((delegated, "ada@acme.example")))
@@ -520,7 +516,7 @@ def test_a_key_of_another_organization_reaches_no_grant(new_api, granted, new_or
         refused(call(), "organizationNotFound", status=404)
 
 
-def test_a_shared_member_is_not_read_by_the_grant_of_another_organization(
+def test_shared_member_is_not_read_by_grant_of_another_tenant(
     api, new_api, granted, new_organization, unique
 ):
     name, theirs = unique("ada"), new_organization()

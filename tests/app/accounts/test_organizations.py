@@ -165,7 +165,7 @@ def test_a_bad_change_is_refused(api, new_organization, body):
     assert error(api.put(f"/organizations/{new_organization()}", body), 400).startswith(next(iter(body)))
 
 
-def test_deleting_answers_with_the_deleted_organization_and_its_users_stay(api, new_user, new_organization):
+def test_delete_returns_the_organization_and_keeps_its_users(api, new_user, new_organization):
     slug = new_organization()
     user = new_user(slugs=(slug,))
     before = api.get(f"/organizations/{slug}").json

@@ -120,7 +120,7 @@ def test_a_change_is_seen_by_the_next_read_and_costs_one(watched, provider):
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("shared", [False, True], ids=["one mailbox", "a shared calendar"])
 @pytest.mark.parametrize("email", ["theirs", "none"])
-def test_a_change_is_seen_through_every_connection_that_reads_the_calendar(
+def test_change_invalidates_every_connection_of_the_calendar(
     watched, provider, shared, email, api, sandbox, unique
 ):
     ada = watched(provider)
@@ -212,7 +212,7 @@ def test_more_than_graph_sends_at_once_is_refused_unseen(watched):
         {"channel": "x" * 4000},
     ],
 )
-def test_what_no_channel_proves_is_refused_in_the_same_words_and_changes_nothing(watched, provider, changed):
+def test_unauthenticated_notifications_get_identical_404(watched, provider, changed):
     ada = watched(provider)
     ada.busy()
     ada.reads()

@@ -41,7 +41,7 @@ def works(api):
     return lambda user: api.get(f"/users/{user}/calendar/busy", headers=fresh, **DAY).status_code == 200
 
 
-def test_a_consent_stores_the_account_and_that_the_service_obtained_it(
+def test_consent_stores_account_and_that_the_service_obtained_it(
     sandbox, consented, api, new_user, stores, email
 ):
     account = sandbox.account("google", email)
@@ -101,9 +101,7 @@ def test_a_posted_connection_of_the_account_keeps_the_grant(api, sandbox, consen
     assert works(y)
 
 
-def test_two_accounts_with_the_same_address_are_distinguished_by_their_ids(
-    api, sandbox, consented, stores, email
-):
+def test_accounts_with_same_address_differ_by_id(api, sandbox, consented, stores, email):
     sandbox.account("google", email)
     x, y = consented(email), consented(email)
     with stores.database.writing() as session:
@@ -152,7 +150,7 @@ def test_a_reconnect_with_the_same_account_keeps_its_grant(api, sandbox, consent
 
 
 @pytest.mark.parametrize("how", ["consent", "post"])
-def test_a_reconnect_with_another_account_revokes_what_nothing_else_uses(
+def test_reconnect_with_another_account_revokes_unused_grant(
     api, sandbox, consented, works, email, unique, how
 ):
     sandbox.account("google", email)
@@ -176,9 +174,7 @@ def test_a_reconnect_with_another_account_revokes_what_nothing_else_uses(
     assert works(neighbour)
 
 
-def test_a_connection_posted_without_an_address_may_be_of_the_same_account(
-    api, sandbox, consented, works, email
-):
+def test_connection_without_address_prevents_revocation(api, sandbox, consented, works, email):
     account = sandbox.account("google", email)
     user = consented(email)
     sandbox.forget_requests()
@@ -189,9 +185,7 @@ def test_a_connection_posted_without_an_address_may_be_of_the_same_account(
     assert works(user)
 
 
-def test_a_consent_that_finishes_after_a_deletion_has_a_grant_of_its_own(
-    api, sandbox, consented, new_user, works, email
-):
+def test_consent_finished_after_a_deletion_has_its_own_grant(api, sandbox, consented, new_user, works, email):
     sandbox.account("google", email)
     going, coming = consented(email), new_user()
     landed = consent(link(api, coming, "google"), email)
@@ -202,9 +196,7 @@ def test_a_consent_that_finishes_after_a_deletion_has_a_grant_of_its_own(
     assert works(coming)
 
 
-def test_a_consent_that_meets_a_revocation_is_refused_instead_of_stored_dead(
-    api, sandbox, consented, new_user, stores, email
-):
+def test_consent_during_a_revocation_is_refused(api, sandbox, consented, new_user, stores, email):
     sandbox.account("google", email)
     account_id = _account_id(stores, consented(email))
     coming = new_user()

@@ -204,7 +204,7 @@ def test_a_read_after_a_notification_sees_the_change(api, person, receiver):
 
 
 @pytest.mark.usefixtures("worker")
-def test_changes_while_a_receiver_is_away_are_one_event_for_each_calendar(api, person, receiver, sweep):
+def test_changes_during_receiver_outage_are_one_event_per_calendar(api, person, receiver, sweep):
     endpoint = register(api, receiver.url)
     receiver.down()
     ada = person()
@@ -298,7 +298,7 @@ def test_a_delivery_is_replayed_under_its_own_id(api, person, receiver):
 
 
 @pytest.mark.usefixtures("worker")
-def test_an_endpoint_that_answers_410_is_disabled_until_a_replay_arrives(api, person, receiver):
+def test_endpoint_that_answers_410_is_disabled_until_a_replay(api, person, receiver):
     endpoint = register(api, receiver.url)
     receiver.statuses = [410]
     ada = person()

@@ -217,7 +217,7 @@ def test_the_age_is_that_of_the_cached_week_when_another_week_is_read(api, store
     assert 30 <= int(both.headers["Age"]) < 60
 
 
-def test_a_connection_that_was_deleted_and_posted_again_never_sees_the_old_accounts_time(api, sandbox, ada):
+def test_connection_deleted_and_posted_again_has_no_old_periods(api, sandbox, ada):
     assert starts(api.get(f"/users/{ada}/scheduling", **MORNING)) == ["10:00", "11:00"]
     api.delete(f"/users/{ada}/oauth/google")
     assert api.get(f"/users/{ada}/scheduling", **MORNING).status_code == 404
@@ -225,9 +225,7 @@ def test_a_connection_that_was_deleted_and_posted_again_never_sees_the_old_accou
     assert starts(api.get(f"/users/{ada}/scheduling", **MORNING)) == ["09:00", "10:00"]
 
 
-def test_a_connection_that_was_replaced_never_sees_the_old_accounts_time(
-    api, sandbox, ada, stores, connection
-):
+def test_replaced_connection_has_no_periods_of_the_old_account(api, sandbox, ada, stores, connection):
     api.get(f"/users/{ada}/calendar/busy", **DAY)
     old = connection(ada)
     connect(api, ada, sandbox.account("google", "eve@example.com", events=[meeting("11:00", "12:00")]))

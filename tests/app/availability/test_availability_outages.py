@@ -72,9 +72,7 @@ def test_without_a_database_the_answer_is_503(without_database):
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_connection_deleted_while_it_is_read_answers_once_more_and_then_is_gone(
-    api, app, sandbox, new_user, provider
-):
+def test_connection_deleted_during_read_answers_once_more(api, app, sandbox, new_user, provider):
     user = new_user(sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")]))
     sandbox.fault(email="ada@example.com", latency_ms=700)
     answers = []

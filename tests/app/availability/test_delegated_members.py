@@ -68,7 +68,7 @@ def failed(answer: Any) -> dict[str, str]:
     return {each["userId"].partition("-m")[2]: each["reason"] for each in answer["failedUsers"]}
 
 
-def test_a_cold_organization_is_read_in_bundles_and_then_from_the_cache(api, organization, calls):
+def test_organization_is_read_in_bundles_and_then_from_cache(api, organization, calls):
     slug = organization(google=60, microsoft=25)
     calls()
     answer = slots(api, slug)

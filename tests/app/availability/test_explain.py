@@ -166,7 +166,7 @@ def test_the_periods_that_cover_a_moment_come_with_their_calendars(both, explain
         {"slotDuration": "30", "align": "clock", "earliestTimeEachDay": "9:10", "latestTimeEachDay": "11:40"},
     ],
 )
-def test_a_moment_is_offered_exactly_when_a_slot_of_the_same_question_holds_it(api, both, explain, query):
+def test_moment_is_offered_exactly_if_a_slot_contains_it(api, both, explain, query):
     user = both()
     answer = explained(api.get(f"/users/{user}/scheduling", **(MORNING | query)))
     slots = [span(slot) for slot in answer["availableSlots"]]

@@ -75,7 +75,7 @@ def test_one_request_is_explained_as_among_all(several):
     assert together == [explanation.of_request(several, QUESTION, NINE, n) for n in range(4)]
 
 
-def test_blocking_periods_come_with_their_calendar_also_if_another_is_unread(several):
+def test_blocking_periods_have_a_calendar_if_another_is_unread(several):
     _, _, busy, ill = explanation.of_all_requests(several, QUESTION, NINE)
     for found, name in ((busy, "busy"), (ill, "ill")):
         ((target, period),) = found.blocking

@@ -46,9 +46,7 @@ def failed(sandbox, patient, user):
     return found
 
 
-def test_a_repeated_request_gets_the_same_failure_without_a_call_to_the_provider(
-    sandbox, patient, user, failed
-):
+def test_repeated_request_gets_cached_failure_without_a_call(sandbox, patient, user, failed):
     assert ask(patient, user) == failed
     assert sandbox.requests().total == 0
 

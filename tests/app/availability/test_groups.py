@@ -87,7 +87,7 @@ def test_all_are_required_by_default(api, ada, bruno):
     }
 
 
-def test_one_of_a_group_suffices_and_all_free_users_are_named_in_the_order_of_the_request(shared, ada, bruno):
+def test_group_requiring_one_names_all_free_users_in_order(shared, ada, bruno):
     answer = shared(one(bruno, ada, required=1), slotDuration="30")
     assert slots_of(answer) == {
         "09:00": [bruno],

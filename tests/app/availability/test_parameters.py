@@ -131,7 +131,7 @@ def test_a_range_of_366_local_days_is_taken_in_every_zone(ask, zone, start, end)
     assert "366 days" in refused(ask("user busy", headers=zoned, start=start, end=later))
 
 
-def test_the_slots_of_several_users_count_together_and_a_million_is_the_most(api):
+def test_limit_of_a_million_slots_covers_all_users(api):
     year = {"start": "2027-01-01", "end": "2028-01-02", "slotDuration": "1"}
     users = [{"id": "nobody"}, {"id": "nobody"}]
 
@@ -191,7 +191,7 @@ YEAR_OF_MINUTES = {"start": "2027-01-01", "end": "2028-01-02", "align": "clock",
 
 
 @pytest.mark.slow
-def test_too_many_windows_over_too_many_days_are_refused_before_any_is_resolved(api, resolved):
+def test_too_many_windows_are_refused_before_any_is_resolved(api, resolved):
     sentence = refused(api.post("/users/scheduling", a_thousand_users(17), query_string=YEAR_OF_MINUTES))
     assert sentence.startswith("schedules have 17000 windows over 366 days")
     assert resolved == []

@@ -61,7 +61,7 @@ def on(date, *windows):
     return {"date": date, "windows": [{"start": start, "end": end} for start, end in windows]}
 
 
-def test_padding_before_is_kept_free_before_a_meeting_and_padding_after_behind_it(ada, slots):
+def test_padding_before_and_after_is_free_around_a_meeting(ada, slots):
     user = ada(meeting("10:00", "10:30"))
     half = {"slotDuration": "30"}
     assert starts(slots(user, **half, paddingBefore="30")) == ["09:00", "10:30", "11:00", "11:30"]
@@ -76,14 +76,14 @@ def test_a_side_without_padding_has_that_of_both(ada, slots, sides):
     assert starts(slots(user, **both, **sides)) == starts(slots(user, slotDuration="10", **expected))
 
 
-def test_the_padding_of_meetings_outside_the_range_reaches_into_it_from_its_side_only(ada, slots):
+def test_padding_of_meetings_outside_the_range_applies_inside(ada, slots):
     user = ada(meeting("08:00", "08:50"), meeting("12:10", "13:00"))
     assert starts(slots(user, paddingBefore="30")) == ["09:00", "10:00"]
     assert starts(slots(user, paddingAfter="30")) == ["09:20", "10:20"]
 
 
 @pytest.mark.parametrize("now", ["2026-12-03T08:30:00Z", "2026-12-03T08:29:00.001Z"])
-def test_no_slot_starts_before_the_notice_which_counts_from_the_next_full_minute(ada, slots, clock, now):
+def test_minimum_notice_counts_from_the_next_full_minute(ada, slots, clock, now):
     user = ada(meeting("09:00", "09:20"))
     clock(now)
     assert starts(slots(user, slotDuration="30", minimumNotice="60")) == [

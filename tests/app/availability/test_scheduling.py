@@ -50,7 +50,7 @@ def several(api):
     )
 
 
-def test_a_slot_is_a_stretch_of_exactly_its_length_and_a_remainder_is_dropped(ada, slots):
+def test_slots_have_exact_length_and_remainder_is_dropped(ada, slots):
     answer = slots(ada(meeting("10:30", "11:00")), slotDuration="40")
     assert answer.json["data"]["availableSlots"] == [
         {"start": "2026-12-03T09:00:00.000Z", "end": "2026-12-03T09:40:00.000Z"},
@@ -95,7 +95,7 @@ def test_a_busy_period_of_no_length_blocks_nothing(ada, slots):
     assert starts(slots(ada(meeting("10:30", "10:30")), padding="30")) == ["09:00", "10:00", "11:00"]
 
 
-def test_overlaps_are_counted_across_accounts_and_never_within_a_calendar(sandbox, new_user, slots):
+def test_overlaps_count_across_accounts_but_not_within_a_calendar(sandbox, new_user, slots):
     # Two simultaneous meetings in one calendar are one busy period.
     twice = [meeting("09:00", "10:00"), meeting("09:00", "10:00"), meeting("10:00", "11:00")]
     google = sandbox.account("google", "ada@example.com", events=twice)
@@ -201,7 +201,7 @@ def test_a_window_may_pass_midnight_or_end_there(ada, slots, window, expected):
     assert {name: options[name] for name in options if name.endswith("EachDay")} == given
 
 
-def test_midnight_to_midnight_is_the_whole_day_and_other_equal_times_are_refused(ada, slots):
+def test_equal_daily_times_are_refused_except_midnight(ada, slots):
     user = ada()
     whole = slots(user, **DAY, earliestTimeEachDay="0:00", latestTimeEachDay="0:00")
     assert len(starts(whole)) == 24
@@ -243,7 +243,7 @@ def test_schedules_without_that_day_mean_no_availability(ada, scheduled, schedul
     assert starts(scheduled(ada(), schedules)) == []
 
 
-def test_one_schedule_is_read_as_a_list_of_one_and_in_the_zone_of_the_header(ada, scheduled):
+def test_single_schedule_is_accepted_in_the_header_zone(ada, scheduled):
     answer = scheduled(ada(), THURSDAY, headers={"x-timezone": "Tokyo Standard Time"}, slotDuration="90")
     assert answer.json["data"]["options"]["timeZone"] == "Asia/Tokyo"
     assert starts(answer) == ["00:00", "01:30"]
@@ -294,7 +294,7 @@ def test_an_entry_has_options_calendars_and_schedules(ada, several):
     assert entry["failedCalendars"] == []
 
 
-def test_a_users_own_schedules_and_calendars_go_before_those_of_the_request(sandbox, new_user, several):
+def test_schedules_and_calendars_of_a_user_override_the_request(sandbox, new_user, several):
     account = sandbox.account(
         "google",
         "ada@example.com",
@@ -354,7 +354,7 @@ def test_an_organization_of_members_without_calendars_has_no_slots(api, new_user
     assert (starts(answer), answer.json["failedUsers"]) == ([], [])
 
 
-def test_an_answer_of_too_many_slots_is_refused_before_anything_is_read(api, ada, sandbox):
+def test_too_many_slots_are_refused_before_any_read(api, ada, sandbox):
     user = ada()
     year = {"start": "2026-01-01", "end": "2027-01-01"}
     answer = api.post(
@@ -412,7 +412,7 @@ def test_an_entry_without_accounts_fails_alone_whatever_it_names(api, sandbox, n
     ]
 
 
-def test_an_account_that_hangs_delays_no_request_that_does_not_name_it(api, sandbox, new_user):
+def test_hanging_account_does_not_delay_requests_without_it(api, sandbox, new_user):
     google = sandbox.account(
         "google",
         "ada@example.com",

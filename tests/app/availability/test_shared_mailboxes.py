@@ -151,7 +151,7 @@ def pushed(environment, tmp_path_factory):
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("sharing", SHARED)
 @pytest.mark.parametrize("writes", WRITES)
-def test_a_write_to_watched_calendars_is_seen_through_every_connection(
+def test_write_to_watched_calendar_is_seen_by_every_connection(
     writes, sharing, provider, pushed, sandbox, unique
 ):
     api = pushed.api
@@ -195,9 +195,7 @@ def test_the_main_calendar_of_an_account_is_read_once(provider, api, sandbox, un
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_read_of_a_mailbox_that_cannot_be_identified_is_answered_and_not_cached(
-    provider, api, sandbox, unique
-):
+def test_read_of_an_unidentified_mailbox_is_not_cached(provider, api, sandbox, unique):
     reader, writer = of_one_mailbox(api, sandbox, unique, provider)
     assert writer.busy(api) == []
     sandbox.fault(operation=MAIN[provider], status=503)

@@ -75,9 +75,7 @@ async def ask(port: int, path: str, key: str) -> tuple[int, bytes]:
     ("requests", "members"),
     [(60, 10), pytest.param(1_000, 100, marks=[pytest.mark.long, pytest.mark.timeout(180)])],
 )
-def test_all_requests_for_a_cold_organization_together_read_everybody_once(
-    sandbox, organization, api, port, requests, members
-):
+def test_concurrent_requests_read_each_member_once(sandbox, organization, api, port, requests, members):
     slug = organization(members)
     sandbox.fault(latency_ms=300)
     sandbox.forget_requests()

@@ -347,13 +347,13 @@ def test_busy_lists_the_failed_calendars_with_the_read_periods(world):
     assert reasons(answer.json["failedCalendars"]) == [(world.provider, world.sickness.reason)]
 
 
-def test_an_organization_is_busy_as_far_as_could_be_read_and_names_the_rest(world):
+def test_organization_busy_names_unreadable_members(world):
     answer = world.answers["organization busy"]
     assert periods(answer) == [("10:00", "12:00")]
     failed_users(world, answer)
 
 
-def test_an_organization_has_slots_of_whole_members_only_and_names_the_rest(world):
+def test_organization_slots_name_unreadable_members(world):
     answer = world.answers["organization slots"]
     slots = answer.json["data"]["availableSlots"]
     assert {slot["userId"] for slot in slots} == {world.healthy}
@@ -418,7 +418,7 @@ def found_messages(node: Any) -> Iterator[str]:
             yield from found_messages(each)
 
 
-def test_only_a_revoked_grant_ends_the_connection_which_is_not_used_again(world):
+def test_only_a_revoked_grant_ends_the_connection(world):
     connection = world.api.get(f"/users/{world.alone}/oauth/{world.provider}").json["data"]
     assert connection["alive"] is world.sickness.alive
     world.sandbox.forget_requests()
@@ -469,9 +469,7 @@ def test_listing_and_reading_share_one_deadline(api, sandbox, new_user, settings
     assert answer.status_code == 502
 
 
-def test_the_calendars_of_an_account_that_lists_but_does_not_read_are_named_one_by_one(
-    api, sandbox, new_user
-):
+def test_unreadable_calendars_of_a_listed_account_are_named(api, sandbox, new_user):
     calendars = [{"primary": True}, {"id": "team"}]
     google = sandbox.account("google", "ada@example.com", calendars=calendars)
     user = new_user(google, sandbox.account("microsoft", "ada@contoso.example"))

@@ -97,7 +97,7 @@ def test_a_name_that_exists_gets_another_password_and_is_signed_out(data):
         ("a\nb", PASSWORD, "The name must not contain control characters"),
     ],
 )
-def test_an_invalid_name_or_password_is_reported_and_creates_no_administrator(data, name, password, message):
+def test_invalid_name_or_password_creates_no_administrator(data, name, password, message):
     refused = create(data, name, password)
 
     assert refused.exit_code == 2
@@ -175,7 +175,7 @@ def test_a_person_is_created_and_invited_with_a_role_and_gets_another(data):
         ("create", "ada", "--password", PASSWORD, "--role", "viewer"),
     ],
 )
-def test_the_last_administrator_is_neither_removed_nor_given_another_role(data, words):
+def test_last_administrator_cannot_be_removed_or_demoted(data, words):
     create(data, "ada")
     almanac("admins", "create", "bob", "--password", PASSWORD, "--role", "operator", data=data)
 

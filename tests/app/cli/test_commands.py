@@ -239,7 +239,7 @@ class Demo:
 
 
 @pytest.mark.long
-def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
+def test_demo_answers_its_printed_curl_line_and_cleans_up():
     demo = Demo()
     try:
         demo.read_until("Ctrl-C ends the demo")

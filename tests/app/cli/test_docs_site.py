@@ -42,7 +42,7 @@ def pages():
 
 
 @pytest.mark.slow
-def test_every_document_for_users_and_operators_has_a_page_and_no_other_has():
+def test_only_documents_for_users_and_operators_have_pages():
     parts = ("start", "guides", "reference", "operate")
     documents = {
         f"{file.relative_to(ROOT / 'docs').with_suffix('')}/"
@@ -99,7 +99,7 @@ def test_nothing_else_is_served_and_what_is_missing_is_not_cached(client, path):
     assert "Cache-Control" not in answer.headers
 
 
-def test_a_page_takes_scripts_from_its_own_files_and_the_inline_ones_that_were_built(client):
+def test_csp_allows_only_own_and_built_inline_scripts(client):
     with client.get(ERRORS) as answer:
         policy = dict(
             each.strip().split(" ", 1) for each in answer.headers["Content-Security-Policy"].split(";")

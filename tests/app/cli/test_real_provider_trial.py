@@ -26,7 +26,7 @@ START, CONNECT = (
 
 
 @pytest.mark.long
-def test_an_account_is_connected_through_the_redirect_url_that_is_registered(sandbox, tmp_path: Path):
+def test_account_connects_through_the_registered_redirect_url(sandbox, tmp_path: Path):
     sandbox.account("microsoft", "lee@contoso.example")
     port = free_port()
     # Microsoft's URL. The documented command sets the registration.

@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "secrets"
 
 
-def test_each_secret_is_made_once_and_no_other_user_of_the_host_enters(folder, tmp_path):
+def test_secrets_are_created_once_with_private_permissions(folder, tmp_path):
     result = almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
 
     assert result.exit_code == 0, result.stderr

@@ -186,9 +186,7 @@ def test_after_its_lease_a_lost_create_is_still_found(api, person, create, rows,
 
 
 @GOOGLE
-def test_a_process_that_is_killed_before_the_create_loses_the_slot_for_a_lease(
-    api, person, create, rows, monkeypatch
-):
+def test_slot_of_a_killed_process_is_free_after_its_lease(api, person, create, rows, monkeypatch):
     class Killed(BaseException):
         pass
 

@@ -24,7 +24,7 @@ def person(new_person, provider):
 
 
 @pytest.mark.parametrize("provider", ["google"])
-def test_an_id_of_the_callers_own_is_googles_and_is_taken_once_and_for_all(person):
+def test_own_event_id_is_used_at_google_and_never_reused(person):
     made = person.made(id="a0b1c2d3e4", subject="Mine")
     assert made["id"] == "a0b1c2d3e4"
     taken = "id belongs to another event of this calendar"
@@ -62,7 +62,7 @@ def test_microsoft_makes_its_own_ids(person):
 
 
 @BOTH
-def test_the_same_request_with_the_same_metaid_answers_the_event_that_is_there(person):
+def test_repeated_create_with_same_metaid_returns_the_event(person):
     first = person.made(metaId="m-1", subject="Once")
     again = person.made(metaId="m-1", subject="Once")
     assert bare(again) == bare(first)
@@ -99,7 +99,7 @@ def test_a_metaid_that_an_event_was_given_later_is_taken(person):
 
 
 @BOTH
-def test_a_create_is_not_answered_with_an_event_that_goes_by_another_metaid_now(person):
+def test_create_ignores_event_with_a_changed_metaid(person):
     made = person.made(metaId="m-1", subject="Once")
     assert one(person.update(made["id"], metaId="m-2"))["metaId"] == "m-2"
     error(person.create(metaId="m-1", subject="Once"), 409)

@@ -53,9 +53,7 @@ def test_a_create_that_redis_interrupts_may_have_created_the_event(
 @BOTH
 @LOST
 @pytest.mark.parametrize("body", [{}, {"metaId": "m-1"}], ids=["plain", "metaId"])
-def test_an_event_that_is_there_although_the_answer_was_lost_is_reported_as_created(
-    sandbox, person, fault, body
-):
+def test_event_created_with_a_lost_answer_is_reported_as_created(sandbox, person, fault, body):
     sandbox.fault(operation=INSERT[person.provider], **fault)
     made = one(person.create(subject="Once", **body), 201)
     sandbox.clear_faults()

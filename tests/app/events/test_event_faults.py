@@ -87,7 +87,7 @@ def test_microsofts_scopes_may_be_urls(api, new_person):
     assert person.create().status_code == 201
 
 
-def test_a_refusal_for_scope_by_google_itself_carries_the_operation_alone(sandbox, new_person):
+def test_scope_refusal_by_google_has_only_the_operation(sandbox, new_person):
     person = new_person("google")
     event_id = person.made()["id"]
     for call, (operation, _) in NEEDS.items():
@@ -129,9 +129,7 @@ def test_an_expired_token_is_renewed_on_the_way(api, sandbox, person, call):
 
 @BOTH
 @CALLS
-def test_a_calendar_that_is_shared_for_reading_is_read_and_not_written(
-    api, sandbox, new_user, provider, call
-):
+def test_calendar_shared_for_reading_cannot_be_written(api, sandbox, new_user, provider, call):
     boss = {"id": "AAMk-boss", "accessRole": "reader"}
     account = sandbox.account(
         provider, ADA, calendars=[{"primary": True}, boss], events=[NINE | {"calendarId": boss["id"]}]
@@ -258,7 +256,7 @@ def test_a_delete_needs_nothing_of_the_answer(sandbox, person, damage):
 
 
 @pytest.mark.parametrize("provider", ["microsoft"])
-def test_a_create_that_hangs_is_found_in_time_and_seen_by_the_next_busy_read(api, sandbox, person, settings):
+def test_hanging_create_is_found_and_seen_by_next_busy_read(api, sandbox, person, settings):
     def busy():
         return periods(api.get(f"/users/{person.user}/calendar/busy", **DAY))
 

@@ -124,7 +124,7 @@ KINDS = "start and end must both be dates, or both have a time"
     ],
     ids=str,
 )
-def test_an_edge_that_does_not_fit_the_other_edge_of_the_stored_event_is_named(person, edge, expected):
+def test_start_or_end_that_conflicts_with_stored_event_is_named(person, edge, expected):
     made = person.made()
     assert error(person.update(made["id"], **edge), 400) == expected
     assert bare(one(person.get(made["id"]))) == bare(made)
@@ -138,7 +138,7 @@ def test_a_time_for_one_edge_of_an_all_day_event_is_named(person):
 
 
 @BOTH
-def test_another_fault_of_an_update_keeps_the_sentence_of_the_provider(sandbox, person):
+def test_other_update_errors_keep_the_message_of_the_provider(sandbox, person):
     made = person.made()
     operation = {"google": "google.events.patch", "microsoft": "microsoft.events.update"}[person.provider]
     sandbox.fault(operation=operation, status=400, reason="other", times=1)

@@ -37,7 +37,7 @@ def names(events):
 
 
 @FORMS
-def test_events_of_all_calendars_are_sorted_by_start_with_their_calendars(listed, two, form):
+def test_events_of_all_calendars_are_sorted_by_start(listed, two, form):
     assert names(listed(two, **form)) == [
         (TEAM, "g team"),
         ("AAMk-main", "m main"),
@@ -246,7 +246,7 @@ def test_private_events_are_listed_for_their_owner(listed, sandbox, new_user, pr
 
 
 @FORMS
-def test_events_of_which_one_may_only_know_when_they_are_have_empty_texts(listed, sandbox, new_user, form):
+def test_events_of_free_busy_calendars_have_empty_texts(listed, sandbox, new_user, form):
     account = sandbox.account(
         "google",
         ADA["google"],

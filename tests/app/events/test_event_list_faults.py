@@ -90,9 +90,7 @@ def test_an_account_that_may_not_be_listed_is_named_with_its_reason(api, sandbox
     ],
     ids=str,
 )
-def test_when_nothing_could_be_read_the_request_fails_in_the_requested_form(
-    api, sandbox, new_user, provider, fault, status
-):
+def test_list_without_readable_calendar_fails(api, sandbox, new_user, provider, fault, status):
     user = new_user(sandbox.account(provider, ADA[provider]))
     sandbox.fault(operation=LIST[provider], **fault)
     expected = api.get(f"/users/{user}/calendar/events", **DAY)
@@ -171,7 +169,7 @@ def test_a_key_of_an_organization_reaches_its_members_alone(new_api, sandbox, ne
 
 
 @BOTH
-def test_an_account_that_no_named_calendar_belongs_to_is_not_spoken_of(api, sandbox, two, provider):
+def test_account_without_requested_calendar_is_not_called(api, sandbox, two, provider):
     """It is not called either, even if its grant is revoked."""
     other = {"google": "microsoft", "microsoft": "google"}[provider]
     sandbox.revoke(ADA[other])

@@ -120,7 +120,7 @@ def test_a_meeting_of_the_providers_own_has_its_link(person):
 
 
 @BOTH
-def test_a_meeting_elsewhere_is_kept_and_is_the_location_where_there_is_none(person):
+def test_external_meeting_url_is_the_location_if_none_is_set(person):
     url = "https://meet.example.com/a?b=c&d=%20#e"
     made = person.made(meeting={"url": url})
     assert (made["meetingUrl"], made["location"]) == (url, url)
@@ -344,7 +344,7 @@ def test_a_deleted_event_is_gone_and_cannot_be_deleted_again(person):
 
 
 @BOTH
-def test_an_occurrence_of_a_series_is_read_changed_and_deleted_by_itself(new_person, provider):
+def test_occurrence_of_a_series_is_changed_and_deleted_alone(new_person, provider):
     series = {**NINE, "subject": "Daily", "recurrence": ["RRULE:FREQ=DAILY;COUNT=3"]}
     person = new_person(provider, events=[series])
 

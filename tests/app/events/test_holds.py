@@ -246,7 +246,7 @@ def test_hold_without_cache_invalidation_is_503_and_not_stored(api, person, take
 
 
 @GOOGLE
-def test_a_database_that_goes_away_while_a_hold_is_taken_promises_nothing(api, person, take, monkeypatch):
+def test_database_failure_during_a_hold_creates_no_hold(api, person, take, monkeypatch):
     """The rows that were written before are a lease without a promise, which ends by itself."""
 
     def down(*_args, **_options):

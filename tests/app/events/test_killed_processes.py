@@ -146,7 +146,7 @@ def booking(installation, sandbox, unique) -> Booking:
     return Booking(installation, sandbox, unique("booking"))
 
 
-def test_a_web_process_that_is_killed_between_lock_and_create_loses_the_slot_for_one_lease(booking):
+def test_web_killed_between_lock_and_create_blocks_slot_for_a_lease(booking):
     sent = booking.in_progress(READ, lambda: booking.create("first"))
     booking.installation.kill("web")
     killed = time.monotonic()
@@ -161,7 +161,7 @@ def test_a_web_process_that_is_killed_between_lock_and_create_loses_the_slot_for
     assert booking.subjects() == ["second"]
 
 
-def test_a_web_process_that_is_killed_between_create_and_answer_creates_one_event(booking):
+def test_web_killed_between_create_and_answer_creates_one_event(booking):
     sent = booking.in_progress(INSERT["google"], lambda: booking.create("first"))
     booking.installation.kill("web")
     assert sent.wait() is None
@@ -175,7 +175,7 @@ def test_a_web_process_that_is_killed_between_create_and_answer_creates_one_even
     assert booking.create("later").status_code == 409
 
 
-def test_a_hold_outlives_a_create_that_is_killed_and_can_be_used_again_by_its_repetition(booking):
+def test_hold_of_a_killed_create_can_be_used_by_its_repeat(booking):
     held = booking.hold("holder")
     assert held.status_code == 201
     hold = held.json()["data"]["id"]
@@ -191,7 +191,7 @@ def test_a_hold_outlives_a_create_that_is_killed_and_can_be_used_again_by_its_re
     assert booking.subjects() == ["first"]
 
 
-def test_a_web_process_that_is_killed_while_it_takes_a_hold_promises_nothing(booking):
+def test_web_killed_while_taking_a_hold_creates_no_hold(booking):
     sent = booking.in_progress(READ, lambda: booking.hold("first"))
     booking.installation.kill("web")
     assert sent.wait() is None

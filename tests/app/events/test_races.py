@@ -154,7 +154,7 @@ def test_200_clients_race_for_20_slots(installation, sandbox, unique):
     assert booked(sandbox, account) == {slot(n)["start"]: 1 for n in range(SLOTS)}
 
 
-def test_no_slot_is_booked_twice_while_a_worker_is_killed_every_two_seconds(installation, sandbox, unique):
+def test_no_slot_is_booked_twice_while_workers_are_killed(installation, sandbox, unique):
     account = sandbox.account("google", "killed@example.com")
     user = installation.user(unique("killed"), account)
     # A create is in progress for long enough to be killed.

@@ -130,7 +130,7 @@ def test_a_new_metaid_takes_the_place_of_the_old(both):
     assert error(both.get("m-1"), 404) == "Event not found"
 
 
-def test_a_deleted_event_is_gone_everywhere_and_its_metaid_is_free_again(both):
+def test_deleted_event_is_removed_everywhere_and_frees_its_metaid(both):
     both.create(metaId="m-1", subject="First")
     answer = both.delete("m-1")
     assert (answer.status_code, answer.json) == (200, {"data": {"success": True}})
@@ -191,14 +191,14 @@ def test_copies_outside_the_main_calendar_are_ignored(api, sandbox, new_user):
 # --- idempotency
 
 
-def test_a_request_that_is_repeated_with_its_metaid_makes_no_second_copy(both):
+def test_repeated_create_with_same_metaid_makes_no_second_copy(both):
     first = one(both.create(metaId="m-1", subject="Once"), 201)
     again = one(both.create(metaId="m-1", subject="Once"), 201)
     assert again["events"] == first["events"]
     assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
 
 
-def test_another_request_with_the_same_metaid_is_409_and_leaves_the_first_alone(both):
+def test_different_create_with_same_metaid_is_409(both):
     both.create(metaId="m-1", subject="Once")
     answer = both.create(metaId="m-1", subject="Other")
     assert answer.status_code == 409
@@ -207,7 +207,7 @@ def test_another_request_with_the_same_metaid_is_409_and_leaves_the_first_alone(
 
 
 @BOTH
-def test_a_metaid_that_is_taken_in_one_account_makes_nothing_in_the_other(both, provider):
+def test_metaid_in_use_in_one_account_prevents_the_other_copy(both, provider):
     both.create(query={"provider": provider}, metaId="m-1", subject="Once")
     assert both.create(metaId="m-1", subject="Other").status_code == 409
     assert both.subjects() == {provider: ["Once"], OTHER[provider]: []}

@@ -277,7 +277,7 @@ def test_ended_grant_of_one_account_prevents_every_change(api, sandbox, both, pr
 
 @BOTH
 @pytest.mark.parametrize("call", CHANGES)
-def test_an_account_with_too_narrow_a_grant_keeps_everything_as_it_was(api, sandbox, both, provider, call):
+def test_missing_scope_of_one_account_prevents_every_change(api, sandbox, both, provider, call):
     both.create(metaId="m-1", subject="Old")
     connect(api, both.user, both.accounts[provider], scope=TOO_NARROW[provider])
     sandbox.forget_requests()
@@ -386,7 +386,7 @@ def test_an_account_that_may_not_be_read_is_named(api, both, provider):
 
 
 @BOTH
-def test_an_event_is_not_reported_missing_if_an_account_cannot_be_read(sandbox, both, provider):
+def test_event_is_502_not_404_if_an_account_is_unreadable(sandbox, both, provider):
     both.create(query={"provider": provider}, metaId="m-1")
     sandbox.fault(operation=FIND[provider], status=503, retry_after=60)
     answer = both.get("m-1")
@@ -394,7 +394,7 @@ def test_an_event_is_not_reported_missing_if_an_account_cannot_be_read(sandbox, 
     assert answer.json["data"] is None
 
 
-def test_when_no_account_may_be_read_the_request_is_403_with_the_scopes(api, both):
+def test_missing_scope_of_all_accounts_is_403_with_scopes(api, both):
     for account in both.accounts.values():
         connect(api, both.user, account, scope=["openid"])
     answer = both.get("m-1")

@@ -137,7 +137,7 @@ def test_a_list_that_is_too_long_is_refused_by_its_name(post, path, body, field,
     )
 
 
-def test_an_answer_of_too_many_slots_is_refused_before_any_provider_call(post, new_user, sandbox):
+def test_too_many_slots_are_refused_before_any_provider_call(post, new_user, sandbox):
     people = [new_user(sandbox.account("google", f"{name}@example.com")) for name in ("ada", "bob")]
     sandbox.forget_requests()
     body = json.dumps({"users": [{"id": each} for each in people]}).encode()

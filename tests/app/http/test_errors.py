@@ -154,7 +154,7 @@ def test_a_slash_at_the_end_makes_no_difference(api):
         ("PUT", "/organizations/acme/members", {"DELETE", "GET", "HEAD", "OPTIONS", "POST"}),
     ],
 )
-def test_a_method_that_a_path_does_not_take_is_405_and_names_those_it_takes(api, method, path, allowed):
+def test_wrong_method_is_405_with_the_allowed_ones(api, method, path, allowed):
     answer = api.call(method, path)
 
     assert refused(answer, 405) == "This path does not take this method"
@@ -331,7 +331,7 @@ def test_an_id_of_128_characters_is_kept(api):
 # --- 500 and 503
 
 
-def test_a_fault_of_ours_is_500_without_a_stack_trace_and_found_in_the_log(every_kind_of_answer, caplog):
+def test_internal_error_is_500_without_stack_trace_and_logged(every_kind_of_answer, caplog):
     answer = every_kind_of_answer[500]({"X-Request-Id": "find-me"})
 
     assert refused(answer, 500).startswith("Something went wrong on our side")

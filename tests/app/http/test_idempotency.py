@@ -228,7 +228,7 @@ def test_routes_receive_a_digest_of_caller_and_key(heard_keys, api, new_api, uni
     assert unkeyed is read is None
 
 
-def test_neither_key_nor_request_nor_answer_can_be_read_in_the_database(api, stores, key, unique):
+def test_stored_key_request_and_answer_are_unreadable(api, stores, key, unique):
     user = unique("ada.lovelace")
     before = {row.digest for row in rows(stores)}
     api.post("/users", {"id": user}, headers=key)
@@ -321,7 +321,7 @@ def test_a_body_nested_deeper_than_most_is_compared_too(api, key, unique):
 # --- errors
 
 
-def test_an_error_is_not_kept_and_the_same_request_does_its_work_later(api, new_organization, key, unique):
+def test_error_answer_is_not_stored_and_can_be_retried(api, new_organization, key, unique):
     path, body = f"/organizations/{new_organization()}/members", {"userIds": [unique("user")]}
     assert error(api.post(path, body, headers=key), 404) == "User not found"
     assert error(api.post(path, body, headers=key), 404) == "User not found"
@@ -506,9 +506,7 @@ def database_down(*_: object, **__: object) -> None:
     raise OperationalError("UPDATE", {"answer": "secret"}, Exception("the database is down"))
 
 
-def test_an_answer_that_cannot_be_kept_is_given_and_the_work_not_done_at_once_again(
-    api, key, unique, monkeypatch, caplog
-):
+def test_answer_that_cannot_be_stored_is_still_returned(api, key, unique, monkeypatch, caplog):
     body = {"id": unique("user")}
     with monkeypatch.context() as patch:
         patch.setattr("store.sql.queries.idempotency.keep", database_down)
@@ -542,7 +540,7 @@ def test_a_key_that_cannot_be_claimed_does_nothing(api, key, unique, monkeypatch
     assert api.post("/users", {"id": user}, headers=key).status_code == 201
 
 
-def test_an_answer_under_a_key_that_was_lost_is_500_and_nothing_is_done_again(api, new_app, key, unique):
+def test_undecipherable_stored_answer_is_500_without_a_repeat(api, new_app, key, unique):
     body = {"id": unique("user")}
     api.post("/users", body, headers=key)
     client = new_app(encryption_keys=(secrets.token_bytes(32),)).test_client()
@@ -598,9 +596,7 @@ def test_an_event_that_the_provider_refuses_holds_no_key(api, sandbox, new_user,
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("refuses", ["google", "microsoft"])
-def test_a_400_that_came_after_work_was_done_keeps_the_key_for_its_request(
-    api, sandbox, new_user, key, refuses
-):
+def test_400_after_a_partial_write_keeps_the_key(api, sandbox, new_user, key, refuses):
     both = Both.connected(api, sandbox, new_user)
     sandbox.fault(operation=INSERT[refuses], status=400)
     assert both.create(headers=key, subject="First").status_code == 400

@@ -126,7 +126,7 @@ def test_what_is_no_text_is_refused(sent):
         ("%2e", "must not be . or .."),
     ],
 )
-def test_what_no_provider_can_know_is_refused_by_the_name_of_the_field(sent, fault):
+def test_invalid_foreign_ids_are_refused_by_field_name(sent, fault):
     assert refused(heard(f"/m/{sent}"), 400) == f"metaId {fault}"
     assert refused(heard(f"/c/{sent}/e/x"), 400) == f"calendarId {fault}"
     assert refused(heard(f"/c/x/e/{sent}"), 400) == f"eventId {fault}"

@@ -162,7 +162,7 @@ def test_a_miss_is_counted_and_then_a_hit(sandbox, api, new_user, cache_of):
 
 
 @pytest.mark.usefixtures("worker")
-def test_every_calendar_counts_and_an_account_of_unknown_ones_counts_as_one(sandbox, api, two, cache_of):
+def test_cache_hits_are_by_calendar_and_misses_by_account(sandbox, api, two, cache_of):
     def everything():
         busy(api, two, primaryOnly="false")
 
@@ -208,7 +208,7 @@ def test_a_read_its_failure_and_a_write_are_counted_by_their_provider(sandbox, a
 
 @pytest.mark.long
 @pytest.mark.usefixtures("worker")
-def test_web_processes_flush_their_counts_periodically_and_when_they_end(environment, api, stores):
+def test_web_processes_flush_counts_periodically_and_at_exit(environment, api, stores):
     before = counted(stores)
     with web_server(environment, count=2) as port, requests.Session() as session:
         session.trust_env = False

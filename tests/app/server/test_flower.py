@@ -72,7 +72,7 @@ def test_for_other_hosts_a_password_is_required(settings_with, host):
     ("name", "value"),
     [("USER", "a:b"), ("USER", "a,b"), ("PASSWORD", "a,b"), ("PASSWORD", "grün"), ("PASSWORD", "a\tb")],
 )
-def test_credentials_that_flower_would_misread_are_refused_without_showing_them(settings_with, name, value):
+def test_invalid_flower_credentials_are_refused_and_not_shown(settings_with, name, value):
     environment = {"ALMANAC_FLOWER_PASSWORD": PASSWORD, f"ALMANAC_FLOWER_{name}": value}
 
     with pytest.raises(SettingsError, match=f"ALMANAC_FLOWER_{name} must be printable ASCII") as refused:

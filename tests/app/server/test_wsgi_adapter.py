@@ -131,7 +131,7 @@ def test_a_client_that_leaves_ends_its_answer(adapter, made):
     assert made[-1] == -1
 
 
-def test_a_header_with_an_underscore_cannot_pass_for_one_with_a_hyphen():
+def test_header_with_underscore_does_not_match_one_with_hyphen():
     scope = {
         "method": "GET",
         "raw_path": b"/a%2Fb",

@@ -182,7 +182,7 @@ def test_a_moment_is_by_the_clock_of_the_zone(ada, why):
     assert sentences(page)[0].startswith("15:50 on Thursday 3 December 2026 (Asia/Kathmandu) is not offered")
 
 
-def test_milliseconds_decide_between_two_moments_of_the_same_clock_time(ada, signed_in):
+def test_ambiguous_clock_time_is_resolved_by_milliseconds(ada, signed_in):
     """When Berlin's clocks are set back, 02:30 is at 00:30 and at 01:30 UTC."""
     user = ada({"start": "2026-10-25T01:20:00Z", "end": "2026-10-25T01:40:00Z", "subject": "Second"})
     sent = {"users": user, "person": user, "day": "2026-10-25", "zone": "Europe/Berlin", "window": "none"}
@@ -285,7 +285,7 @@ def test_the_events_behind_a_moment_are_named_as_text(ada, signed_in, why):
     assert all(each["dir"] == "auto" for each in page.html.select("li strong"))
 
 
-def test_the_events_of_a_padded_moment_are_those_that_it_keeps_away_from(ada, signed_in):
+def test_events_of_a_padded_moment_are_the_ones_it_avoids(ada, signed_in):
     user = ada(meeting("10:00", "10:30", subject="Before"))
     sent = {"users": user, "person": user, **DAY, "padding": "15", "calendar": "ada@example.com"}
 

@@ -307,7 +307,7 @@ MOMENTS = [START + minutes * MINUTE for minutes in (7 * 60, 9 * 60 + 40, 9 * 60 
 @pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_curl_command_of_an_explanation_gives_the_sentence_of_the_page(api, signed_in, who, kind, case):
+def test_curl_command_returns_the_sentence_of_the_page(api, signed_in, who, kind, case):
     sent = {"day": "2026-12-02", "days": "5", **who(kind), **CASES[case]}
     grid = drawn_whole(signed_in, sent)
     person = next(iter(slots_of(grid)))

@@ -151,9 +151,7 @@ def test_a_day_in_a_column_names_its_slots_for_screen_readers(signed_in, ada):
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("in_lanes", [False, True], ids=["columns", "lanes"])
-def test_a_calendar_that_cannot_be_read_is_named_and_nothing_is_offered(
-    sandbox, signed_in, ada, lanes, in_lanes
-):
+def test_unreadable_calendar_is_named_and_no_slot_is_offered(sandbox, signed_in, ada, lanes, in_lanes):
     slug = lanes() if in_lanes else None
     user, other = ada(slugs=(slug,) if slug else ()), ada(name="bob", slugs=(slug,) if slug else ())
     sandbox.fault(email="ada@contoso.example", status=403, reason="ErrorAccessDenied")

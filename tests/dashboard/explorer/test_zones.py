@@ -61,7 +61,7 @@ def account(zone, *, alive=True):
         ([], None),
     ],
 )
-def test_the_zone_of_a_user_is_that_of_the_first_live_connection_that_has_one(connections, place):
+def test_zone_of_a_user_is_from_first_live_connection_with_one(connections, place):
     days = svg.days(question("UTC", date(2026, 12, 3), 7, None), whole=True)
     found = of_users({"ada": connections}, ZoneInfo("UTC"), days, NOW)
     assert [each.place for each in found.values()] == ([] if place is None else [place])

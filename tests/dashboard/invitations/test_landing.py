@@ -139,9 +139,7 @@ def test_an_unknown_link_is_not_found(guest):
     assert (answer.status_code, words(page_of(answer).h1)) == (404, "This invitation is not valid")
 
 
-def test_a_consent_that_ends_after_the_link_was_withdrawn_connects_nothing(
-    worker, guest, api, stores, sandbox, invited
-):
+def test_consent_of_a_withdrawn_link_connects_nothing(worker, guest, api, stores, sandbox, invited):
     sandbox.account("google", "ada@example.com")
     user, path = invited()
     url = consent(open_consent(guest, path, "google"))

@@ -117,9 +117,7 @@ def test_an_invalid_new_password_changes_nothing(browser_of, ada, changed, field
     assert browser_of().sign_in(ada).status == 303
 
 
-def test_wrong_guesses_of_the_current_password_count_as_failed_sign_ins(
-    browser_of, ada, somewhere, app, caplog
-):
+def test_wrong_current_password_counts_as_failed_sign_in(browser_of, ada, somewhere, app, caplog):
     """A stolen session must not allow unlimited guesses of the password."""
     stolen = browser_of(ada, address=somewhere())
     stolen.client.delete_cookie(known_browsers.COOKIE, path="/dashboard")
@@ -337,9 +335,7 @@ def test_a_password_set_by_the_command_line_ends_a_lockout(
     assert browser_of(address=somewhere()).sign_in(bob).status == 429
 
 
-def test_a_password_can_be_set_by_the_command_line_while_redis_is_down(
-    new_app, ada, stores, browser_of, caplog
-):
+def test_command_line_sets_password_while_redis_is_down(new_app, ada, stores, browser_of, caplog):
     away = stores_of(new_app(redis_url="redis://127.0.0.1:1/0", broker_url="redis://127.0.0.1:1/0"))
 
     assert not administrator_setup.create(away, ada.name, NEW)

@@ -27,7 +27,7 @@ def link(stores) -> str:
     return administrator_setup.link(stores, "http://localhost").removeprefix("http://localhost")
 
 
-def test_the_first_administrator_comes_by_the_link_that_the_service_prints(new_service):
+def test_printed_link_creates_the_first_administrator(new_service):
     stores = stores_of(new_service)
     link = administrator_setup.first_link(stores, "http://localhost")
     browser = Browser(new_service.test_client())

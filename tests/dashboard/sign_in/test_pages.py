@@ -255,9 +255,7 @@ def test_signing_in_resets_the_failures(browser_of, new_administrator, somewhere
         browser.post("/sign-out")
 
 
-def test_signing_in_resets_only_failures_with_that_name_from_that_address(
-    browser_of, new_administrator, somewhere, few
-):
+def test_sign_in_resets_only_failures_of_same_name_and_address(browser_of, new_administrator, somewhere, few):
     for limit in ("FROM_HERE", "BY_NAME", "BY_ADDRESS"):
         few(limit, 3)
     ada, bob = new_administrator(), new_administrator()
@@ -301,9 +299,7 @@ def test_a_failure_is_logged_once_and_once_that_a_limit_is_reached(
     assert limited.startswith(f"sign-ins as administrator {ada.name} from {address} have to wait 3")
 
 
-def test_a_name_that_may_be_a_password_is_neither_logged_nor_readable_in_redis(
-    browser_of, somewhere, stores, caplog
-):
+def test_unknown_name_is_neither_logged_nor_readable_in_redis(browser_of, somewhere, stores, caplog):
     address = somewhere()
 
     assert browser_of(address=address).sign_in(Person("planted password", "wrong")).status == 401
@@ -315,9 +311,7 @@ def test_a_name_that_may_be_a_password_is_neither_logged_nor_readable_in_redis(
     assert not [key for key in keys if "planted" in key or guessed in key]
 
 
-def test_of_many_concurrent_attempts_four_wait_and_the_others_are_refused(
-    browser_of, new_administrator, somewhere
-):
+def test_more_than_four_concurrent_sign_ins_are_refused(browser_of, new_administrator, somewhere):
     ada = new_administrator()
     crowd = [browser_of(address=somewhere()) for _ in range(6)]
     for browser in crowd:
@@ -399,9 +393,7 @@ def test_a_known_browser_is_limited_too(browser_of, new_administrator, somewhere
     assert browser_of(address=here).sign_in(ada).status == 303
 
 
-def test_a_browser_is_known_for_the_name_that_signed_in_and_only_with_our_signature(
-    browser_of, new_administrator, somewhere, few
-):
+def test_known_browser_needs_same_name_and_valid_signature(browser_of, new_administrator, somewhere, few):
     few("BY_ADDRESS", 1)
     ada, bob, here = new_administrator(), new_administrator(), somewhere()
     known = browser_of(ada, address=here)
@@ -417,9 +409,7 @@ def test_a_browser_is_known_for_the_name_that_signed_in_and_only_with_our_signat
     assert known.sign_in(ada).status == 303
 
 
-def test_the_cookie_of_a_known_browser_holds_no_name_and_opens_no_page(
-    browser_of, new_administrator, new_app
-):
+def test_known_browser_cookie_has_no_name_and_no_access(browser_of, new_administrator, new_app):
     ada = new_administrator()
     app = new_app(public_url="https://calendar.example.com")
     browser = browser_of(at=app)

@@ -67,7 +67,7 @@ def test_every_route_that_changes_something_declares_a_role(app):
     assert undeclared == []
 
 
-def test_operators_change_everything_but_keys_registrations_and_people(app):
+def test_operators_cannot_change_keys_registrations_and_people(app):
     needed = {
         name_of(rule): least(facts, method)
         for rule, method, facts in routes(app)

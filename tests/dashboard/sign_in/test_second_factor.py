@@ -334,9 +334,7 @@ def test_an_administrator_resets_the_second_factor_of_another(
     assert ("resetSecondFactor", ada.name) in actions(stores, actor=f"administrator {boss.name}")
 
 
-def test_the_secret_is_encrypted_and_bound_to_its_row_and_recovery_codes_are_hashed(
-    ada, device, stores, new_administrator
-):
+def test_secret_is_encrypted_per_row_and_codes_are_hashed(ada, device, stores, new_administrator):
     app, codes = device
     bob = new_administrator()
     with stores.database.writing() as session:

@@ -29,7 +29,7 @@ def test_the_cookie_is_for_the_dashboard_and_no_script(visitor, administrator):
     assert attributes == {"HttpOnly", "Path=/dashboard", "SameSite=Lax"}
 
 
-def test_the_cookie_travels_encrypted_where_the_service_has_a_certificate(new_app, administrator):
+def test_session_cookie_is_secure_if_the_service_has_https(new_app, administrator):
     browser = Browser(new_app(public_url="https://localhost").test_client())
 
     _, attributes = signing_in(browser, administrator)

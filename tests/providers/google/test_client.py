@@ -56,7 +56,7 @@ def test_periods_are_clipped_to_the_range(google, alice):
     assert busy(google, alice, start=half)["primary"].busy.pairs() == [(half, TEN)]
 
 
-def test_a_year_is_read_sixty_days_at_a_time_and_what_crosses_a_seam_is_one_period(sandbox, google, connect):
+def test_year_is_read_in_sixty_day_windows_and_joined(sandbox, google, connect):
     seam = START + 60 * DAY
     crossing = {"start": "2027-01-31T23:00:00Z", "end": "2027-02-01T01:00:00Z"}
     assert instant("2027-02-01T00:00:00Z") == seam
@@ -66,7 +66,7 @@ def test_a_year_is_read_sixty_days_at_a_time_and_what_crosses_a_seam_is_one_peri
     assert sandbox.requests().by_operation == {FREE_BUSY: 7}
 
 
-def test_a_hundred_and_one_calendars_are_three_calls_and_each_has_its_outcome(sandbox, google, connect):
+def test_hundred_and_one_calendars_take_three_calls(sandbox, google, connect):
     ids = [f"cal{n}@group.calendar.google.com" for n in range(101)]
     calendars = [{"id": "many@example.com", "subject": "Main", "primary": True}]
     calendars += [{"id": each, "subject": each} for each in ids]
@@ -77,14 +77,14 @@ def test_a_hundred_and_one_calendars_are_three_calls_and_each_has_its_outcome(sa
     assert sandbox.requests().by_operation == {FREE_BUSY: 3}
 
 
-def test_a_calendar_google_cannot_read_is_reported_not_treated_as_free(google, alice):
+def test_unreadable_calendar_is_reported_and_not_free(google, alice):
     outcomes = busy(google, alice, ["primary", "nosuch@example.invalid"])
     assert isinstance(outcomes["primary"], Read)
     failed = outcomes["nosuch@example.invalid"]
     assert (failed.reason, failed.operation) == (Reason.NOT_FOUND, "calendar.freebusy.query")
 
 
-def test_an_internal_error_of_one_calendar_inside_a_200_fails_that_calendar_alone(sandbox, google, connect):
+def test_calendar_error_inside_200_fails_only_that_calendar(sandbox, google, connect):
     calendars = [
         {"id": "two@example.com", "subject": "Main", "primary": True},
         {"id": "side@group.calendar.google.com", "subject": "Side"},
@@ -96,7 +96,7 @@ def test_an_internal_error_of_one_calendar_inside_a_200_fails_that_calendar_alon
     assert outcomes["side@group.calendar.google.com"].reason is Reason.PROVIDER_ERROR
 
 
-def test_when_one_of_several_calls_fails_its_calendars_fail_and_the_others_count(script, scripted_account):
+def test_failed_call_fails_only_its_calendars(script, scripted_account):
     ids = [f"c{n}" for n in range(51)]
     script.say(body={"calendars": {each: {"busy": []} for each in ids}})
     script.say(404, {"error": {"errors": [{"reason": "notFound"}], "code": 404}})
@@ -237,7 +237,7 @@ def test_insufficient_scopes_are_reported_without_a_call(sandbox, google, connec
     assert sandbox.requests().total == 0
 
 
-def test_calendars_are_read_to_the_last_page_over_short_and_empty_ones(sandbox, google, connect):
+def test_calendars_are_read_past_short_and_empty_pages(sandbox, google, connect):
     calendars = [{"id": "main@example.com", "subject": "Main", "primary": True, "timeZone": "Europe/Berlin"}]
     calendars += [{"id": f"c{n}@group.calendar.google.com", "subject": f"C{n}"} for n in range(600)]
     account = connect(sandbox.account("google", "main@example.com", calendars=calendars))

@@ -104,7 +104,7 @@ def test_the_same_draft_makes_one_event_however_often_it_is_created(calls, own):
     assert len(calls.listed()) == 1
 
 
-def test_an_event_carries_the_key_and_the_fingerprint_that_it_was_made_from(calls):
+def test_event_has_id_of_its_key_and_request_fingerprint(calls):
     made = calls.create(TIMED, key="k").event
     assert made.id == sha256(b"k").hexdigest()
     mark = made.original["extendedProperties"]["private"][parse_events.REQUEST]
@@ -214,7 +214,7 @@ def test_what_google_finds_fault_with_is_refused(sandbox, calls, is_fit_for_peop
         is_fit_for_people(raised.value)
 
 
-def test_an_event_that_ends_before_it_starts_is_refused_by_google_itself(calls):
+def test_event_ending_before_its_start_is_refused(calls):
     with pytest.raises(EventRefused, match="ends before it starts"):
         calls.create(Changes(start=Moment(TEN), end=Moment(NINE)))
     made = calls.create(TIMED).event

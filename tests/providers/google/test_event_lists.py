@@ -62,7 +62,7 @@ def test_what_overlaps_the_half_open_range_is_listed_in_order(new, zone):
     assert [event.subject for event in calls.listed()] == ["a", "b", "c", "d", "e"]
 
 
-def test_a_series_is_expanded_with_what_was_moved_and_without_what_was_cancelled(new):
+def test_series_is_expanded_with_moved_without_cancelled(new):
     calls = new(MEETING | {"recurrence": "RRULE:FREQ=DAILY;COUNT=5"}, MEETING | {"isCancelled": True})
     week = {"start": START, "end": START + 7 * DAY}
     first, second, third, _, _ = calls.listed(**week)
@@ -202,7 +202,7 @@ def test_a_calendar_that_is_not_there_is_named(calls):
     ],
     ids=str,
 )
-def test_one_event_that_makes_no_sense_fails_its_calendar_and_is_not_left_out(script, scripted_account, bad):
+def test_malformed_event_fails_its_calendar(script, scripted_account, bad):
     script.say(body={"timeZone": "UTC", "items": [GOOD]})
     script.say(body={"timeZone": "UTC", "items": [GOOD, bad]})
     outcomes = scripted(script, scripted_account).events("good", "bad")

@@ -69,7 +69,7 @@ ZOOM, OTHER = "https://zoom.example/1", "https://zoom.example/2"
 
 
 @pytest.mark.parametrize(("location", "read"), [(None, ZOOM), ("Room", "Room"), ("", "")])
-def test_the_url_of_another_meeting_is_the_location_when_none_is_given(calls, location, read):
+def test_external_meeting_url_is_the_location_if_none_is_set(calls, location, read):
     content = Changes(start=Moment(NINE), end=Moment(TEN), meeting_url=ZOOM, location=location)
     event = calls.create(content).event
     assert (event.meeting_url, event.location) == (ZOOM, read)

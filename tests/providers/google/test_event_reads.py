@@ -21,7 +21,7 @@ def test_an_answer_that_is_no_event_is_unreadable(script, scripted_account, answ
         scripted(script, scripted_account).event("abcde1")
 
 
-def test_an_event_is_found_by_its_meta_id_in_this_spelling_and_this_calendar(calls):
+def test_event_is_found_by_exact_meta_id_in_its_calendar(calls):
     names = ["m-42", "M-42", "o'clock 100% & more + ü", "a=b", "x" * 1024]
     made = {name: calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meta_id=name)) for name in names}
     for name, created in made.items():

@@ -136,7 +136,7 @@ def test_a_record_is_checked_once_however_many_attendees_it_has(monkeypatch):
     assert [each.original for each in event.attendees] == REVIEW["attendees"]
 
 
-def test_an_attendee_that_cannot_be_written_again_makes_an_event_unreadable():
+def test_attendee_nested_too_deep_makes_event_unreadable():
     deep: dict[str, Any] = {}
     for _ in range(300):
         deep = {"deeper": deep}
@@ -243,7 +243,7 @@ def test_whether_google_holds_it_online(shown, has, pending):
     "zone", ["UTC", "Pacific/Auckland", "America/New_York", "Asia/Kolkata", "Africa/Cairo", "Asia/Beirut"]
 )
 @pytest.mark.parametrize("date", ["2026-12-03", "2026-03-29", "2026-04-24"])
-def test_a_day_begins_at_midnight_in_its_calendar_or_when_that_is_skipped(zone, date):
+def test_day_begins_at_midnight_or_after_a_skipped_midnight(zone, date):
     event = read(zone, start={"date": date}, end={"date": "2026-12-31"})
     begin = datetime.fromisoformat(date).replace(tzinfo=ZoneInfo(zone))
     assert event.start == begin.timestamp() * 1000

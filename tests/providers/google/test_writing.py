@@ -114,7 +114,7 @@ def test_a_change_is_what_was_sent_and_no_more(sent, written):
     assert changed(**sent) == written
 
 
-def test_edges_are_written_so_that_a_time_and_a_date_shut_each_other_out():
+def test_start_and_end_are_written_with_time_or_date():
     assert changed(start=Moment(NOON)) == {"start": {"date": None, "dateTime": "2026-12-03T17:00:00.000Z"}}
     assert changed(end=Moment(NOON, NEW_YORK)) == {
         "end": {"date": None, "dateTime": "2026-12-03T17:00:00.000Z", "timeZone": NEW_YORK}

@@ -118,9 +118,7 @@ def wrong_gzip(handler: BaseHTTPRequestHandler) -> None:
 
 
 @pytest.mark.parametrize("answer", [broken_off, broken_chunks, reset, nonsense, wrong_gzip])
-def test_an_answer_that_breaks_off_is_unavailable_even_when_its_beginning_is_json(
-    script, is_fit_for_people, answer
-):
+def test_truncated_answer_is_unavailable(script, is_fit_for_people, answer):
     script.act(answer)
     with pytest.raises(Unavailable, match="could not be reached") as raised:
         sent(script)
@@ -195,7 +193,7 @@ def after(seconds: float, content: bytes = b'{"ok": true}') -> Any:
     return answer
 
 
-def test_a_server_that_falls_silent_after_the_head_is_left_at_the_deadline(script, clock, is_fit_for_people):
+def test_answer_that_stops_after_the_headers_ends_at_deadline(script, clock, is_fit_for_people):
     answer = after(0, content=b"")
 
     def late(handler: BaseHTTPRequestHandler) -> None:
@@ -240,7 +238,7 @@ def test_a_token_no_header_can_carry_is_not_sent_but_renewed(script, scripted_ac
     assert [each["headers"]["Authorization"] for each in script.requests] == ["Bearer good"]
 
 
-def test_a_token_no_header_can_carry_that_stays_so_ends_the_connection(script, scripted_account):
+def test_token_that_is_no_valid_header_ends_the_connection(script, scripted_account):
     scripted_account.tokens.access = Token("schlüssel")
     with pytest.raises(GrantGone) as raised:
         send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(scripted_account.tokens))
@@ -255,7 +253,7 @@ def test_a_failing_call_is_made_three_times_and_no_more(script):
     assert len(script.requests) == 3
 
 
-def test_the_wait_before_the_second_retry_is_twice_as_long_half_of_it_random(script, clock, monkeypatch):
+def test_second_retry_backoff_is_doubled_with_half_jitter(script, clock, monkeypatch):
     monkeypatch.setattr(retries, "BACKOFF", 0.25)
     script.say(500, {"error": {}})
     for drawn in (min, max):
@@ -280,7 +278,7 @@ def test_what_must_not_happen_twice_is_sent_once(script):
     assert len(script.requests) == 1
 
 
-def test_what_must_not_happen_twice_is_sent_again_after_a_401_which_did_nothing(script, scripted_account):
+def test_unrepeatable_call_is_sent_again_after_401(script, scripted_account):
     script.say(401, {"error": {}})
     script.say(body={"id": "event"})
     bearer = Bearer(scripted_account.tokens)

@@ -90,9 +90,7 @@ def test_an_all_day_event_spans_the_local_midnights_of_the_mailbox(sandbox, micr
     assert busy(microsoft, account, end=END + DAY)["primary"].busy.pairs() == [(midnight, midnight + DAY)]
 
 
-def test_an_all_day_event_east_of_utc_is_found_by_the_part_of_it_before_utc_midnight(
-    sandbox, microsoft, connect
-):
+def test_all_day_event_east_of_utc_is_found_on_the_previous_day(sandbox, microsoft, connect):
     event = {"start": "2026-12-04", "end": "2026-12-05", "allDay": True}
     account = connect(
         sandbox.account("microsoft", "tokyo@contoso.com", time_zone="Asia/Tokyo", events=[event])
@@ -101,9 +99,7 @@ def test_an_all_day_event_east_of_utc_is_found_by_the_part_of_it_before_utc_midn
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "Pacific/Kiritimati", "Etc/GMT+12"])
-def test_without_the_scope_for_the_settings_a_day_is_busy_wherever_on_earth_it_is(
-    sandbox, microsoft, connect, zone
-):
+def test_all_day_event_of_unknown_zone_is_busy_in_every_zone(sandbox, microsoft, connect, zone):
     scope = "Calendars.ReadBasic offline_access"
     account = connect(
         sandbox.account("microsoft", "narrow@contoso.com", time_zone=zone, scope=scope, events=[ALL_DAY])
@@ -131,7 +127,7 @@ def test_settings_that_may_not_be_read_leave_the_zone_unknown(sandbox, microsoft
         (END + 12 * HOUR, END + 13 * HOUR, False),
     ],
 )
-def test_a_day_in_an_unknown_zone_is_found_by_either_end_of_what_it_may_cover(
+def test_all_day_event_of_unknown_zone_is_found_at_both_ends(
     sandbox, microsoft, connect, start, end, is_busy
 ):
     account = connect(
@@ -140,7 +136,7 @@ def test_a_day_in_an_unknown_zone_is_found_by_either_end_of_what_it_may_cover(
     assert bool(busy(microsoft, account, start=start, end=end)["primary"].busy.pairs()) is is_busy
 
 
-def test_settings_that_fail_fail_the_calendars_with_all_day_events_and_no_others(sandbox, microsoft, connect):
+def test_failed_settings_fail_only_calendars_with_all_day_events(sandbox, microsoft, connect):
     calendars = [
         {"id": "main", "subject": "Calendar", "primary": True},
         {"id": "days", "subject": "Days"},
@@ -290,7 +286,7 @@ def test_a_batch_that_fails_is_named_and_never_an_empty_answer(
     is_fit_for_people(raised.value)
 
 
-def test_when_the_second_batch_fails_its_calendars_fail_and_the_first_counts(script, scripted_account):
+def test_failed_second_batch_fails_only_its_calendars(script, scripted_account):
     ids = [f"c{n}" for n in range(20)]
     empty = {"status": 200, "body": {"value": []}}
     settings = {"id": "settings", "status": 200, "body": {"timeZone": "UTC"}}
@@ -378,7 +374,7 @@ def test_a_batch_without_responses_is_unreadable(script, scripted_account, answe
         7,
     ],
 )
-def test_a_page_link_that_leads_elsewhere_is_refused_and_the_calendar_fails(script, scripted_account, link):
+def test_page_link_to_another_host_fails_the_calendar(script, scripted_account, link):
     link = link.format(url=script.url) if isinstance(link, str) else link
     page = {"value": [], "@odata.nextLink": link}
     script.say(body={"responses": [{"id": "0", "status": 200, "body": page}]})
@@ -429,7 +425,7 @@ def main_of(microsoft: Any, account: Any, left: float = 5.0) -> Any:
     return microsoft.main_calendar(account, deadline=time.monotonic() + left)
 
 
-def test_the_main_calendar_comes_with_the_zone_of_the_mailbox_in_one_call(sandbox, microsoft, connect):
+def test_main_calendar_and_mailbox_zone_take_one_call(sandbox, microsoft, connect):
     account = connect(sandbox.account("microsoft", "main@contoso.com", time_zone="Eastern Standard Time"))
 
     main = main_of(microsoft, account)
@@ -439,7 +435,7 @@ def test_the_main_calendar_comes_with_the_zone_of_the_mailbox_in_one_call(sandbo
 
 
 @pytest.mark.parametrize("scope", ["Calendars.ReadBasic", None], ids=["no scope", "refused"])
-def test_without_permission_to_read_its_zone_the_main_calendar_has_none(sandbox, microsoft, connect, scope):
+def test_main_calendar_without_zone_permission_has_no_zone(sandbox, microsoft, connect, scope):
     account = connect(sandbox.account("microsoft", "denied@contoso.com", scope=scope))
     sandbox.fault(operation=SETTINGS, status=403)
 
@@ -448,7 +444,7 @@ def test_without_permission_to_read_its_zone_the_main_calendar_has_none(sandbox,
     assert (main.address, main.time_zone) == ("denied@contoso.com", "")
 
 
-def test_a_zone_that_cannot_be_read_leaves_the_main_calendar_without_one(sandbox, microsoft, connect):
+def test_main_calendar_with_unreadable_zone_has_no_zone(sandbox, microsoft, connect):
     account = connect(sandbox.account("microsoft", "odd@contoso.com"))
     sandbox.fault(operation=SETTINGS, status=500)
 
@@ -458,7 +454,7 @@ def test_a_zone_that_cannot_be_read_leaves_the_main_calendar_without_one(sandbox
 
 
 @pytest.mark.parametrize("zone", ["Customized Time Zone", "tzone://Microsoft/Custom", "", None, 5])
-def test_a_custom_or_unknown_zone_leaves_the_main_calendar_without_one(script, scripted_account, zone):
+def test_main_calendar_with_custom_or_unknown_zone_has_no_zone(script, scripted_account, zone):
     calendar = {"id": "AAMk", "owner": {"address": "Ada@contoso.com"}}
     parts = [
         {"id": "settings", "status": 200, "body": {"timeZone": zone}},
@@ -469,7 +465,7 @@ def test_a_custom_or_unknown_zone_leaves_the_main_calendar_without_one(script, s
     assert main_of(scripted(script), scripted_account) == MainCalendar("AAMk", "ada@contoso.com", "")
 
 
-def test_a_main_calendar_that_cannot_be_read_is_an_error_although_its_zone_was(sandbox, microsoft, connect):
+def test_unreadable_main_calendar_is_an_error(sandbox, microsoft, connect):
     account = connect(sandbox.account("microsoft", "gone@contoso.com"))
     sandbox.fault(operation="microsoft.calendars.get", status=403)
 

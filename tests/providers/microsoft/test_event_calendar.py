@@ -25,7 +25,7 @@ HOMES = [("primary", TEAM), (MAIN, TEAM), (TEAM, "primary"), (TEAM, MAIN)]
 
 
 @pytest.mark.parametrize(("other", "home"), HOMES)
-def test_an_event_of_another_calendar_is_neither_read_nor_changed_nor_deleted(sandbox, calls, other, home):
+def test_event_of_another_calendar_is_not_found(sandbox, calls, other, home):
     made = calls.create(TIMED, home).event
     sandbox.forget_requests()
     with pytest.raises(EventNotFound):
@@ -51,7 +51,7 @@ def test_the_calendar_is_checked_without_a_call_more_than_the_read(sandbox, call
         assert sandbox.requests().by_operation == made_calls
 
 
-def test_an_event_that_was_found_in_its_calendar_is_deleted_with_one_call(sandbox, calls):
+def test_verified_event_is_deleted_with_one_call(sandbox, calls):
     made = calls.create(TIMED, TEAM).event
     sandbox.forget_requests()
     calls.provider.delete_event(
@@ -84,9 +84,7 @@ def test_a_missing_calendar_differs_from_a_missing_event(calls, calendar, error)
 
 @pytest.mark.parametrize("named", [{}, {"calendar": None}, {"calendar": {"id": "AQMkAnotherSpelling="}}])
 @pytest.mark.parametrize("listed", [GOOD, {"id": "AAMk1_day1", "seriesMasterId": GOOD["id"]}])
-def test_a_calendar_that_graph_does_not_name_as_its_list_does_is_looked_into(
-    script, scripted_account, named, listed
-):
+def test_event_with_unlisted_calendar_id_is_looked_up_in_a_view(script, scripted_account, named, listed):
     """Graph has answered calendar ids that are on no list: microsoft-graph-docs issue 6699."""
     unnamed = {name: value for name, value in GOOD.items() if name != "calendar"} | named
     script.say(200, unnamed)

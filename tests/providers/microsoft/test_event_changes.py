@@ -155,7 +155,7 @@ def test_an_update_that_cannot_be_read_back_was_done(script, scripted_account):
     assert [each["method"] for each in script.requests] == ["GET", "PATCH", "GET"]
 
 
-def test_the_description_of_an_online_meeting_changes_and_the_meeting_stays(calls):
+def test_description_change_keeps_the_online_meeting(calls):
     made = calls.create(Changes(description="Old", start=Moment(NINE), end=Moment(TEN), meeting=True)).event
     for text in ("New <b>\n  indented  & spaced", "", "Third"):
         event = calls.update(made.id, description=text)

@@ -159,7 +159,7 @@ def test_used_transaction_is_looked_up_by_the_returned_event_id(script, scripted
             calls.create(TIMED)
 
 
-def test_a_create_that_is_refused_as_its_own_double_has_made_the_event(script, scripted_account):
+def test_create_refused_as_its_own_duplicate_succeeds(script, scripted_account):
     """The first attempt was executed without an answer; Graph rejects the second as a duplicate."""
 
     def look_up(handler: Any) -> None:
@@ -214,9 +214,7 @@ def test_a_create_is_not_repeated_while_its_event_cannot_be_found(script, script
     assert [each["method"] for each in script.requests] == ["POST", "GET"]
 
 
-def test_an_event_of_the_key_that_was_moved_to_another_calendar_is_neither_answered_nor_doubled(
-    script, scripted_account
-):
+def test_event_of_the_key_in_another_calendar_raises_exists(script, scripted_account):
     script.say(409, USED)
     script.say(200, older("a") | {"calendar": {"id": TEAM, "isDefaultCalendar": False}})
     script.say(200, {"responses": [{"id": "view", "status": 200, "body": {"value": []}}]})
@@ -226,7 +224,7 @@ def test_an_event_of_the_key_that_was_moved_to_another_calendar_is_neither_answe
     assert script.requests[-1]["path"] == "/$batch"
 
 
-def test_an_event_that_ends_before_it_starts_is_refused_by_graph_itself(calls):
+def test_event_ending_before_its_start_is_refused(calls):
     with pytest.raises(EventRefused):
         calls.create(Changes(start=Moment(TEN), end=Moment(NINE)))
 
@@ -254,7 +252,7 @@ def test_a_create_that_cannot_be_read_back_was_done(sandbox, new, is_fit_for_peo
     assert [event.subject for event in calls.listed()] == ["Review"]
 
 
-def test_an_online_meeting_has_a_link_and_keeps_its_block_out_of_the_description(calls):
+def test_online_meeting_has_a_link_and_a_clean_description(calls):
     content = Changes(description="Agenda:\n- one", start=Moment(NINE), end=Moment(TEN), meeting=True)
     event = calls.create(content).event
     assert event.meeting_url == calls.stored(event.id)["onlineMeeting"]["joinUrl"]
@@ -265,7 +263,7 @@ def test_an_online_meeting_has_a_link_and_keeps_its_block_out_of_the_description
 
 
 @pytest.mark.parametrize(("location", "read"), [(None, "https://zoom.example/1"), ("Room", "Room"), ("", "")])
-def test_the_url_of_another_meeting_is_the_location_when_none_is_given(calls, location, read):
+def test_external_meeting_url_is_the_location_if_none_is_set(calls, location, read):
     url = "https://zoom.example/1"
     event = calls.create(
         Changes(start=Moment(NINE), end=Moment(TEN), meeting_url=url, location=location)

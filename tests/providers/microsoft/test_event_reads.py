@@ -53,7 +53,7 @@ def test_what_overlaps_the_half_open_range_is_listed_in_order(new):
     assert [event.subject for event in calls.listed()] == ["a", "b", "c", "d", "e"]
 
 
-def test_a_series_is_expanded_with_what_was_moved_and_without_what_was_cancelled(new):
+def test_series_is_expanded_with_moved_without_cancelled(new):
     calls = new(MEETING | {"recurrence": "RRULE:FREQ=DAILY;COUNT=5"}, MEETING | {"isCancelled": True})
     week = {"start": START, "end": START + 7 * DAY}
     first, second, third, _, _ = calls.listed(**week)
@@ -148,7 +148,7 @@ def test_a_calendar_that_fails_is_named_and_the_others_are_read(sandbox, new, fa
     ],
     ids=str,
 )
-def test_one_event_that_makes_no_sense_fails_its_calendar_and_is_not_left_out(script, scripted_account, bad):
+def test_malformed_event_fails_its_calendar(script, scripted_account, bad):
     parts = [{"id": "settings", "status": 200, "body": {"timeZone": "UTC"}}]
     parts += [{"id": "0", "status": 200, "body": {"value": [GOOD]}}]
     parts += [{"id": "1", "status": 200, "body": {"value": [GOOD, bad]}}]
@@ -212,7 +212,7 @@ def test_an_answer_that_is_no_event_is_unreadable(script, scripted_account, answ
 # By metaId
 
 
-def test_an_event_is_found_by_its_meta_id_in_this_spelling_and_this_calendar(calls):
+def test_event_is_found_by_exact_meta_id_in_its_calendar(calls):
     names = ["m-42", "M-42", "o'clock 100% & more + ü", "{}', eq"]
     made = {name: calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meta_id=name)) for name in names}
     for name, created in made.items():

@@ -52,7 +52,7 @@ def account(make: Any) -> Any:
     return make()
 
 
-def test_twenty_mailboxes_are_read_with_one_batch_and_without_their_settings(sandbox, microsoft, account):
+def test_twenty_mailboxes_take_one_batch_without_settings(sandbox, microsoft, account):
     outcomes = read(microsoft, account, NAMES)
     assert list(outcomes) == NAMES
     assert {each.busy.pairs()[0] for each in outcomes.values()} == {(NINE, TEN)}
@@ -79,7 +79,7 @@ def test_without_the_permission_a_day_covers_every_zone(sandbox, microsoft, make
 
 
 @pytest.mark.parametrize("failure", [{"status": 429, "retry_after": 60}, {"status": 503}])
-def test_a_zone_that_cannot_be_read_leaves_only_mailboxes_that_need_it(sandbox, microsoft, make, failure):
+def test_unreadable_zone_fails_only_mailboxes_that_need_it(sandbox, microsoft, make, failure):
     account = make({"email": NAMES[0], "events": [ALL_DAY]}, {"email": NAMES[1], "events": [MEETING]})
     sandbox.fault(operation=SETTINGS, **failure)
     outcomes = read(microsoft, account, NAMES[:2])
@@ -244,7 +244,7 @@ def described(event: dict[str, Any]) -> dict[str, Any]:
 
 @given(st.lists(st.tuples(ZONES, st.lists(TIMED | DAYS, max_size=4)), min_size=1, max_size=5))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_random_mailboxes_have_the_same_busy_periods_together_and_alone(sandbox, microsoft, members):
+def test_busy_periods_are_equal_in_a_batch_and_alone(sandbox, microsoft, members):
     names = [f"p{n}@contoso.com" for n in range(len(members))]
     domain = sandbox.domain(
         "microsoft",

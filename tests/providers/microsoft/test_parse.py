@@ -109,7 +109,7 @@ def test_day_with_skipped_midnight_begins_after_the_gap():
     assert day == (instant("2018-11-04T03:00:00Z"), instant("2018-11-05T02:00:00Z"))
 
 
-def test_an_all_day_event_that_was_shifted_after_all_is_read_as_moments():
+def test_shifted_all_day_event_is_read_as_moments():
     shifted = event(isAllDay=True, start=at("2026-12-03T08:00:00"), end=at("2026-12-04T08:00:00"))
     assert busy(shifted, zone="Asia/Tokyo") == [
         (instant("2026-12-03T08:00:00Z"), instant("2026-12-04T08:00:00Z"))

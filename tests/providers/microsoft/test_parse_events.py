@@ -190,7 +190,7 @@ def test_answers(word, status):
         ("none", None, ResponseStatus.NEEDS_ACTION),
     ],
 )
-def test_ones_own_answer_is_that_of_the_event_where_the_entry_has_none(entry, own, status):
+def test_own_response_comes_from_the_event_if_entry_has_none(entry, own, status):
     guests = [
         LUNCH["attendees"][0] | {"status": {"response": entry}},
         {"emailAddress": {"address": "bob@example.com"}, "status": {"response": entry}},
@@ -283,7 +283,7 @@ def test_where_it_is_held_online(ours, join, url):
     assert event.meeting_url == url
 
 
-def test_the_set_of_a_property_is_compared_in_any_case_and_its_name_is_not():
+def test_property_set_is_case_insensitive_and_name_is_not():
     guid = properties.META_ID[properties.META_ID.index("{") : properties.META_ID.index("}")]
     shouted = properties.META_ID.replace(guid, guid.upper())
     assert read(singleValueExtendedProperties=[{"id": shouted, "value": "m"}]).meta_id == "m"

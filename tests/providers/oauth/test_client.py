@@ -141,7 +141,7 @@ def test_each_refusal_has_its_meaning(script, is_fit_for_people, status, body, e
         b'{"access_token": "t"',
     ],
 )
-def test_an_answer_without_a_token_is_unreadable_and_no_verdict_on_the_grant(script, body):
+def test_answer_without_token_is_unavailable(script, body):
     script.say(body=body)
     with pytest.raises(Unavailable):
         refreshed(scripted(script), left=10)

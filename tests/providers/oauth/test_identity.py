@@ -104,7 +104,7 @@ def test_address_in_the_claims_needs_no_call(script, ask, claimed, email):
         (microsoft, {"oid": "1", "email": ADA, "xms_edov": "0"}, ("1", set())),
     ],
 )
-def test_an_account_has_its_id_and_the_addresses_that_the_provider_vouches_for(script, ask, claimed, account):
+def test_account_has_its_id_and_verified_addresses(script, ask, claimed, account):
     found = ask(script, claimed)
 
     assert (found.id, set(found.verified)) == account

@@ -130,7 +130,7 @@ def test_the_assertion_names_the_subject_and_the_configured_token_url(script):
     assert granted.refresh_token is None
 
 
-def test_an_application_requests_every_permission_that_was_consented_to(script):
+def test_application_requests_every_consented_permission(script):
     script.say(200, TOKEN)
     granted = microsoft(script.url)
 

@@ -73,7 +73,7 @@ def test_wrong_microsoft_registration_has_a_reason(sandbox, wrong, expected):
 
 
 @pytest.mark.parametrize("tenant", ["common", "organizations", "consumers", "Common"])
-def test_for_accounts_of_many_tenants_microsoft_leaves_the_secret_open(sandbox, tenant):
+def test_multi_tenant_microsoft_secret_is_not_verified(sandbox, tenant):
     found = checked(microsoft(f"{sandbox.url}/microsoft", secret="wrong", tenant=tenant))
 
     assert found is SECRET_UNSEEN

@@ -78,9 +78,7 @@ def test_notifications_are_lost_doubled_and_delayed_on_demand(sandbox, there, re
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_an_address_that_is_busy_is_tried_again_and_one_that_refuses_is_not(
-    sandbox, there, receiver, provider
-):
+def test_notification_is_retried_after_5xx_but_not_after_4xx(sandbox, there, receiver, provider):
     events = there(provider)
     receiver.statuses = [503, 500, 204, 404]
     events.post()
@@ -163,7 +161,7 @@ def test_microsoft_refuses_a_subscription_that_makes_no_sense(sandbox, receiver,
     assert sandbox.channels() == []
 
 
-def test_microsoft_lists_changes_and_ends_subscriptions_of_their_owner(sandbox, there):
+def test_microsoft_subscriptions_are_managed_only_by_their_owner(sandbox, there):
     ada = there("microsoft").call
     eve = callers.graph(sandbox, sandbox.account("microsoft", "eve@example.com"))
     (listed,) = ada.get("subscriptions")["value"]

@@ -151,9 +151,7 @@ def test_a_calendars_status_becomes_googles_word_for_it(
     assert call("GET", "calendars/team/events").status_code == status
 
 
-def test_a_calendars_fault_with_operation_and_status_strikes_the_whole_call(
-    sandbox: Sandbox, call: Caller
-) -> None:
+def test_calendar_fault_with_status_fails_the_whole_call(sandbox: Sandbox, call: Caller) -> None:
     sandbox.fault(calendar_id="team", operation="google.freebusy.query", status=500)
     assert ask(call, "primary").status_code == 200
     assert ask(call, "primary", "team").status_code == 500

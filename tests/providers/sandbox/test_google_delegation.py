@@ -153,9 +153,7 @@ def test_scopes_that_were_not_authorized_are_refused(sandbox: Sandbox) -> None:
     assert reason(call("GET", "users/me/calendarList")) == (403, "insufficientPermissions")
 
 
-def test_withdrawing_the_grant_ends_tokens_and_leaves_personal_ones_alone(
-    sandbox: Sandbox, acme: SandboxDomain
-) -> None:
+def test_withdrawn_grant_ends_only_delegated_tokens(sandbox: Sandbox, acme: SandboxDomain) -> None:
     personal = google(sandbox, sandbox.account("google", BOB))
     call = acting_as(sandbox, acme, ADA)
     sandbox.withdraw(DOMAIN)

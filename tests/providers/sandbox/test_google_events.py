@@ -159,7 +159,7 @@ def test_a_put_replaces_all_that_can_be_written(call: Caller) -> None:
     assert "location" not in changed
 
 
-def test_a_timed_event_becomes_an_all_day_one_when_its_times_are_removed(call: Caller) -> None:
+def test_timed_event_becomes_all_day_if_times_are_removed(call: Caller) -> None:
     made = call("POST", EVENTS, json=TIMED).json()
     path = f"{EVENTS}/{made['id']}"
     days = {"start": {"date": "2026-12-05"}, "end": {"date": "2026-12-06"}}
@@ -347,7 +347,7 @@ def test_an_exception_of_a_series_may_be_written_in_any_zone(sandbox: Sandbox, e
     assert days_of(call, exception) == ["03", "05", "06"]
 
 
-def test_several_exceptions_stand_on_one_line_and_none_elsewhere_counts(sandbox: Sandbox) -> None:
+def test_several_exception_dates_on_one_line_are_applied(sandbox: Sandbox) -> None:
     call = google(sandbox, sandbox.account("google", "zoe@example.com"))
     line = "EXDATE:20261204T140000Z,20261205T140000Z,20261206T090000Z"
     assert days_of(call, line) == ["03", "06"]

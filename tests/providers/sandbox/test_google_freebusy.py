@@ -33,7 +33,7 @@ def test_an_unknown_calendar_is_an_error_inside_the_200(sandbox: Sandbox) -> Non
     }
 
 
-def test_touching_and_overlapping_events_are_merged_and_cut_to_the_window(sandbox: Sandbox) -> None:
+def test_events_are_merged_and_clipped_to_the_window(sandbox: Sandbox) -> None:
     events = [
         {"start": "2026-12-02T22:00:00Z", "end": "2026-12-03T01:00:00Z"},
         {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T09:30:00Z"},

@@ -111,7 +111,7 @@ def test_an_expired_secret_gives_no_token_and_ends_none(
     assert application_token(sandbox, acme).status_code == 200
 
 
-def test_withdrawing_the_grant_ends_tokens_and_leaves_personal_ones_alone(
+def test_withdrawn_grant_ends_only_delegated_tokens(
     sandbox: Sandbox, acme: SandboxDomain, call: Caller
 ) -> None:
     personal = graph(sandbox, sandbox.account("microsoft", BOB))

@@ -11,7 +11,7 @@ BOB = "bob@example.com"
 MANY = [{"primary": True}, *({"subject": f"Calendar {n}"} for n in range(11))]
 
 
-def test_calendars_come_ten_at_a_time_with_an_absolute_link_to_the_rest(sandbox: Sandbox) -> None:
+def test_calendars_are_paged_by_ten_with_absolute_links(sandbox: Sandbox) -> None:
     account = sandbox.account("microsoft", BOB, calendars=MANY)
     call = graph(sandbox, account)
     first = call.get("me/calendars")

@@ -58,7 +58,7 @@ def test_an_unknown_address_is_an_error_inside_the_200(call: Caller) -> None:
     assert unknown["scheduleItems"] == []
 
 
-def test_names_may_begin_with_capitals_as_the_official_client_writes_them(call: Caller) -> None:
+def test_capitalized_names_of_the_official_client_are_accepted(call: Caller) -> None:
     capital = {name[0].upper() + name[1:]: value for name, value in ASKED.items()}
     answer = call("POST", "me/calendar/getSchedule", json=capital)
     assert answer.json()["value"][0]["availabilityView"] == "0200"

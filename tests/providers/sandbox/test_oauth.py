@@ -99,7 +99,7 @@ def test_microsoft_always_rotates_and_the_old_one_stays_good(sandbox: Sandbox) -
     assert token_call(sandbox, "microsoft", **form).status_code == 200
 
 
-def test_microsoft_narrows_a_refresh_and_refuses_what_was_never_granted(sandbox: Sandbox) -> None:
+def test_microsoft_refresh_narrows_scopes_but_never_adds(sandbox: Sandbox) -> None:
     refresh = sandbox.account("microsoft", ADA, scope="Calendars.Read User.Read offline_access").refresh_token
     form = {"grant_type": "refresh_token", "refresh_token": refresh}
     narrow = token_call(sandbox, "microsoft", **form, scope="https://graph.microsoft.com/User.Read")
@@ -148,7 +148,7 @@ def test_a_wrong_client_secret_is_the_operators_fault(sandbox: Sandbox, provider
         ("microsoft", {"client_secret": "expired-one"}, 401, "invalid_client", "AADSTS7000222: "),
     ],
 )
-def test_clients_that_are_called_wrong_or_expired_are_refused_in_each_providers_words(
+def test_wrong_and_expired_clients_get_errors_of_the_provider(
     sandbox: Sandbox, provider: str, wrong: dict[str, str], status: int, word: str, description: str
 ) -> None:
     form = {"grant_type": "refresh_token", "refresh_token": sandbox.account(provider, ADA).refresh_token}
@@ -173,7 +173,7 @@ def test_a_made_up_code_is_malformed(sandbox: Sandbox, provider: str, codes: lis
     assert answer.json().get("error_codes") == codes
 
 
-def test_microsoft_gives_an_application_a_token_that_opens_no_calendar(sandbox: Sandbox) -> None:
+def test_microsoft_application_token_cannot_read_calendars(sandbox: Sandbox) -> None:
     form = {"scope": "https://graph.microsoft.com/.default", "client_secret": "good"}
     answer = token_call(sandbox, "microsoft", grant_type="client_credentials", **form)
     assert answer.status_code == 200
@@ -248,7 +248,7 @@ def google_tokens(sandbox: Sandbox, client_id: str) -> dict[str, str]:
     return tokens
 
 
-def test_all_consents_of_an_account_to_one_application_are_one_grant_at_google(sandbox: Sandbox) -> None:
+def test_google_consents_to_one_application_share_a_grant(sandbox: Sandbox) -> None:
     account = sandbox.account("google", ADA, client_id="ours")
     second, foreign = google_tokens(sandbox, "ours"), google_tokens(sandbox, "theirs")
 

@@ -30,7 +30,7 @@ def test_a_shared_google_calendar_has_one_id_in_both_lists(sandbox: Sandbox) -> 
     assert "primary" not in entries[ADA]
 
 
-def test_a_shared_microsoft_calendar_has_another_id_in_the_other_mailbox(sandbox: Sandbox) -> None:
+def test_shared_microsoft_calendar_has_own_id_per_mailbox(sandbox: Sandbox) -> None:
     ada, bob = two(sandbox, "microsoft")
     shared = sandbox.share(ada, bob)
     own = graph(sandbox, ada).get("me/calendar")["id"]

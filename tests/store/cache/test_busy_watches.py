@@ -122,7 +122,7 @@ def test_a_read_that_began_before_the_change_is_not_kept(cache, read, lives):
     assert lives() == -2
 
 
-def test_what_lives_long_is_found_by_what_empties_after_short_lived_reads(cache, read, lives, redis):
+def test_long_lived_entries_are_found_after_short_lived_reads(cache, read, lives, redis):
     cache.watch(KEY, "channel", 86_400)
     read()()
     # Stored last, and living a minute: the list of what is kept must not end with it.

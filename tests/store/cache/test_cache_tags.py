@@ -126,7 +126,7 @@ MAIN, TEAM = CalendarKey("c1", "primary"), CalendarKey("c1", "team")
 OTHER = CalendarKey("c2", "primary")
 
 
-def test_an_invalidated_mailbox_loses_every_calendar_of_its_connections(cache, stores):
+def test_invalidated_mailbox_drops_calendars_of_its_connections(cache, stores):
     for key, calendar in ((MAIN, "x"), (TEAM, "y"), (OTHER, "x")):
         read(cache, stores.redis, key, Tags(("mailbox",), (calendar,)))
     stranger = CalendarKey("c3", "primary")

@@ -67,7 +67,7 @@ def test_recent_rows_have_old_version(versioned_cache, redis):
     assert versioned_cache.under(redis.get(VERSION_KEY)) is not before
 
 
-def test_a_redis_that_was_emptied_brings_nothing_old_back(versioned_cache, redis):
+def test_emptied_redis_restores_no_old_rows(versioned_cache, redis):
     _, load = counting()
     versioned_cache.current().get_or_load("ada", load)
 
@@ -83,7 +83,7 @@ def test_none_is_not_cached(versioned_cache):
     assert versioned_cache.current().get_or_load("ada", lambda: next(answers)) == "there now"
 
 
-def test_what_is_loaded_while_something_changes_does_not_outlive_the_change(versioned_cache):
+def test_rows_loaded_during_a_change_are_dropped_after_it(versioned_cache):
     """A reader that loads between the first replacement of the version and the commit has old rows."""
     versioned_cache.bump_version()
     cached = versioned_cache.current()
@@ -215,20 +215,20 @@ def test_savepoint_bumps_version_with_transaction(watched, changes):
     assert changes == ["changing", "changing"]
 
 
-def test_a_migration_is_a_change(watched, changes):
+def test_migration_bumps_version(watched, changes):
     watched.upgrade()
 
     assert changes == ["changing"]
 
 
-def test_reading_is_no_change(watched, changes):
+def test_reading_does_not_bump_version(watched, changes):
     with watched.writing() as session:
         assert session.query(User).count() == 1
 
     assert changes == []
 
 
-def test_ends_of_memberships_and_connections_are_changes(watched, changes, keyring):
+def test_ended_memberships_and_connections_bump_version(watched, changes, keyring):
     with watched.writing() as session:
         row = connect(session, keyring)
         session.add(Membership(organization_id=1, user_id=1))
@@ -245,7 +245,7 @@ def test_ends_of_memberships_and_connections_are_changes(watched, changes, keyri
     assert len(changes) == 6
 
 
-def test_renewed_tokens_are_no_change_unless_they_revive_the_connection(watched, changes, keyring):
+def test_renewed_tokens_bump_version_only_if_they_revive(watched, changes, keyring):
     with watched.writing() as session:
         row = connect(session, keyring)
     changes.clear()
@@ -267,7 +267,7 @@ def test_renewed_tokens_are_no_change_unless_they_revive_the_connection(watched,
         assert connection_tokens.open_credentials(stored, keyring).tokens == fresh
 
 
-def test_a_new_key_is_no_change_and_a_revoked_one_is(watched, changes):
+def test_revoked_key_bumps_version_and_new_key_does_not(watched, changes):
     with watched.writing() as session:
         api_keys.create(session, prefix="alm_", name="ops")
     assert changes == []
@@ -277,7 +277,7 @@ def test_a_new_key_is_no_change_and_a_revoked_one_is(watched, changes):
     assert changes == ["changing", "changing"]
 
 
-def test_answers_kept_for_repetition_and_audit_records_are_no_changes(watched, changes):
+def test_idempotency_and_audit_rows_do_not_bump_version(watched, changes):
     with watched.writing() as session:
         session.add(ApiKey(name="ops", visible="v", digest="d"))
         session.add(AuditRecord(actor="ops", action="read", subject="ada"))

@@ -44,7 +44,7 @@ def test_the_row_of_a_secret_names_its_file(page):
     assert row(page, "ALMANAC_SECRET_KEY")[3].endswith("Secret; in a file: `ALMANAC_SECRET_KEY_FILE`")
 
 
-def test_a_changed_row_is_generated_again_and_the_text_around_it_stays(page):
+def test_changed_row_is_regenerated_and_other_text_is_kept(page):
     edited = page.replace("whole number, at least 1 | 1000000", "whole number | 7")
 
     assert edited != page
@@ -56,7 +56,7 @@ def test_a_page_without_the_heading_of_a_section_is_an_error(page):
         generated_document(page.replace("## Flower\n", "## Flowers\n"))
 
 
-def test_the_example_has_every_setting_that_the_compose_file_does_not_set():
+def test_example_has_every_setting_that_compose_does_not_set():
     text = dotenv(document.DOTENV.read_text())
 
     offered = set(re.findall(r"^# (ALMANAC_\w+)=", text, re.MULTILINE))

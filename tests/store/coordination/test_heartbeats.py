@@ -60,7 +60,7 @@ def test_beat_is_there_while_its_tick_is_young(redis):
     assert not presence.present().beats
 
 
-def test_a_worker_is_isolated_from_a_provider_that_another_worker_reaches(redis):
+def test_worker_is_isolated_only_if_another_reaches_the_provider(redis):
     presence = Heartbeats(redis)
     presence.work("worker1@a", used=0, places=64, unreachable=["microsoft", "google"])
     assert presence.present().unreachable == {"worker1@a": {"google", "microsoft"}}

@@ -131,7 +131,7 @@ def test_buckets_are_stored_under_an_unchanged_generation_only(redis, key):
     assert redis.get(keys[3]) == bucket(NOW)
 
 
-def test_reads_in_one_batch_are_stored_each_by_its_generation_and_the_newest_of_a_bucket_stays(redis, key):
+def test_batched_reads_are_stored_by_generation_and_age(redis, key):
     redis.mset({f"{key}:a": "one", f"{key}:b": "two"})
     redis.set(f"{key}:watch-b", "channel", px=9_000)
     reads = [("a", "1"), ("a", "1"), ("a", "1"), ("b", "2"), ("c", "3")]
@@ -147,7 +147,7 @@ def test_reads_in_one_batch_are_stored_each_by_its_generation_and_the_newest_of_
     assert 8_000 < redis.pttl(f"{key}:index-b") <= 9_000
 
 
-def test_invalidation_takes_connections_of_mailboxes_and_calendars_of_others(redis, key):
+def test_invalidation_covers_mailboxes_and_single_calendars(redis, key):
     for connection in ("whole", "part", "named"):
         for calendar in ("a", "b"):
             name = f"busy:{key}{connection}:{calendar}:1"
@@ -165,7 +165,7 @@ def test_invalidation_takes_connections_of_mailboxes_and_calendars_of_others(red
     assert not redis.exists(f"{key}:mailbox", f"{key}:calendar")
 
 
-def test_a_watch_begins_with_a_new_generation_and_an_emptied_calendar_ends_it(redis, key):
+def test_watch_starts_a_generation_and_emptying_ends_it(redis, key):
     generation, index, watch = (f"{key}:{name}" for name in ("generation", "index", "watch"))
     begin = named(generation="one", generation_seconds=60, channel="c", milliseconds=9_000)
     run(redis, f"{CACHE}/watch.lua", [generation, watch], begin)
@@ -229,7 +229,7 @@ def test_a_flight_that_has_ended_can_be_claimed_again(redis, key):
     assert claim(redis, key, "", unique="two") == [1, f"{key}:read:one:two-1".encode()]
 
 
-def test_breakers_open_on_failures_and_close_on_a_probe_that_is_answered(redis, key):
+def test_breaker_opens_on_failures_and_closes_on_a_good_probe(redis, key):
     keys = [f"{key}:p", f"{key}:p:a", f"{key}:last", f"{key}:open"]
     provider, account, last, open_ = keys
 
@@ -316,7 +316,7 @@ def test_a_time_that_the_provider_named_holds_the_calls_of_a_scope(redis, key):
     assert acquire(redis, key, now=seconds * 1000)[2] == b"named"
 
 
-def test_requests_are_admitted_up_to_the_limit_and_while_there_are_workers(redis, key):
+def test_admission_needs_free_capacity_and_live_workers(redis, key):
     queue, workers = f"{key}:queue", f"{key}:workers"
 
     def enter(name: str, lease: int = 5_000) -> int:

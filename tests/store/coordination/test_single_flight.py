@@ -230,9 +230,7 @@ def test_requests_that_get_the_result_of_a_completed_flight(
     assert (value == b"body") == (expected is COMPLETED)
 
 
-def test_a_request_that_missed_the_cache_before_the_completion_reached_redis_gets_the_result(
-    redis, flights, claim
-):
+def test_request_that_missed_the_cache_gets_a_late_result(redis, flights, claim):
     _, flight = claim()
     with redis.pipeline(transaction=False) as pipe:
         flights.complete(pipe, [Completion(flight, RESULT, False, True)], replies=LEADER_LIST, leftover=60)
@@ -242,7 +240,7 @@ def test_a_request_that_missed_the_cache_before_the_completion_reached_redis_get
     assert claim(SECOND, began=began) == (COMPLETED, RESULT)
 
 
-def test_the_settings_of_the_process_that_claims_decide_how_long_a_result_is_kept(environment):
+def test_result_lifetime_follows_settings_of_the_claiming_process(environment):
     settings = settings_of(environment | {"ALMANAC_FANOUT_DEADLINE": "60"})
     with closing(Stores(settings)) as stores:
         ((_, flight),) = stores.single_flight.claim(
@@ -262,9 +260,7 @@ def test_the_settings_of_the_process_that_claims_decide_how_long_a_result_is_kep
     ("now", "newer_than", "expected"),
     [(NOW + 1, NOW, FOLLOWER), (NOW + 1, NOW + 1, BYPASS)],
 )
-def test_a_request_for_fresh_data_follows_no_read_that_was_claimed_too_early(
-    claim, now, newer_than, expected
-):
+def test_request_for_fresh_data_does_not_follow_an_older_read(claim, now, newer_than, expected):
     assert claim(FIRST, now=NOW, newer_than=NOW)[0] is LEADER
     assert claim(SECOND, now=now, newer_than=newer_than)[0] is expected
 
@@ -282,7 +278,7 @@ def test_after_a_write_no_request_uses_a_read_from_before_it(redis, claim, compl
     assert claim("third", began=0) == (FOLLOWER, after)
 
 
-def test_an_invalidated_read_answers_the_requests_that_follow_it_already(redis, claim, complete):
+def test_invalidated_read_still_answers_its_followers(redis, claim, complete):
     _, flight = claim(FIRST)
     claim(SECOND)
     BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=1).forget([CONNECTION])
@@ -311,9 +307,7 @@ def test_a_renewal_does_not_shorten_the_life_of_a_result(redis, claim, complete,
     assert lifetime(redis, flight) > LEASE
 
 
-def test_a_worker_that_was_taken_for_dead_does_not_touch_the_next_flight(
-    redis, flights, claim, complete, renew
-):
+def test_worker_with_expired_lease_does_not_change_next_flight(redis, flights, claim, complete, renew):
     _, before = claim(FIRST, lease=0.001)
     time.sleep(0.01)
     state, after = claim(SECOND, now=NOW + 1, newer_than=NOW + 1)

@@ -163,7 +163,7 @@ for _ in range(1000):
 
 
 @pytest.mark.slow
-def test_what_several_processes_count_adds_up_also_what_they_counted_last(activity, socket, now):
+def test_counts_of_several_processes_are_summed(activity, socket, now):
     commands = [[sys.executable, "-c", COUNTING, str(socket)] for _ in range(2)]
     processes = [subprocess.Popen(command) for command in commands]
     assert [process.wait(timeout=60) for process in processes] == [0, 0]

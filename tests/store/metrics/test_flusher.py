@@ -21,7 +21,7 @@ def test_each_is_flushed_again_and_again_whatever_another_does(caplog):
     assert "flush failed" in caplog.text
 
 
-def test_what_is_noted_last_is_written_at_the_end_and_nothing_after_it():
+def test_close_flushes_once_and_stops():
     flushed = []
     flusher = Flusher([lambda: flushed.append(1)], seconds=3600)
     flusher.start()

@@ -50,7 +50,7 @@ def last_use(database):
         return {row.name: row.last_used_at for row in session.scalars(select(ApiKey))}
 
 
-def test_the_use_of_several_keys_is_written_in_one_statement_and_is_no_change(database, changes, statements):
+def test_key_usage_takes_one_statement_and_bumps_no_version(database, changes, statements):
     keys, use = ids(database), KeyUsage(database)
     before = datetime.now(UTC)
     use.note(keys["one"])

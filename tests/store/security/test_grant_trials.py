@@ -28,7 +28,7 @@ def test_a_proposal_is_encrypted_in_redis_and_expires_after_a_minute(stores):
     assert 50 <= stores.redis.ttl(f"grant:{name}") <= 60
 
 
-def test_a_proposal_does_not_open_under_another_name_or_with_another_key(stores):
+def test_trial_is_bound_to_its_name_and_encryption_key(stores):
     first, second = (stores.grant_trials.hand_over(ENTERED) for _ in range(2))
     stores.redis.rename(f"grant:{first}", f"grant:{second}")
 

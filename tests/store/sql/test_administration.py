@@ -49,7 +49,7 @@ def names(database, **filters):
         return [row.name for row in api_keys.page(session, **filters).rows]
 
 
-def test_keys_in_force_and_those_that_ended_are_two_lists_the_newest_first(fresh_database, keys):
+def test_active_and_ended_keys_are_listed_newest_first(fresh_database, keys):
     assert names(fresh_database, in_force=True) == ["bound", "lasting", "forever"]
     assert names(fresh_database, in_force=False) == ["revoked", "expired"]
     assert names(fresh_database, in_force=True, limit=2) == ["bound", "lasting"]

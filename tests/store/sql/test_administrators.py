@@ -110,7 +110,7 @@ def test_an_administrator_goes_with_every_session(fresh_database):
         assert dashboard_sessions.load(session, kept).name == "bob"
 
 
-def test_the_last_administrator_is_neither_removed_nor_given_another_role(fresh_database):
+def test_last_administrator_cannot_be_removed_or_demoted(fresh_database):
     with fresh_database.writing() as session:
         ada = administrators.create(session, name="ada", password_hash="a").id
         administrators.create(session, name="bob", password_hash="b", role=Role.OPERATOR)

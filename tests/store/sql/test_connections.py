@@ -111,7 +111,7 @@ def ended(database, connection_id):
     return row.alive, row.ended_at, row.ended_because
 
 
-def test_when_and_why_a_connection_ended_is_kept_until_it_is_alive_again(fresh_database, keyring, user_id):
+def test_end_time_and_reason_are_kept_until_connection_is_revived(fresh_database, keyring, user_id):
     connection_id, _ = put(fresh_database, keyring, user_id)
     assert ended(fresh_database, connection_id) == (True, None, None)
     before = now()

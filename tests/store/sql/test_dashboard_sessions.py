@@ -81,7 +81,7 @@ def test_a_session_ends_after_two_weeks_however_often_it_is_seen(fresh_database,
     assert known(fresh_database, secret) is None
 
 
-def test_sessions_that_have_ended_are_not_listed_and_cleared_away_by_the_next(fresh_database, ada, later):
+def test_expired_sessions_are_hidden_and_removed_by_next_one(fresh_database, ada, later):
     begin(fresh_database, ada, agent="old")
 
     later(days=3)

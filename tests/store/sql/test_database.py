@@ -61,7 +61,7 @@ def test_a_value_taken_twice_is_refused_by_the_database(fresh_database: Database
         session.add(User(custom_id="ada"))
 
 
-def test_deleting_a_user_takes_memberships_along_and_leaves_the_organization(fresh_database: Database):
+def test_deleted_user_loses_memberships_and_organization_stays(fresh_database: Database):
     with fresh_database.writing() as session:
         user, organization = User(custom_id="ada"), Organization(slug="acme", name=None)
         session.add_all([user, organization])

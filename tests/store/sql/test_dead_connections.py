@@ -68,9 +68,7 @@ def test_those_that_have_ended_are_listed_the_latest_first(fresh_database, conne
     assert alive not in {each.id for each in found}
 
 
-def test_pages_of_them_follow_each_other_also_where_moments_are_alike_or_unknown(
-    fresh_database, connected, end
-):
+def test_pages_are_complete_with_equal_or_unknown_times(fresh_database, connected, end):
     for n, moment in enumerate([NOON, NOON, NOON, NOON + timedelta(microseconds=1), None, None]):
         end(moment, connected(f"user-{n}"))
 

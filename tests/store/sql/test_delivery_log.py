@@ -58,7 +58,7 @@ def test_a_page_of_endpoints_with_their_counts_takes_two_statements(world, busy)
     assert len(sent) == 2
 
 
-def test_the_log_of_all_endpoints_comes_the_newest_first_in_one_statement(world, busy):
+def test_log_of_all_endpoints_is_newest_first_in_one_statement(world, busy):
     with statements(world.database) as (session, sent):
         rows = delivery_log.recent(session)
 

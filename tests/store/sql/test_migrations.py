@@ -99,7 +99,7 @@ def test_the_id_of_a_deleted_row_is_never_used_again(own_database: Database, mod
     assert insert_and_delete() < insert_and_delete()
 
 
-def test_a_migration_that_breaks_foreign_keys_on_sqlite_is_rolled_back(tmp_path: Path):
+def test_sqlite_migration_that_breaks_foreign_keys_is_rolled_back(tmp_path: Path):
     with new_database("sqlite", tmp_path) as url, opened(url) as database:
         database.upgrade()
 

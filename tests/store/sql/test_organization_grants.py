@@ -143,9 +143,7 @@ def endpoint(organization_id=None, events=tuple(webhooks.Event)):
     )  # fmt: skip
 
 
-def test_one_event_of_a_grant_goes_to_its_organization_and_to_the_whole_service(
-    fresh_database, acme, delegated, save, end
-):
+def test_grant_event_goes_to_organization_and_service_endpoints(fresh_database, acme, delegated, save, end):
     for name in ("ada", "bob", "cid"):
         delegated(name)
     with fresh_database.writing() as session:
@@ -201,14 +199,14 @@ def test_credentials_of_a_delegated_connection_have_no_tokens(fresh_database, ke
         assert (opened.tokens, opened.grant) == (None, ref.grant)
 
 
-def test_a_personal_grant_may_be_revoked_although_the_mailbox_is_delegated_too(fresh_database, delegated):
+def test_delegated_mailbox_does_not_block_personal_revocation(fresh_database, delegated):
     ada = delegated("ada")
     account = ProviderAccount("google", None, "ada@acme.example")
     with fresh_database.reading() as session:
         assert not connections.uses_account(session, account, or_user=ada.id)
 
 
-def test_a_key_of_another_organization_sees_no_connection_by_this_grant(fresh_database, acme, delegated):
+def test_grant_connection_is_hidden_from_another_organization(fresh_database, acme, delegated):
     delegated("ada")
     with fresh_database.writing() as session:
         other = Organization(slug="other")

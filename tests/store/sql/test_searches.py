@@ -109,7 +109,7 @@ def test_members_of_an_organization_are_searched_alone(database, found):
 
 
 @pytest.mark.parametrize("text", ["ada", ""])
-def test_a_search_for_users_takes_four_statements_however_many_it_finds(database, text):
+def test_user_search_takes_four_statements_for_any_result(database, text):
     with statements(database) as (session, sent):
         rows = users.search(session, text).rows
         shown = {

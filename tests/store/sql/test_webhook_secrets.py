@@ -84,7 +84,7 @@ def test_a_secret_that_no_key_opens_is_replaced_and_not_kept(world):
     assert (row.sealed_previous_secret, row.overlap_until) == (None, None)
 
 
-def test_a_claimed_delivery_has_the_old_secret_during_the_overlap_alone(world):
+def test_claimed_delivery_has_old_secret_only_during_overlap(world):
     endpoint, connection = world.endpoint(), world.connection()
     rotated(world, endpoint)
     for _ in range(2):

@@ -94,9 +94,7 @@ def test_lease_of_a_lost_reply_serves_the_repeated_request(new_worker, provider,
     assert len(provider.asked) == 4
 
 
-def test_a_permit_that_becomes_due_between_two_clock_readings_is_not_missed(
-    new_worker, provider, mailbox, runtime, monkeypatch
-):
+def test_permit_due_between_two_clock_readings_is_used(new_worker, provider, mailbox, runtime, monkeypatch):
     def stopped() -> float:
         # Other threads run now. Of two clock readings, one is before a permit is due and the next after it.
         time.sleep(0.6 * LEASE_RETRY / 1000)
@@ -114,7 +112,7 @@ def test_a_permit_that_becomes_due_between_two_clock_readings_is_not_missed(
     assert [was_read(reply) for reply in found] == [True] * 8
 
 
-def test_a_retry_after_that_one_worker_gets_holds_for_the_other_at_once(new_worker, provider, connected):
+def test_retry_after_of_one_worker_applies_to_the_other(new_worker, provider, connected):
     provider.refusal = lambda: (429, {"Retry-After": "30"}, {})
     ada, bob = connected(), connected()
     first, second = new_worker(), new_worker()
@@ -162,7 +160,7 @@ def test_a_limit_of_the_project_holds_for_every_account(new_worker, provider, ob
 
 
 @pytest.mark.parametrize("metadata", [{}, {"consumer": "projects/999"}])
-def test_the_quota_of_a_foreign_project_holds_only_the_account_that_belongs_to_it(
+def test_quota_of_foreign_project_pauses_only_its_account(
     metadata, new_worker, provider, connected, obtained
 ):
     posted = connected()
@@ -223,7 +221,7 @@ def test_the_email_of_a_connection_takes_no_leases_of_another_mailbox(
     assert provider.most == 8
 
 
-def test_a_short_time_is_waited_for_without_a_place_and_then_all_is_read(new_worker, provider, connected):
+def test_short_retry_after_is_waited_for_without_a_thread(new_worker, provider, connected):
     refusals = iter([(429, {"Retry-After": "1"}, {})])
     provider.refusal = lambda: next(refusals, None)
     ada = connected()
@@ -336,7 +334,7 @@ def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     assert traffic.failed(slow, 0.25, given_up=True) is None
 
 
-def test_a_read_that_finishes_after_the_deadline_serves_the_next_request(new_worker, provider, connected):
+def test_read_finished_after_deadline_serves_the_next_request(new_worker, provider, connected):
     provider.seconds = 3.0
     there = new_worker(fanout_deadline_seconds=20.0)
     ada = connected()

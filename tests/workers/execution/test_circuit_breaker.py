@@ -135,9 +135,7 @@ def test_a_provider_that_hangs_costs_one_deadline_and_no_second(at_sandbox, sand
 
 
 @BOTH
-def test_accounts_that_hang_do_not_open_the_circuit_of_accounts_that_answer(
-    at_sandbox, sandbox, people, provider_name
-):
+def test_hanging_accounts_do_not_open_circuit_of_healthy_ones(at_sandbox, sandbox, people, provider_name):
     there = at_sandbox(fanout_deadline_seconds=3.0)
     hanging, well = people(provider_name, 2 * ACCOUNTS, name="hung"), people(provider_name, 3)
     for n in range(len(hanging)):

@@ -114,9 +114,7 @@ def stored(runtime, user_id):
 
 
 @BOTH
-def test_a_code_becomes_a_connection_with_the_address_from_the_id_token(
-    sandbox, consented, run, stored, provider
-):
+def test_code_becomes_a_connection_with_address_of_id_token(sandbox, consented, run, stored, provider):
     sandbox.account(provider, ADA)
     waiting = consented(provider)
     sandbox.forget_requests()
@@ -260,7 +258,7 @@ def test_user_outside_the_organization_of_the_key_is_not_found(
         ("calendars", Reason.AUTHORIZATION_INVALID),
     ],
 )
-def test_what_is_no_longer_allowed_when_the_connection_is_stored_is_refused(
+def test_consent_rights_are_checked_again_at_storage(
     sandbox, consented, run, runtime, user_id, unique, stored, ended, reason
 ):
     """The web tier has checked most conditions before; they may have changed since."""
@@ -292,9 +290,7 @@ def test_what_is_no_longer_allowed_when_the_connection_is_stored_is_refused(
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_an_expected_account_that_the_provider_does_not_confirm_is_refused(
-    sandbox, consented, run, stored, named
-):
+def test_unconfirmed_expected_account_is_refused(sandbox, consented, run, stored, named):
     sandbox.account("google", ADA)
     scope = None if named else "https://www.googleapis.com/auth/calendar.freebusy"
 
@@ -350,9 +346,7 @@ def test_a_refresh_token_that_does_not_belong_to_the_new_grant_goes(
     assert stored("google")[1].refresh_token is None
 
 
-def test_what_was_read_with_the_connection_that_is_replaced_is_forgotten(
-    sandbox, consented, run, stored, runtime
-):
+def test_cached_reads_of_a_replaced_connection_are_invalidated(sandbox, consented, run, stored, runtime):
     sandbox.account("google", ADA)
     run(consented("google"))
     old = stored("google")[0].id
@@ -367,9 +361,7 @@ def test_what_was_read_with_the_connection_that_is_replaced_is_forgotten(
     assert runtime.stores.channel_usage.used([key]) == [False]
 
 
-def test_a_database_that_fails_after_the_connection_is_stored_does_not_fail_the_consent(
-    sandbox, consented, run, stored, monkeypatch
-):
+def test_database_failure_after_storage_does_not_fail_consent(sandbox, consented, run, stored, monkeypatch):
     sandbox.account("google", ADA)
     assert run(consented("google")).failed is None
     first, _ = stored("google")

@@ -66,7 +66,7 @@ def disconnect(runtime):
     return run
 
 
-def test_a_grant_that_the_service_obtained_and_nothing_else_uses_is_revoked(sandbox, put, disconnect):
+def test_unused_grant_obtained_by_the_service_is_revoked(sandbox, put, disconnect):
     assert disconnect(put(sandbox.account("google", ADA)), sandbox)
 
 
@@ -108,7 +108,7 @@ def test_a_grant_is_kept_while_another_connection_uses_its_account(
     assert disconnect(user_id, sandbox) is revoked
 
 
-def test_a_connection_without_a_name_in_the_place_of_the_removed_one_keeps_the_grant(sandbox, put, runtime):
+def test_connection_without_address_prevents_revocation(sandbox, put, runtime):
     account = sandbox.account("google", ADA)
     user_id = put(account, email=None)
     opened = ProviderAccount("google", "1", ADA)
@@ -125,7 +125,7 @@ def test_a_client_that_keeps_the_grant_has_nothing_revoked(sandbox, put, runtime
     assert clean_up(runtime.stores, removed, revoke=False) == []
 
 
-def test_two_connections_of_one_account_deleted_at_once_leave_no_grant(sandbox, put, runtime):
+def test_concurrent_deletes_of_two_connections_revoke_the_grant(sandbox, put, runtime):
     account = sandbox.account("google", ADA)
     users = [put(account, account_id="1"), put(account, account_id="1")]
     sandbox.forget_requests()
@@ -182,7 +182,7 @@ def test_a_consent_learns_that_its_account_was_revoked_meanwhile(sandbox, put, r
     assert not locks.revoked_since(ProviderAccount("google", None, None), before)
 
 
-def test_a_revocation_that_fails_is_a_value_and_counts_as_done_for_consents(sandbox, put, runtime):
+def test_failed_revocation_is_returned_and_ends_the_lock(sandbox, put, runtime):
     account = sandbox.account("google", ADA)
     sandbox.fault(operation="google.revoke", status=503)
     before = runtime.stores.account_locks.now()

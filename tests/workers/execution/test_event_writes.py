@@ -64,7 +64,7 @@ def invalidated(runtime, written, monkeypatch):
 
 
 @pytest.mark.parametrize("job", [UpdateEvent, DeleteEvent])
-def test_a_write_that_requires_another_etag_invalidates_its_own_connection_alone(written, invalidated, job):
+def test_write_with_another_etag_invalidates_only_own_connection(written, invalidated, job):
     changes = {"changes": Changes(subject="x")} if job is UpdateEvent else {}
     failed = written(job, event=DRAFT.key, etag=OTHER_ETAG, **changes)
 
@@ -72,7 +72,7 @@ def test_a_write_that_requires_another_etag_invalidates_its_own_connection_alone
     assert invalidated == [False]
 
 
-def test_a_conflict_that_may_be_our_own_write_invalidates_every_connection(sandbox, written, invalidated):
+def test_ambiguous_conflict_invalidates_every_connection(sandbox, written, invalidated):
     sandbox.fault(operation="google.events.patch", status=503, times=1)
     failed = written(UpdateEvent, event=DRAFT.key, etag=OTHER_ETAG, changes=Changes(subject="x"))
 

@@ -78,7 +78,7 @@ def test_a_stored_key_that_cannot_be_read_refuses_the_grant(runtime):
             token_requests.by_service_account(runtime, text, "a@acme.example", [CALENDAR], deadline=0)
 
 
-def test_the_registration_of_the_installation_is_used_without_an_own_one(runtime, sandbox):
+def test_installation_registration_is_the_default(runtime, sandbox):
     there = runtime.settings.providers
     ours = {"clientId": there.microsoft_client_id, "clientSecret": there.microsoft_client_secret}
     domain = sandbox.domain("microsoft", "acme.example", **ours)

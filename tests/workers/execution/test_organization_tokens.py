@@ -160,7 +160,7 @@ def test_a_grant_that_has_ended_or_was_removed_is_not_used(sandbox, runtime, del
     assert requested(sandbox, "google") == 0
 
 
-def test_a_token_that_takes_too_long_is_unavailable_and_the_grant_lives(sandbox, runtime, delegated):
+def test_slow_token_is_unavailable_and_keeps_the_grant(sandbox, runtime, delegated):
     of = delegated("google")
     owner = TokenOwner(of.grant.id)
     with refresh_lock(runtime.stores.redis, owner.name, deadline=soon()), pytest.raises(Unavailable):

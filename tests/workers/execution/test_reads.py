@@ -25,9 +25,7 @@ def do(runtime, opened):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_reading_everything_lists_and_reads_the_main_calendar_under_its_alias(
-    sandbox, connected, do, provider
-):
+def test_read_of_all_calendars_has_main_calendar_by_alias(sandbox, connected, do, provider):
     events = [meeting("09:00", "10:00"), meeting("11:00", "12:00", calendarId="team")]
     account = sandbox.account(provider, "ada@example.com", calendars=CALENDARS, events=events)
     before = time.time_ns() // 1_000_000

@@ -79,7 +79,7 @@ def test_what_was_taken_or_has_ended_is_not_tried(sandbox, runtime):
     assert sandbox.requests().total == 0
 
 
-def test_a_job_holds_an_id_and_neither_it_nor_the_reply_nor_a_log_the_secret(sandbox, runtime, caplog):
+def test_job_reply_and_log_do_not_contain_the_secret(sandbox, runtime, caplog):
     caplog.set_level(logging.DEBUG)
     proposal = RegistrationTrial("google", "id", "planted-secret", None, REDIRECT)
     job = CheckRegistration(runtime.stores.registration_trials.hand_over(proposal))

@@ -112,7 +112,7 @@ def test_each_provider_is_set_by_the_environment_for_itself(new_runtime, save):
     assert found[MICROSOFT].configured
 
 
-def test_what_is_saved_changed_and_removed_elsewhere_counts_for_the_next_request(new_runtime, save, runtime):
+def test_changes_by_other_processes_apply_to_the_next_request(new_runtime, save, runtime):
     process = new_runtime()
     seen = []
     for change in (lambda: None, lambda: save("google", ADA), lambda: save("google", BOB)):
@@ -155,7 +155,7 @@ def test_an_unrelated_change_rebuilds_no_provider(new_runtime, save, runtime, un
     assert after is before
 
 
-def test_a_new_registration_leaves_the_other_provider_and_the_calendars_alone(new_runtime, save):
+def test_new_registration_keeps_other_provider_and_calendars(new_runtime, save):
     process = new_runtime()
     save("microsoft", ADA)
     before = process.registrations.current()
@@ -178,7 +178,7 @@ def test_microsoft_token_url_has_saved_or_configured_tenant(new_runtime, save, t
     assert oauth._token_url == f"http://login/{asked}/oauth2/v2.0/token"
 
 
-def test_a_secret_that_no_key_opens_is_no_registration_and_is_logged_once(new_runtime, save, runtime, caplog):
+def test_undecipherable_secret_is_unconfigured_and_logged_once(new_runtime, save, runtime, caplog):
     process = new_runtime()
     save("google", ADA)
     lost = (secrets.token_bytes(32),)
@@ -215,7 +215,7 @@ def test_a_database_that_is_down_leaves_reads_what_they_knew(new_runtime, save, 
         process.registrations.current()
 
 
-def test_a_redis_that_was_emptied_is_no_reason_to_go_on_with_the_old_one(new_runtime, save, runtime):
+def test_emptied_redis_does_not_keep_the_old_registration(new_runtime, save, runtime):
     process = new_runtime()
     save("google", ADA)
     assert process.registrations.current()[GOOGLE].oauth.client_id == "ada's"

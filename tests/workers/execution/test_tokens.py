@@ -97,7 +97,7 @@ def test_a_token_is_refreshed_when_it_is_about_to_end(sandbox, connected, tokens
     assert (found.reveal != account.access_token) == refreshed == bool(refreshes(sandbox))
 
 
-def test_a_token_that_cannot_be_refreshed_is_used_until_it_is_rejected(sandbox, connected, tokens, row):
+def test_token_without_refresh_is_used_until_rejected(sandbox, connected, tokens, row):
     account = sandbox.account("google", "ada@example.com")
     connection = connected(account, expires_at=LONG_AGO, refresh_token=None)
     source = tokens(connection)
@@ -109,7 +109,7 @@ def test_a_token_that_cannot_be_refreshed_is_used_until_it_is_rejected(sandbox, 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("expires_at", [LONG_AGO, None], ids=["expired", "unknown"])
-def test_a_rejected_token_that_cannot_be_refreshed_ends_the_connection(
+def test_rejected_token_without_refresh_ends_the_connection(
     sandbox, connected, opened, row, runtime, provider, expires_at
 ):
     account = sandbox.account(provider, "ada@example.com", expires_in=0)
@@ -147,9 +147,7 @@ def test_invalid_grant_marks_the_connection_dead(sandbox, connected, opened, row
     assert because == f"{provider.title()} says that this connection has ended"
 
 
-def test_a_lock_that_another_holds_for_too_long_is_unavailable_and_kills_nothing(
-    sandbox, connected, opened, row, runtime
-):
+def test_busy_refresh_lock_is_unavailable_and_keeps_connection(sandbox, connected, opened, row, runtime):
     account = sandbox.account("google", "ada@example.com")
     connection = connected(account, expires_at=LONG_AGO)
     with refresh_lock(runtime.stores.redis, connection, deadline=soon(60)):

@@ -80,7 +80,7 @@ def test_what_was_read_is_in_the_cache_and_what_failed_is_not(runtime, connected
     assert runtime.stores.calendar_lists.load([connection]) == {connection: CalendarList(5, listed)}
 
 
-def test_a_job_that_fails_unexpectedly_is_answered_and_the_others_are_too(runtime, connected, caplog):
+def test_unexpected_failure_of_one_job_does_not_affect_others(runtime, connected, caplog):
     def perform(runtime, job, credentials, deadline):
         if period_end(job.calendars[0]) % 2:
             raise RuntimeError("planted")
@@ -168,7 +168,7 @@ def test_a_fan_out_that_has_ended_takes_no_jobs(runtime, connected):
     assert replies(runtime, "f") == []
 
 
-def test_at_the_deadline_no_more_is_taken_and_what_was_taken_is_answered(runtime, connected):
+def test_deadline_stops_taking_jobs_and_taken_ones_are_answered(runtime, connected):
     def perform(runtime, job, credentials, deadline):
         time.sleep(0.15)
         return read_one(runtime, job, credentials, deadline)
@@ -180,7 +180,7 @@ def test_at_the_deadline_no_more_is_taken_and_what_was_taken_is_answered(runtime
     assert answers + runtime.stores.redis.llen(work_list("f")) == 20
 
 
-def test_a_drain_waits_for_places_that_others_have_and_gives_up_at_its_deadline(runtime, connected):
+def test_drain_waits_for_threads_until_its_deadline(runtime, connected):
     put_work(runtime, "f", busy_jobs(connected(), 2))
     with all_places_held(runtime):
         run_drain(runtime, "f", read_one, seconds=0.1)
@@ -191,7 +191,7 @@ def test_a_drain_waits_for_places_that_others_have_and_gives_up_at_its_deadline(
     assert len(replies(runtime, "f")) == 2
 
 
-def test_a_small_request_is_served_while_a_large_one_holds_every_place(runtime, connected):
+def test_small_request_is_served_during_a_large_one(runtime, connected):
     gate, running = threading.Event(), threading.Semaphore(0)
 
     def hang(runtime, job, credentials, deadline):
@@ -284,7 +284,7 @@ def test_when_redis_dies_the_task_ends_and_keeps_no_place(mortal, runtime, conne
     assert all_places_free(there)
 
 
-def test_a_job_that_may_not_begin_before_the_deadline_is_answered_at_once(runtime, connected):
+def test_job_paused_beyond_the_deadline_is_answered_at_once(runtime, connected):
     connection = connected()
     runtime.stores.provider_rate_limiter.hold("google", connection, 60.0, named=True, project=False)
     put_work(runtime, "f", busy_jobs(connection, 3))
@@ -297,7 +297,7 @@ def test_a_job_that_may_not_begin_before_the_deadline_is_answered_at_once(runtim
     assert time.monotonic() - began < 30
 
 
-def test_jobs_that_were_taken_ahead_are_left_to_others_at_the_deadline(runtime, connected, flights):
+def test_prefetched_jobs_are_returned_at_the_deadline(runtime, connected, flights):
     """Other requests, which have more time, then need not wait until the leases expire."""
     redis = runtime.stores.redis
     # More than all processes have places for: some are taken ahead.

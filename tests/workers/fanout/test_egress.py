@@ -127,7 +127,7 @@ def answered(runtime, count):
 
 
 @pytest.mark.parametrize("cut", ["hang", "refuse"])
-def test_a_provider_that_cannot_be_reached_is_noticed_and_so_is_its_return(here, there, way, cut):
+def test_unreachable_provider_and_its_recovery_are_detected(here, there, way, cut):
     presence = here.stores.heartbeats
     getattr(way, cut)()
     cut_off(here)
@@ -167,7 +167,7 @@ def test_the_stored_heartbeat_is_the_newest_when_two_threads_send_one(here, monk
     assert presence.present().unreachable == {HERE: {"google", "microsoft"}}
 
 
-def test_calls_that_hang_are_a_reason_to_probe_and_calls_that_are_answered_are_none():
+def test_hanging_calls_start_a_probe_and_answered_ones_do_not():
     probed = []
     egress = Egress(None, {"google": ()}, lambda: None, probe=lambda provider: not probed.append(provider))
     with egress.performing("google", Attempt(movable=True)):
@@ -315,7 +315,7 @@ def test_a_write_is_handed_over_only_when_nothing_was_sent(here, there, way, cel
     assert b"CreateEvent" in message
 
 
-def test_a_read_that_hangs_continues_elsewhere_and_sends_no_second_reply(here, there, way, celery, connected):
+def test_hanging_read_is_moved_and_sends_one_reply(here, there, way, celery, connected):
     way.hang()
     connection = connected()
     put_work(here, "f", [busy(connection)])

@@ -77,7 +77,7 @@ def test_a_slow_read_renews_its_lease(runtime, connected, flights):
     assert stored(runtime.stores.redis, flight.decode()).completed
 
 
-def test_a_read_that_failed_for_lack_of_time_is_left_to_a_later_request(ask, serve, runtime, connected):
+def test_timed_out_read_is_repeated_by_a_later_request(ask, serve, runtime, connected):
     jobs = busy_jobs(connected(), 1)
     reading = Reading(at_once=True)
 

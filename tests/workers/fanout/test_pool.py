@@ -175,7 +175,7 @@ def test_slots_are_granted_by_the_fairness_rule(size, steps):
         assert held == size + spare or all(each.holds for each in hungry)
 
 
-def test_no_more_work_runs_at_once_than_there_are_places_and_all_of_it_runs():
+def test_pool_runs_all_work_within_its_size():
     places = FairPool(3)
     running, most, counts = 0, 0, Counter()
     guard = threading.Lock()
@@ -211,7 +211,7 @@ def test_no_more_work_runs_at_once_than_there_are_places_and_all_of_it_runs():
     assert granted(wanting(places, 9)) == 3
 
 
-def test_work_runs_in_the_context_of_its_owner_not_of_the_granting_thread():
+def test_work_runs_in_the_context_of_its_owner():
     whose = ContextVar("whose", default="nobody's")
     places = FairPool(1)
     first, second = wanting(places, 1), places.share()

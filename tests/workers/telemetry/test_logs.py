@@ -76,7 +76,7 @@ def test_text_has_the_same_on_a_line(asked):
     )
 
 
-def test_without_a_request_there_is_no_id_and_without_fields_no_bracket():
+def test_line_without_request_or_fields_has_no_id_or_bracket():
     assert Text("beat").format(record()).endswith("workers.upkeep.channel_maintenance: a channel is lost")
     assert "request" not in orjson.loads(Json("beat").format(record()))
 

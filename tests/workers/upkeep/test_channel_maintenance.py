@@ -177,7 +177,7 @@ def test_a_renewal_that_fails_is_retried_and_the_watch_stays(reached, watched, s
     assert sandbox.requests().by_operation[RENEWAL[provider]] == before + 1
 
 
-def test_a_subscription_that_is_unknown_when_renewed_is_lost_and_replaced(reached, watched, sandbox):
+def test_subscription_unknown_at_renewal_is_replaced(reached, watched, sandbox):
     key = watched("microsoft")
     (old,) = rows(reached, key)
     cache(reached, key, (NINE, NINE + HOUR))
@@ -202,7 +202,7 @@ def test_a_channel_without_any_notification_is_removed(reached, watched, sandbox
     assert reached.stores.channel_usage.claim([key], 60) == []
 
 
-def test_a_channel_that_is_confirmed_while_it_is_given_up_leaves_no_watch(reached, watched, monkeypatch):
+def test_channel_confirmed_during_its_removal_leaves_no_watch(reached, watched, monkeypatch):
     key = watched("google", confirmed=False)
     age(reached, key, created_at=now() - channels.PATIENCE - timedelta(seconds=1))
     close = rounds._close

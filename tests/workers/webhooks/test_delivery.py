@@ -114,9 +114,7 @@ def test_what_is_answered_badly_waits_and_the_others_are_sent(patient, receiver,
     assert sending.due(patient) == []
 
 
-def test_an_endpoint_that_does_not_answer_gets_no_more_deliveries_for_now(
-    patient, receiver, register, happen, log
-):
+def test_unresponsive_endpoint_gets_no_more_deliveries_for_now(patient, receiver, register, happen, log):
     endpoint, _ = register(receiver.url)
     for _ in range(3):
         happen()
@@ -126,7 +124,7 @@ def test_an_endpoint_that_does_not_answer_gets_no_more_deliveries_for_now(
     assert sending.due(patient) == [endpoint]
 
 
-def test_a_receiver_that_comes_back_need_not_wait_for_the_next_attempt(
+def test_recovered_receiver_gets_pending_deliveries_at_once(
     patient, receiver, register, happen, log, monkeypatch
 ):
     monkeypatch.setattr(deliveries, "LEAST_PAUSE", timedelta(0))
@@ -154,9 +152,7 @@ def test_410_ends_it(runtime, receiver, register, happen, log):
     assert statuses(log(endpoint)) == ["failed", "failed"]
 
 
-def test_what_never_arrives_is_given_up_after_its_last_attempt_and_can_be_replayed(
-    patient, receiver, register, happen, log
-):
+def test_delivery_fails_after_its_last_attempt_and_can_be_replayed(patient, receiver, register, happen, log):
     endpoint, secret = register(receiver.url)
     happen()
     (row,) = log(endpoint)

@@ -15,7 +15,7 @@ def occupy(runtime, places):
         assert runtime.webhook_queue.take() == f"wh_{number}"
 
 
-def test_a_waiting_endpoint_is_served_by_the_thread_that_finishes_first(runtime, receiver, register, happen):
+def test_waiting_endpoint_is_served_by_the_first_free_thread(runtime, receiver, register, happen):
     first, second = (register(receiver.url)[0] for _ in range(2))
     happen()
     occupy(runtime, RECEIVERS)
