@@ -278,8 +278,8 @@ def no_webhook_endpoints(stores: Stores) -> Iterator[None]:
 
 
 @pytest.fixture
-def shut(stores: Stores) -> Iterator[Callable[..., None]]:
-    """Open the circuit breaker of a provider, or of one account: ``shut("google")``."""
+def open_breaker(stores: Stores) -> Iterator[Callable[..., None]]:
+    """Open the circuit breaker of a provider, or of one account: ``open_breaker("google")``."""
 
     def make(
         provider: str,

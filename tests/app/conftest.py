@@ -74,7 +74,7 @@ def at_once(racing_app: Flask, racer: Api) -> Callable[[Sequence[Call]], list[Te
 
 
 @pytest.fixture
-def two(sandbox: Sandbox, new_user: Callable[..., str]) -> str:
+def user_with_two_accounts(sandbox: Sandbox, new_user: Callable[..., str]) -> str:
     """A user with an account of each provider, two calendars in each, a meeting in every one."""
     google = sandbox.account(
         "google",
@@ -114,7 +114,7 @@ def explain_members(api: Api) -> Callable[..., TestResponse]:
 
 
 @pytest.fixture
-def both(sandbox: Sandbox, new_user: Callable[..., str]) -> Callable[..., str]:
+def new_user_with_two_accounts(sandbox: Sandbox, new_user: Callable[..., str]) -> Callable[..., str]:
     """Make a user with an account of each provider, busy at ten."""
 
     def make(slugs: tuple[str, ...] = ()) -> str:

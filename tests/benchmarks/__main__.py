@@ -56,15 +56,15 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     reports: list[Report] = []
     failed: list[str] = []
-    with Installation(scale.sizes) as house:
-        about = machine.described(house.redis, house.database)
+    with Installation(scale.sizes) as installation:
+        about = machine.described(installation.redis, installation.database)
         print("\n".join(about))
         for part in given.part or PARTS:
             title, run = PARTS[part]
             report = Report(part)
             print(f"\n## {title}")
             try:
-                run(house, report, scale)
+                run(installation, report, scale)
             except Exception:
                 # The partial measurements of this part are dropped; the other parts can still be measured.
                 traceback.print_exc()

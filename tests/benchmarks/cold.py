@@ -38,63 +38,63 @@ class Size:
 
     @property
     def each(self) -> float | None:
-        """Processor time for each member; None where the system does not tell."""
+        """Processor time for each member; None where the system does not report it."""
         return median(self.processor) / self.members if self.processor else None
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Goals 1 to 5, 15, and the cold half of 12."""
-    proof.canned_is_what_the_sandbox_says(house, report)
+    proof.canned_is_what_the_sandbox_says(installation, report)
     report.note(
-        f"Every provider answer takes {LATENCY * 1000:.0f} ms; database: {house.database}; seven days, 09:00 "
-        "to 17:00. The baseline is latency x ceil(reads / in flight): waiting, and nothing else."
+        f"Every provider answer takes {LATENCY * 1000:.0f} ms; database: {installation.database}; "
+        "seven days, 09:00 to 17:00. The baseline is latency x ceil(reads / in flight): waiting, and nothing else."
     )
-    with house.running() as running:
-        first_requests(house, running, report)
-        sizes, plain = measure(house, running, scale)
-        tell(sizes, plain, running, report)
-        delegated.run(house, running, report, scale)
-        head_of_line.run(house, running, report, scale)
-        join.run(house, running, report, scale)
-    outage.run(house, report, scale)
+    with installation.running() as running:
+        first_requests(installation, running, report)
+        sizes, plain = measure(installation, running, scale)
+        report_times(sizes, plain, running, report)
+        delegated.run(installation, running, report, scale)
+        head_of_line.run(installation, running, report, scale)
+        join.run(installation, running, report, scale)
+    outage.run(installation, report, scale)
 
 
-def first_requests(house: Installation, running: Running, report: Report) -> None:
+def first_requests(installation: Installation, running: Running, report: Report) -> None:
     """The time of the first requests of fresh processes, on top of the waiting."""
     progress("cold: the first requests of fresh processes")
     times = []
     for number in range(4):
-        person = people.name(house.spare(number))
+        person = people.name(installation.spare(number))
         answer = running.client.get(f"/v1/users/{person}/scheduling", WEEK, fresh=True)
         assert answer.status == 200, answer.body
         times.append(seconds(answer.seconds))
     report.note(f"The first four requests of fresh processes, one user each: {', '.join(times)}.")
 
 
-def measure(house: Installation, running: Running, scale: Scale) -> tuple[list[Size], list[float]]:
+def measure(installation: Installation, running: Running, scale: Scale) -> tuple[list[Size], list[float]]:
     """Rounds of every size side by side, and of a plain call to the provider."""
-    sizes = [Size(each, LATENCY * -(-each // running.in_flight)) for each in house.sizes]
+    sizes = [Size(each, LATENCY * -(-each // running.in_flight)) for each in installation.sizes]
     plain: list[float] = []
     for number in range(scale.rounds):
-        plain.append(house.provider.plain_call())
+        plain.append(installation.provider.plain_call())
         for size in sizes:
             if size.members < 10_000 or number < scale.large_rounds:
                 progress(f"cold: round {number + 1} of {scale.rounds}, {size.members:,} members")
                 for _ in range(CALLS_A_ROUND if size.members <= 100 else 1):
-                    read_anew(house, running, size)
+                    read_anew(installation, running, size)
     return sizes, plain
 
 
-def read_anew(house: Installation, running: Running, size: Size) -> None:
+def read_anew(installation: Installation, running: Running, size: Size) -> None:
     """One request; every member must have been read once, and be in the answer."""
-    house.provider.behave()
+    installation.provider.behave()
     used = cpu_seconds([running.web, *running.workers])
-    provider = house.provider.record()["cpu"]
+    provider = installation.provider.record()["cpu"]
     answer = running.client.get(f"/v1/organizations/org-{size.members}/scheduling", WEEK, fresh=True)
     now = cpu_seconds([running.web, *running.workers])
     if used is not None and now is not None:
         size.processor.append(now - used)
-    record = house.provider.record()
+    record = installation.provider.record()
     size.provider.append(record["cpu"] - provider)
     size.rounds.append(answer.seconds)
     size.bytes = len(answer.body)
@@ -106,7 +106,7 @@ def read_anew(house: Installation, running: Running, size: Size) -> None:
     assert len({slot["userId"] for slot in told["data"]["availableSlots"]}) == size.members
 
 
-def tell(sizes: Sequence[Size], plain: list[float], running: Running, report: Report) -> None:
+def report_times(sizes: Sequence[Size], plain: list[float], running: Running, report: Report) -> None:
     """The table, the plot and the verdicts."""
     report.table(
         f"Everything read without the cache, {running.in_flight} reads in flight",
@@ -115,7 +115,7 @@ def tell(sizes: Sequence[Size], plain: list[float], running: Running, report: Re
             "waiting alone",
             "median",
             "ratio",
-            "most",
+            "max",
             "reads at once",
             "processor time for each member",
         ),

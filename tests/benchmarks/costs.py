@@ -47,13 +47,13 @@ class Counts:
         return Counts(*((getattr(self, each) - getattr(before, each)) / number for each in Counts.__slots__))
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """The counts in one installation, and the processor time beside a bare loop in another."""
-    counted(house, report)
-    timed(house, report, scale)
+    counted(installation, report)
+    timed(installation, report, scale)
 
 
-def counted(house: Installation, report: Report) -> None:
+def counted(installation: Installation, report: Report) -> None:
     """The table of counts beside their limits."""
     report.table(
         f"Costs of a cold read, organization of {MEMBERS:,}, and of a warm request for one user",
@@ -63,36 +63,36 @@ def counted(house: Installation, report: Report) -> None:
         statements = Path(folder) / "statements"
         statements.touch()
         environment = {"PYTHONPATH": str(COUNTED), "BENCH_STATEMENTS": str(statements)}
-        with house.running(environment=environment) as running:
+        with installation.running(environment=environment) as running:
             # Processes have opened their connections and cached what they cache.
             cold(running)
-            read = _measured(house, statements, MEMBERS, lambda: cold(running))
-            commands = _by_command(house, lambda: cold(running))
+            read = _measured(installation, statements, MEMBERS, lambda: cold(running))
+            commands = _by_command(installation, lambda: cold(running))
             warm(running)
-            request = _measured(house, statements, REQUESTS, lambda: warm(running))
+            request = _measured(installation, statements, REQUESTS, lambda: warm(running))
     for what, counts, limits in (("cold read", read, READ_LIMITS), ("warm request", request, WARM_LIMITS)):
         held = all(getattr(counts, each) <= limit + SLACK for each, limit in limits.items())
         report.row(what, *_cells(counts, limits), "holds" if held else "does not hold")
     report.note(f"Redis commands for each cold read: {commands}.")
 
 
-def timed(house: Installation, report: Report, scale: Scale) -> None:
+def timed(installation: Installation, report: Report, scale: Scale) -> None:
     """Processor time of a cold read beside that of the bare loop, in turn."""
     times: dict[str, list[float]] = {"cold read": [], "bare loop": []}
-    with house.running() as running:
+    with installation.running() as running:
         cold(running)
         for number in range(scale.rounds):
             progress(f"costs: round {number + 1} of {scale.rounds}")
-            house.provider.behave(Behaviour())
+            installation.provider.behave(Behaviour())
             before = cpu_seconds([running.web, *running.workers])
             cold(running)
             after = cpu_seconds([running.web, *running.workers])
             if before is None or after is None:
-                report.note("The system does not tell processor times.")
+                report.note("The system does not report processor times.")
                 return
             times["cold read"].append((after - before) / MEMBERS)
-            times["bare loop"].append(_bare(house, running))
-    report.table("Processor time of a cold read", "contender", "median", "least", "most")
+            times["bare loop"].append(_bare(installation, running))
+    report.table("Processor time of a cold read", "contender", "median", "min", "max")
     for what, each in times.items():
         report.row(what, seconds(median(each)), seconds(min(each)), seconds(max(each)))
     ratios = [ours / bare for ours, bare in zip(*times.values(), strict=True)]
@@ -114,55 +114,57 @@ def warm(running: Running) -> None:
         assert answer.status == 200, answer.body
 
 
-def _measured(house: Installation, statements: Path, number: int, work: Callable[[], None]) -> Counts:
-    house.provider.behave(Behaviour())
-    before = _counts(house, statements)
+def _measured(installation: Installation, statements: Path, number: int, work: Callable[[], None]) -> Counts:
+    installation.provider.behave(Behaviour())
+    before = _counts(installation, statements)
     work()
-    return _counts(house, statements).of_each(before, number)
+    return _counts(installation, statements).of_each(before, number)
 
 
-def _counts(house: Installation, statements: Path) -> Counts:
-    calls = _calls(house)
+def _counts(installation: Installation, statements: Path) -> Counts:
+    calls = _calls(installation)
     return Counts(
         sum(calls.values()),
         sum(calls.get(each, 0) for each in SCRIPTS),
-        _information(house, "stats")["total_net_input_bytes"],
+        _information(installation, "stats")["total_net_input_bytes"],
         statements.stat().st_size,
     )
 
 
-def _by_command(house: Installation, work: Callable[[], None]) -> str:
-    before = _calls(house)
+def _by_command(installation: Installation, work: Callable[[], None]) -> str:
+    before = _calls(installation)
     work()
-    after = _calls(house)
+    after = _calls(installation)
     each = {name: (calls - before.get(name, 0)) / MEMBERS for name, calls in after.items()}
     often = sorted(((calls, name) for name, calls in each.items() if calls >= 0.005), reverse=True)
     return ", ".join(f"{name} {calls:.2f}" for calls, name in often)
 
 
-def _calls(house: Installation) -> dict[str, int]:
-    told = _information(house, "commandstats")
+def _calls(installation: Installation) -> dict[str, int]:
+    result = _information(installation, "commandstats")
     return {
-        name.removeprefix("cmdstat_"): each["calls"] for name, each in told.items() if name != "cmdstat_info"
+        name.removeprefix("cmdstat_"): each["calls"]
+        for name, each in result.items()
+        if name != "cmdstat_info"
     }
 
 
-def _information(house: Installation, section: str) -> dict[str, Any]:
-    told: dict[str, Any] = house.redis.info(section)
-    return told
+def _information(installation: Installation, section: str) -> dict[str, Any]:
+    result: dict[str, Any] = installation.redis.info(section)
+    return result
 
 
 def _cells(counts: Counts, limits: dict[str, float]) -> list[str]:
     return [f"{getattr(counts, each):,.2f} (≤ {limit:,g})" for each, limit in limits.items()]
 
 
-def _bare(house: Installation, running: Running) -> float:
+def _bare(installation: Installation, running: Running) -> float:
     """Processor time of one call in as many processes and threads as the workers have."""
     processes = len(running.workers)
     command = [sys.executable, "-m", "tests.benchmarks.bare_loop"]
-    command += ["--address", f"http://127.0.0.1:{house.provider.port}"]
+    command += ["--address", f"http://127.0.0.1:{installation.provider.port}"]
     command += ["--reads", str(MEMBERS // processes), "--threads", str(running.settings.reads_in_flight)]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    told = [each.communicate(timeout=120)[0] for each in started]
+    result = [each.communicate(timeout=120)[0] for each in started]
     assert all(each.returncode == 0 for each in started)
-    return sum(map(float, told)) / (MEMBERS // processes * processes)
+    return sum(map(float, result)) / (MEMBERS // processes * processes)

@@ -31,16 +31,16 @@ class Way:
     requests: int = 0
 
 
-def run(house: Installation, running: Running, report: Report, scale: Scale) -> None:
+def run(installation: Installation, running: Running, report: Report, scale: Scale) -> None:
     """Both ways in turn; their slots must be the same."""
     everyone = range(DELEGATED_MEMBERS)
     grant = Way(DELEGATED, [people.delegated(each) for each in everyone])
     single = Way(f"org-{DELEGATED_MEMBERS}", [people.name(each) for each in everyone])
     # Not measured: it requests the tokens, once in an hour, and the provider computes its answers.
-    _read(house, running, Way(DELEGATED, grant.members))
+    _read(installation, running, Way(DELEGATED, grant.members))
     for number in range(scale.rounds):
         progress(f"cold: round {number + 1} of {scale.rounds}, {DELEGATED_MEMBERS:,} members by grant")
-        assert _read(house, running, grant) == _read(house, running, single)
+        assert _read(installation, running, grant) == _read(installation, running, single)
     ideal = LATENCY * -(-DELEGATED_MEMBERS // running.in_flight)
     report.table(
         f"{DELEGATED_MEMBERS:,} members, half at Google and half at Microsoft, without the cache",
@@ -55,9 +55,9 @@ def run(house: Installation, running: Running, report: Report, scale: Scale) -> 
     report.verdict(15, "provider requests for them", "one", float(grant.requests), float(MOST_REQUESTS))
 
 
-def _read(house: Installation, running: Running, way: Way) -> list[list[dict[str, Any]]]:
+def _read(installation: Installation, running: Running, way: Way) -> list[list[dict[str, Any]]]:
     """One request; the slots of each member, in the order of ``way.members``."""
-    house.provider.behave()
+    installation.provider.behave()
     used = cpu_seconds([running.web, *running.workers])
     answer = running.client.get(f"/v1/organizations/{way.slug}/scheduling", WEEK, fresh=True)
     now = cpu_seconds([running.web, *running.workers])
@@ -65,11 +65,11 @@ def _read(house: Installation, running: Running, way: Way) -> list[list[dict[str
     way.rounds.append(answer.seconds)
     if used is not None and now is not None:
         way.processor.append(now - used)
-    way.requests = max(way.requests, house.provider.record()["requests"])
-    told = answer.json()
-    assert told["failedUsers"] == []
+    way.requests = max(way.requests, installation.provider.record()["requests"])
+    result = answer.json()
+    assert result["failedUsers"] == []
     slots: dict[str, list[dict[str, Any]]] = {member: [] for member in way.members}
-    for slot in told["data"]["availableSlots"]:
+    for slot in result["data"]["availableSlots"]:
         slots[slot.pop("userId")].append(slot)
     assert all(slots.values())
     return list(slots.values())

@@ -1,8 +1,8 @@
-"""Goals 8 to 11: the engine and the writer, beside plain Python, two sorts, marshmallow and a rival."""
+"""Goals 8 to 11: the engine and the writer, beside plain Python, two sorts, marshmallow and a competitor."""
 
 from __future__ import annotations
 
-from tests.benchmarks import rival, writer
+from tests.benchmarks import competitor, writer
 from tests.benchmarks.cases import Case
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.report import Plot, Report, progress, seconds
@@ -79,13 +79,13 @@ def writing(report: Report) -> None:
 def beside_a_rival(report: Report) -> None:
     """Goal 11."""
     progress("engine: beside slotify-scheduling")
-    slots, times = rival.times(rounds=7)
-    faster = times.ratio("rival", "engine")
+    slots, times = competitor.times(rounds=7)
+    faster = times.ratio("competitor", "engine")
     report.table(
-        f"{rival.BUSY} busy periods, {rival.DAYS} days, the same {slots} slots",
+        f"{competitor.BUSY} busy periods, {competitor.DAYS} days, the same {slots} slots",
         *("engine", "slotify-scheduling", "faster by"),
     )
-    report.row(seconds(times.seconds("engine")), seconds(times.seconds("rival")), f"{faster:,.0f} x")
+    report.row(seconds(times.seconds("engine")), seconds(times.seconds("competitor")), f"{faster:,.0f} x")
     report.verdict(11, "the same slots, faster by", "slotify-scheduling", faster, 1_000, at_least=True)
 
 

@@ -30,18 +30,18 @@ DAY = datetime.fromtimestamp(calendars.START / 1000, UTC).date()
 FORM = {"organization": SLUG, "day": f"{DAY}", "days": "7", "zone": "UTC", "window": "daily"}
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Both over HTTP and warm, in turn, in every round."""
-    house.organize(SLUG, range(MEMBERS))
+    installation.organize(SLUG, range(MEMBERS))
     rounds = max(LEAST_ROUNDS, scale.rounds)
-    with house.running() as running:
-        browser = signed_in(house, running.client.port)
+    with installation.running() as running:
+        browser = signed_in(installation, running.client.port)
         calls: dict[str, Callable[[], Answer]] = {
             API: lambda: running.client.get(f"/v1/organizations/{SLUG}/scheduling", WEEK),
             PICTURE: lambda: browser.get("/dashboard/explorer/grid", FORM),
         }
         slots = same_slots(calls[API](), calls[PICTURE]())
-        reads = house.provider.record()["requests"]
+        reads = installation.provider.record()["requests"]
         times: dict[str, list[list[float]]] = {name: [] for name in calls}
         sizes: dict[str, int] = {}
         for number in range(rounds):
@@ -51,13 +51,15 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
                 assert {answer.status for answer in answers} == {200}
                 times[name].append([answer.seconds for answer in answers])
                 sizes[name] = len(answers[-1].body)
-        assert house.provider.record()["requests"] == reads, "something warm was read from the provider"
-    tell(report, slots, times, sizes)
+        assert installation.provider.record()["requests"] == reads, (
+            "something warm was read from the provider"
+        )
+    report_times(report, slots, times, sizes)
 
 
-def signed_in(house: Installation, port: int) -> Client:
+def signed_in(installation: Installation, port: int) -> Client:
     """A client with the cookie of an administrator."""
-    with Stores(house.settings()) as stores:
+    with Stores(installation.settings()) as stores:
         administrator_setup.create(stores, NAME, PASSWORD)
     with requests.Session() as session:
         session.trust_env = False
@@ -80,16 +82,16 @@ def same_slots(answer: Answer, picture: Answer) -> int:
     return slots
 
 
-def tell(report: Report, slots: int, times: dict[str, list[list[float]]], sizes: dict[str, int]) -> None:
+def report_times(
+    report: Report, slots: int, times: dict[str, list[list[float]]], sizes: dict[str, int]
+) -> None:
     """The table, and the median of the ratios within a round."""
-    report.table(
-        f"{MEMBERS} members over a week, {slots:,} slots", "answer", "median", "least", "most", "size"
-    )
+    report.table(f"{MEMBERS} members over a week, {slots:,} slots", "answer", "median", "min", "max", "size")
     for name, of_rounds in times.items():
         taken = [each for of_round in of_rounds for each in of_round]
         cells = (seconds(median(taken)), seconds(min(taken)), seconds(max(taken)))
         report.row(name, *cells, f"{sizes[name] / 1e3:,.0f} kB")
     pairs = zip(times[PICTURE], times[API], strict=True)
     ratios = [median(picture) / median(call) for picture, call in pairs]
-    report.note(f"Ratio of the rounds, least / median / most: {spread(ratios)}.")
+    report.note(f"Ratio of the rounds, min / median / max: {spread(ratios)}.")
     report.verdict(14, f"the explorer, {MEMBERS} members, 7 days", API, median(ratios), 2)

@@ -16,7 +16,7 @@ MEMBERS = 20
 DEADLINE = 10
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Each round requests an organization that no earlier round has requested."""
     report.table(
         f"{REQUESTS} identical cold requests at once, an organization of {MEMBERS}",
@@ -24,12 +24,14 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
     )
     reads = []
     lacking = 0
-    with house.running(FANOUT_DEADLINE=DEADLINE) as running, ThreadPoolExecutor(REQUESTS) as threads:
+    with installation.running(FANOUT_DEADLINE=DEADLINE) as running, ThreadPoolExecutor(REQUESTS) as threads:
         for number in range(scale.rounds):
             progress(f"flight: round {number + 1} of {scale.rounds}")
             slug = f"flight-{number}"
-            house.organize(slug, [house.spare(200 + number * MEMBERS + each) for each in range(MEMBERS)])
-            house.provider.behave()
+            installation.organize(
+                slug, [installation.spare(200 + number * MEMBERS + each) for each in range(MEMBERS)]
+            )
+            installation.provider.behave()
             together = Barrier(REQUESTS)
 
             def ask(slug: str = slug, together: Barrier = together) -> tuple[float, bool]:
@@ -41,7 +43,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
             asked = [threads.submit(ask) for _ in range(REQUESTS)]
             times, whole = zip(*(each.result() for each in asked), strict=True)
             lacking += whole.count(False)
-            reads.append(house.provider.record()["requests"])
+            reads.append(installation.provider.record()["requests"])
             report.row(
                 str(number + 1),
                 str(reads[-1]),

@@ -20,11 +20,11 @@ ORGANIZATION, ALL, SOME = "the organization", "all of the group", "any ten of th
 LIMIT = 2
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Both over HTTP, in turn, in every round."""
-    house.organize(SLUG, range(MEMBERS))
+    installation.organize(SLUG, range(MEMBERS))
     rounds = max(LEAST_ROUNDS, scale.rounds)
-    with house.running() as running:
+    with installation.running() as running:
         users = [each["id"] for each in members(running.client.get(f"/v1/organizations/{SLUG}/members"))]
         query = {**WEEK, "align": "clock"}
 
@@ -38,7 +38,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
             SOME: lambda: shared(10),
         }
         same_users(calls[ORGANIZATION](), shared(1))
-        reads = house.provider.record()["requests"]
+        reads = installation.provider.record()["requests"]
         times: dict[str, list[list[float]]] = {name: [] for name in calls}
         sizes: dict[str, int] = {}
         for number in range(rounds):
@@ -48,8 +48,10 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
                 assert {answer.status for answer in answers} == {200}
                 times[name].append([answer.seconds for answer in answers])
                 sizes[name] = len(answers[-1].body)
-        assert house.provider.record()["requests"] == reads, "something warm was read from the provider"
-    tell(report, times, sizes)
+        assert installation.provider.record()["requests"] == reads, (
+            "something warm was read from the provider"
+        )
+    report_times(report, times, sizes)
 
 
 def members(answer: Answer) -> list[dict[str, str]]:
@@ -71,10 +73,10 @@ def same_users(organization: Answer, shared: Answer) -> None:
     assert found
 
 
-def tell(report: Report, times: dict[str, list[list[float]]], sizes: dict[str, int]) -> None:
+def report_times(report: Report, times: dict[str, list[list[float]]], sizes: dict[str, int]) -> None:
     """The table, and the medians of the ratios within a round."""
     title = f"{MEMBERS} users over a week, from the cache"
-    report.table(title, "slots of", "median", "least", "most", "size")
+    report.table(title, "slots of", "median", "min", "max", "size")
     for name, of_rounds in times.items():
         taken = [each for of_round in of_rounds for each in of_round]
         cells = (seconds(median(taken)), seconds(min(taken)), seconds(max(taken)))
@@ -82,5 +84,5 @@ def tell(report: Report, times: dict[str, list[list[float]]], sizes: dict[str, i
     for name in (ALL, SOME):
         pairs = zip(times[name], times[ORGANIZATION], strict=True)
         ratios = [median(shared) / median(each) for shared, each in pairs]
-        report.note(f"Ratio of the rounds for {name}, least / median / most: {spread(ratios)}.")
+        report.note(f"Ratio of the rounds for {name}, min / median / max: {spread(ratios)}.")
         report.verdict(19, f"{name}, {MEMBERS} users, 7 days", ORGANIZATION, median(ratios), LIMIT)

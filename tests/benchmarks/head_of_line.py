@@ -17,10 +17,10 @@ DAY = whole(1)
 USERS_A_ROUND = 5
 
 
-def run(house: Installation, running: Running, report: Report, scale: Scale) -> None:
+def run(installation: Installation, running: Running, report: Report, scale: Scale) -> None:
     """Idle and busy in turn; only users asked for and answered while the organization was not count."""
-    house.provider.behave()
-    strangers = cycle([people.name(house.spare(number)) for number in range(people.SPARE)])
+    installation.provider.behave()
+    strangers = cycle([people.name(installation.spare(number)) for number in range(people.SPARE)])
     idle: list[float] = []
     busy: list[float] = []
 
@@ -42,7 +42,7 @@ def run(house: Installation, running: Running, report: Report, scale: Scale) -> 
                 break
             busy.append(took)
         organization.join()
-    report.table("One cold user", "while", "users", "median", "most")
+    report.table("One cold user", "while", "users", "median", "max")
     for name, times in (("nothing else", idle), ("an organization of 1 000 is read", busy)):
         report.row(name, str(len(times)), seconds(median(times)), seconds(max(times)))
     ratio = median(busy) / median(idle)

@@ -25,7 +25,7 @@ from workers.queues import Queue
 READS = 1_000
 
 
-def run(house: Installation, running: Running, report: Report, scale: Scale) -> None:
+def run(installation: Installation, running: Running, report: Report, scale: Scale) -> None:
     """Even answers beside waiting alone, and uneven ones beside the greedy bound."""
     settings = running.settings
     even, uneven = Behaviour(), Behaviour(least=0.1, most=0.3, seed=1)
@@ -46,7 +46,7 @@ def run(house: Installation, running: Running, report: Report, scale: Scale) -> 
         for number in range(scale.rounds):
             progress(f"cold: round {number + 1} of {scale.rounds}, the join alone")
             for each, taken in times.items():
-                house.provider.behave(each)
+                installation.provider.behave(each)
                 start = time.perf_counter()
                 replies = fanout.gather(jobs, queue=Queue.READS, deadline=time.monotonic() + LONG_DEADLINE)
                 taken.append(time.perf_counter() - start)

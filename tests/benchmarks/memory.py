@@ -14,11 +14,11 @@ from tests.installation.processes import Process, family
 REPEATED = 5
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """One installation, asked for more and more."""
     columns = ("web, sum of PSS", "web, largest RSS", "workers, sum of PSS", "workers, largest RSS")
     report.table("Memory of two web and two worker processes", "after", *columns)
-    with house.running() as running:
+    with installation.running() as running:
         _row("the start", running, report)
         _ask(running, 1_000, fresh=True)
         _row("1,000 members, cold", running, report)

@@ -35,15 +35,15 @@ class Round:
     lost: int
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """2 % of the accounts fail with HTTP 500, 2 % do not answer."""
     rounds = []
-    with house.running(FANOUT_DEADLINE=DEADLINE) as running:
+    with installation.running(FANOUT_DEADLINE=DEADLINE) as running:
         # So that the rounds are about the outage and not about fresh processes.
         running.client.get("/v1/organizations/org-100/scheduling", WEEK)
         for number in range(scale.rounds):
             progress(f"cold: round {number + 1} of {scale.rounds}, accounts that fail and hang")
-            rounds.append(_round(house, running, seed=number))
+            rounds.append(_round(installation, running, seed=number))
     report.table(
         f"{MEMBERS:,} members, 2 % HTTP 500, 2 % without an answer, deadline {DEADLINE:g} s",
         *("answer after", "with slots", "HTTP 500", "hanging", "late besides", "wrongly named", "lost"),
@@ -60,11 +60,11 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
     report.verdict(5, "members named who neither failed nor hung, all rounds", "none", late, 0)
 
 
-def _round(house: Installation, running: Running, seed: int) -> Round:
-    house.provider.behave(Behaviour(seed=seed, errors=0.02, slow=0.02))
+def _round(installation: Installation, running: Running, seed: int) -> Round:
+    installation.provider.behave(Behaviour(seed=seed, errors=0.02, slow=0.02))
     start = time.monotonic()
     answer = running.client.get(f"/v1/organizations/org-{MEMBERS}/scheduling", WEEK, fresh=True)
-    record = house.provider.record()
+    record = installation.provider.record()
     assert answer.status == 200, answer.body
     told = answer.json()
     free = {slot["userId"] for slot in told["data"]["availableSlots"]}

@@ -80,17 +80,17 @@ def rate(port: int, requests: Requests, key: str, seconds: float, *, first: int 
     else:
         command = _generator(port, requests, key, seconds, first)
         command += ["--connections", str(CONNECTIONS)]
-    told = _told(command)
-    assert not told["bad"], f"{told['bad']} of {told['requests']} answers were not as they should be"
-    return float(told["requests"]) / float(told["seconds"])
+    result = _result(command)
+    assert not result["bad"], f"{result['bad']} of {result['requests']} answers were not as they should be"
+    return float(result["requests"]) / float(result["seconds"])
 
 
 def paced(port: int, requests: Requests, key: str, seconds: float, rate: float) -> list[tuple[float, int]]:
     """Seconds since it was due and status of each answer."""
-    told = _told([*_generator(port, requests, key, seconds, 0), "--rate", str(rate)])
-    answers = [(float(took), int(status)) for took, status in told["answers"]]
+    result = _result([*_generator(port, requests, key, seconds, 0), "--rate", str(rate)])
+    answers = [(float(took), int(status)) for took, status in result["answers"]]
     refused = sum(status != 200 for _, status in answers)
-    assert told["bad"] == refused, "an answer with status 200 was not as it should be"
+    assert result["bad"] == refused, "an answer with status 200 was not as it should be"
     return answers
 
 
@@ -100,8 +100,8 @@ def _generator(port: int, requests: Requests, key: str, seconds: float, first: i
     return [*command, "--seconds", str(seconds), "--first", str(first)]
 
 
-def _told(command: Sequence[str]) -> dict[str, Any]:
+def _result(command: Sequence[str]) -> dict[str, Any]:
     """The last line of what it prints."""
     finished = subprocess.run(command, capture_output=True, text=True, check=True)
-    told: dict[str, Any] = orjson.loads(finished.stdout.splitlines()[-1])
-    return told
+    result: dict[str, Any] = orjson.loads(finished.stdout.splitlines()[-1])
+    return result

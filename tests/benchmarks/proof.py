@@ -32,13 +32,13 @@ class _Fixed:
         raise AssertionError("nothing refuses this token")
 
 
-def canned_is_what_the_sandbox_says(house: Installation, report: Report) -> None:
+def canned_is_what_the_sandbox_says(installation: Installation, report: Report) -> None:
     """The same meetings in both, asked through the same adapters."""
     progress("comparing the canned provider with the sandbox")
     port = free_port()
     command = [sys.executable, "-m", "providers.sandbox", "--port", str(port)]
-    house.provider.behave()
-    with running(command, house.environment) as process:
+    installation.provider.behave()
+    with running(command, installation.environment) as process:
         wait_until(lambda: listens(port), [process])
         sandbox = Sandbox(f"http://127.0.0.1:{port}")
         for person, provider in enumerate((ProviderName.GOOGLE, ProviderName.MICROSOFT)):
@@ -49,7 +49,7 @@ def canned_is_what_the_sandbox_says(house: Installation, report: Report) -> None
             ]
             account = sandbox.account(provider, email, events=events)
             said = _busy(port, provider, email, account.access_token)
-            canned = _busy(house.provider.port, provider, email, f"person-{person}")
+            canned = _busy(installation.provider.port, provider, email, f"person-{person}")
             assert said == canned == calendars.within(person, *RANGE), f"{provider}: {said} and {canned}"
             assert said
     report.note(

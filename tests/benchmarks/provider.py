@@ -49,7 +49,7 @@ class Behaviour:
             return self.least
         return _draw(f"latency {self.seed} {person}") * (self.most - self.least) + self.least
 
-    def fate(self, person: int, number: int) -> str | None:
+    def fault_of(self, person: int, number: int) -> str | None:
         """The fault of request ``number`` of this account."""
         if not self.errors and not self.slow:
             return None
@@ -75,7 +75,7 @@ class Record:
     answered: dict[int, float] = field(default_factory=dict)
 
 
-class Desk:
+class ServerState:
     """State shared by all connections."""
 
     def __init__(self) -> None:
@@ -89,17 +89,17 @@ class Desk:
             in_flight = self.record.in_flight
             self.record = Record(in_flight=in_flight, peak=in_flight)
             return _written(200, {})
-        told = {name: getattr(self.record, name) for name in Record.__slots__}
-        told |= {"errors": sorted(self.record.errors), "slow": sorted(self.record.slow)}
-        told["answered"] = list(self.record.answered.items())
-        return _written(200, told | {"cpu": time.process_time()})
+        values = {name: getattr(self.record, name) for name in Record.__slots__}
+        values |= {"errors": sorted(self.record.errors), "slow": sorted(self.record.slow)}
+        values["answered"] = list(self.record.answered.items())
+        return _written(200, values | {"cpu": time.process_time()})
 
 
 class Connection(asyncio.Protocol):
     """One client's connection, kept open; requests come one after the other."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, state: ServerState) -> None:
+        self._desk = state
         self._loop = asyncio.get_running_loop()
         self._buffer = b""
         self._pending: asyncio.TimerHandle | None = None
@@ -147,18 +147,18 @@ class Connection(asyncio.Protocol):
             record.requests += 1
         record.in_flight += 1
         record.peak = max(record.peak, record.in_flight)
-        fate = behaviour.fate(person, record.requests)
-        delay = behaviour.slow_seconds if fate == SLOW else behaviour.latency(person)
-        if fate is not None:
-            (record.errors if fate == ERROR else record.slow).add(person)
-        answer = FAILURE if fate == ERROR else answer_to(person % calendars.PATTERNS, target, body)
-        self._pending = self._loop.call_later(delay, self._answer, answer, person, fate)
+        fault = behaviour.fault_of(person, record.requests)
+        delay = behaviour.slow_seconds if fault == SLOW else behaviour.latency(person)
+        if fault is not None:
+            (record.errors if fault == ERROR else record.slow).add(person)
+        answer = FAILURE if fault == ERROR else answer_to(person % calendars.PATTERNS, target, body)
+        self._pending = self._loop.call_later(delay, self._answer, answer, person, fault)
 
-    def _answer(self, answer: bytes, person: int, fate: str | None) -> None:
+    def _answer(self, answer: bytes, person: int, fault: str | None) -> None:
         self._pending = None
         record = self._desk.record
         record.in_flight -= 1
-        if fate != ERROR:
+        if fault != ERROR:
             record.answered.setdefault(person, time.monotonic())
         self._transport.write(answer)
 
@@ -205,9 +205,9 @@ QUESTION = orjson.dumps(
 
 async def serve(port: int) -> None:
     """Until the process ends."""
-    desk = Desk()
+    state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(desk), "127.0.0.1", port, backlog=1024)
+    server = await loop.create_server(lambda: Connection(state), "127.0.0.1", port, backlog=1024)
     await server.serve_forever()
 
 

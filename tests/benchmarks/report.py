@@ -92,5 +92,5 @@ def seconds(time: float) -> str:
 
 
 def spread(values: list[float]) -> str:
-    """Least, median and most."""
+    """Minimum, median and maximum."""
     return f"{min(values):.2f} / {median(values):.2f} / {max(values):.2f}"

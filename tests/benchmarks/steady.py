@@ -23,7 +23,7 @@ FAULTY = Behaviour(errors=0.04, slow=0.01, slow_seconds=1.0, by_account=False)
 PERCENTILES = (50, 95, 99)
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """The production server, on its threads."""
     report.note(
         f"{RATE:.0f} requests a second for {scale.steady_seconds:g} s, {USERS} users, {DAYS} days, cached "
@@ -36,15 +36,17 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
     report.table("Seconds from due to answered", "provider faults", "provider reads", *columns)
     with (
         tempfile.TemporaryDirectory(prefix="almanac-bench-") as folder,
-        house.running(BUSY_TTL=TTL) as running,
+        installation.running(BUSY_TTL=TTL) as running,
     ):
-        requests = pressure.varied(Path(folder), [house.spare(each) for each in range(USERS)], DAYS)
-        pressure.paced(running.client.port, requests, house.key, 2, RATE)
+        requests = pressure.varied(Path(folder), [installation.spare(each) for each in range(USERS)], DAYS)
+        pressure.paced(running.client.port, requests, installation.key, 2, RATE)
         for name, behaviour in faults.items():
             progress(f"steady: provider faults {name}")
-            house.provider.behave(behaviour)
-            answers = pressure.paced(running.client.port, requests, house.key, scale.steady_seconds, RATE)
-            reads = house.provider.record()["requests"]
+            installation.provider.behave(behaviour)
+            answers = pressure.paced(
+                running.client.port, requests, installation.key, scale.steady_seconds, RATE
+            )
+            reads = installation.provider.record()["requests"]
             times = sorted(took for took, _ in answers)
             cuts = quantiles(times, n=100, method="inclusive")
             failed = sum(status != 200 for _, status in answers) / len(answers)

@@ -19,17 +19,17 @@ PATHS = ("/v1/users", "/v1/organizations/{slug}/members")
 LIMIT = 12
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Both lists by a key that is bound to an organization of that size, interleaved."""
-    keys = {size: _organization(house, size) for size in (FEW, MANY)}
+    keys = {size: _organization(installation, size) for size in (FEW, MANY)}
     rounds = max(LEAST_ROUNDS, scale.rounds)
-    with house.running() as running:
+    with installation.running() as running:
         clients = {
             size: Client(running.client.port, {"Authorization": f"Bearer {key}"})
             for size, key in keys.items()
         }
         ratios: dict[str, list[float]] = {}
-        report.table("The whole list without paging", "route", "users", "median", "least", "most", "size")
+        report.table("The whole list without paging", "route", "users", "median", "min", "max", "size")
         for path in PATHS:
             times: dict[int, list[float]] = {FEW: [], MANY: []}
             sizes: dict[int, int] = {}
@@ -49,7 +49,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
             of_bytes = sizes[MANY] / sizes[FEW]
             report.verdict(18, f"{route} of {MANY:,} users, bytes", f"{FEW} users", of_bytes, LIMIT)
         for route, found in ratios.items():
-            report.note(f"Ratio of the times of {route}, least / median / most: {spread(found)}.")
+            report.note(f"Ratio of the times of {route}, min / median / max: {spread(found)}.")
             report.verdict(18, f"{route} of {MANY:,} users, time", f"{FEW} users", median(found), LIMIT)
 
 
@@ -57,10 +57,10 @@ def _slug(size: int) -> str:
     return f"list-of-{size}"
 
 
-def _organization(house: Installation, size: int) -> str:
+def _organization(installation: Installation, size: int) -> str:
     """Make an organization of that many users; returns a key that is bound to it."""
-    house.organize(_slug(size), range(size))
-    with Stores(house.settings()) as stores, stores.database.writing() as session:
+    installation.organize(_slug(size), range(size))
+    with Stores(installation.settings()) as stores, stores.database.writing() as session:
         number = organizations.ids(session, [_slug(size)], within=None)[_slug(size)]
         return api_keys.create(
             session, prefix="alm_", name=_slug(size), organization_id=number, read_only=True

@@ -23,38 +23,38 @@ HELLO, REDIS = "bare hello", "hello and one Redis GET"
 CALLS_A_ROUND = 3
 
 
-def run(house: Installation, report: Report, scale: Scale) -> None:
+def run(installation: Installation, report: Report, scale: Scale) -> None:
     """On the server of ``almanac serve``, on both sides."""
     report.note(
-        f"The server of `almanac serve` on both sides; database: {house.database}; every answer is checked. "
-        "The cached periods were read from the provider through the workers."
+        f"The server of `almanac serve` on both sides; database: {installation.database}; "
+        "every answer is checked. The cached periods were read from the provider through the workers."
     )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="almanac-bench-")))
-        running = stack.enter_context(house.running())
-        keys = read_once(house, running, "org-1000", office(30))
+        running = stack.enter_context(installation.running())
+        keys = read_once(installation, running, "org-1000", office(30))
         body = running.client.get("/v1/organizations/org-1000/scheduling", office(30)).body
         (folder / "keys").write_bytes(b"\n".join(keys))
         (folder / "body").write_bytes(body)
-        environment = house.environment | {
-            "ALMANAC_REDIS_URL": house.settings().redis_url,
+        environment = installation.environment | {
+            "ALMANAC_REDIS_URL": installation.settings().redis_url,
             "BENCH_KEYS": str(folder / "keys"),
             "BENCH_BODY": str(folder / "body"),
         }
         port = stack.enter_context(bare_server(environment))
         beside_static(running.client, Client(port), body, len(keys), report, scale)
-        growth(house, running, report, scale)
-        one_user(house, running, port, folder, report, scale)
+        growth(installation, running, report, scale)
+        one_user(installation, running, port, folder, report, scale)
 
 
-def read_once(house: Installation, running: Running, slug: str, query: dict[str, str]) -> list[bytes]:
+def read_once(installation: Installation, running: Running, slug: str, query: dict[str, str]) -> list[bytes]:
     """Read an organization into the cache; returns the names of its cache keys."""
     progress(f"warm: filling the cache for {slug}")
-    before = set(house.redis.scan_iter("busy:*", count=1_000))
+    before = set(installation.redis.scan_iter("busy:*", count=1_000))
     answer = running.client.get(f"/v1/organizations/{slug}/scheduling", query)
     assert answer.status == 200, answer.body
     assert answer.json()["failedUsers"] == []
-    return sorted(set(house.redis.scan_iter("busy:*", count=1_000)) - before)
+    return sorted(set(installation.redis.scan_iter("busy:*", count=1_000)) - before)
 
 
 def beside_static(ours: Client, bare: Client, body: bytes, keys: int, report: Report, scale: Scale) -> None:
@@ -76,7 +76,7 @@ def beside_static(ours: Client, bare: Client, body: bytes, keys: int, report: Re
     slots = body.count(b'"userId":')
     report.table(
         f"1,000 members, 30 days: {slots:,} slots, {len(body) / 1e6:.1f} MB, {keys:,} keys",
-        *("answer", "median", "least", "most"),
+        *("answer", "median", "min", "max"),
     )
     for name, taken in times.items():
         report.row(name, seconds(median(taken)), seconds(min(taken)), seconds(max(taken)))
@@ -86,12 +86,12 @@ def beside_static(ours: Client, bare: Client, body: bytes, keys: int, report: Re
     )
 
 
-def growth(house: Installation, running: Running, report: Report, scale: Scale) -> None:
+def growth(installation: Installation, running: Running, report: Report, scale: Scale) -> None:
     """Goal 12, warm: the cost of a member in organizations of every size."""
-    for size in house.sizes:
-        read_once(house, running, f"org-{size}", WEEK)
-    reads = house.provider.record()["requests"]
-    times: dict[int, list[float]] = {size: [] for size in house.sizes}
+    for size in installation.sizes:
+        read_once(installation, running, f"org-{size}", WEEK)
+    reads = installation.provider.record()["requests"]
+    times: dict[int, list[float]] = {size: [] for size in installation.sizes}
     sizes: dict[int, int] = {}
     for number in range(scale.rounds):
         progress(f"warm: round {number + 1} of {scale.rounds}, organizations of every size over a week")
@@ -101,7 +101,7 @@ def growth(house: Installation, running: Running, report: Report, scale: Scale) 
                 assert answer.status == 200
                 taken.append(answer.seconds)
                 sizes[size] = len(answer.body)
-    assert house.provider.record()["requests"] == reads, "something warm was read from the provider"
+    assert installation.provider.record()["requests"] == reads, "something warm was read from the provider"
     report.table("Organizations over a week", "members", "median", "for each member", "answer")
     for size, taken in times.items():
         each = seconds(median(taken) / size)
@@ -115,24 +115,24 @@ def growth(house: Installation, running: Running, report: Report, scale: Scale) 
 
 
 def one_user(
-    house: Installation, running: Running, bare: int, folder: Path, report: Report, scale: Scale
+    installation: Installation, running: Running, bare: int, folder: Path, report: Report, scale: Scale
 ) -> None:
     """Goal 6: varied users and questions, each slice of load between two of the bare server."""
-    house.organize("warm", range(USERS))
+    installation.organize("warm", range(USERS))
     # Long slots keep the answer small; only its effect on the cache matters.
-    read_once(house, running, "warm", {**whole(61), "slotDuration": "480"})
-    reads = house.provider.record()["requests"]
+    read_once(installation, running, "warm", {**whole(61), "slotDuration": "480"})
+    reads = installation.provider.record()["requests"]
     progress("warm: writing the questions")
     hello, redis = (pressure.fixed(folder, path, "hello") for path in ("/hello", "/redis"))
     ours = {days: pressure.varied(folder, range(USERS), days) for days in RANGES}
 
     def slice_of(port: int, requests: Requests, first: int = 0) -> float:
-        return pressure.rate(port, requests, house.key, scale.slice_seconds, first=first)
+        return pressure.rate(port, requests, installation.key, scale.slice_seconds, first=first)
 
     port = running.client.port
     slice_of(bare, redis)
     for requests in ours.values():
-        pressure.rate(port, requests, house.key, 1)
+        pressure.rate(port, requests, installation.key, 1)
     contenders: dict[str, Callable[[int], float]] = {REDIS: lambda _: slice_of(bare, redis)}
     for days, requests in ours.items():
         contenders[f"{days} d"] = lambda number, each=requests: slice_of(
@@ -147,16 +147,16 @@ def one_user(
             rates[name].append(contender(number))
             rates[HELLO].append(slice_of(bare, hello))
             ratios[name].append(rates[name][-1] / mean(rates[HELLO][-2:]))
-    assert house.provider.record()["requests"] == reads, "something warm was read from the provider"
-    _tell(rates, ratios, house.database, report)
+    assert installation.provider.record()["requests"] == reads, "something warm was read from the provider"
+    _report_rates(rates, ratios, installation.database, report)
 
 
-def _tell(
+def _report_rates(
     rates: dict[str, list[float]], ratios: dict[str, list[float]], database: str, report: Report
 ) -> None:
     report.table(
         f"One of {USERS} users, load by {pressure.GENERATOR}; key and user looked up in {database}",
-        *("answer", "requests a second", "to bare hello, least / median / most"),
+        *("answer", "requests a second", "to bare hello, min / median / max"),
     )
     report.row(HELLO, f"{median(rates[HELLO]):,.0f}", "1")
     for name, found in ratios.items():

@@ -23,7 +23,7 @@ class SlotSchema(Schema):
     userId = fields.String()
 
 
-def orthodox(found: Slots, ids: list[str]) -> str:
+def with_marshmallow(found: Slots, ids: list[str]) -> str:
     """Marshmallow and json over one dictionary for each slot; the dictionaries are part of the work."""
     items = [
         {"start": moment(start), "end": moment(start + found.duration), "userId": ids[member]}
@@ -43,7 +43,7 @@ def times(members: int, rounds: int = 5) -> tuple[int, Times]:
     contenders: dict[str, Callable[[], bytes | str]] = {
         # It comes in pieces, which a server would send one by one.
         "written": lambda: b"".join(slots_json(found, ids)),
-        "marshmallow": lambda: orthodox(found, ids),
+        "marshmallow": lambda: with_marshmallow(found, ids),
     }
     if orjson.loads(contenders["written"]()) != orjson.loads(contenders["marshmallow"]()):
         raise AssertionError("the writers disagree")

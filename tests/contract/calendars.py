@@ -14,7 +14,6 @@ from tests.contract.rows import (
     THROTTLED,
     UNREAD_ERROR,
     Row,
-    apple,
     bad,
     bad_slug,
     bad_user,
@@ -28,6 +27,7 @@ from tests.contract.rows import (
     ok,
     provider_down,
     too_narrow,
+    unknown_provider,
 )
 from tests.contract.shapes import (
     CALENDAR,
@@ -73,7 +73,7 @@ def refused_by_google(status: int, code: str, reason: str) -> Row:
         code,
         shape=UNREAD_ERROR,
         query=RANGE | {"provider": "google"},
-        given=lambda world: world.strike(status=403, reason=reason),
+        setup=lambda world: world.inject_fault(status=403, reason=reason),
     )
 
 
@@ -108,22 +108,22 @@ def unreadable(world: World) -> None:
 def unified_and(then: Any) -> Any:
     """There is a unified event; then ``then`` happens."""
 
-    def given(world: World) -> None:
+    def setup(world: World) -> None:
         world.unified()
         then(world)
 
-    return given
+    return setup
 
 
 def throttled(world: World) -> None:
     world.sandbox.fault(status=429, retry_after=LATER)
 
 
-def down(world: World) -> None:
+def providers_down(world: World) -> None:
     world.sandbox.fault(status=503, retry_after=LATER)
 
 
-def gone(world: World) -> None:
+def event_deleted(world: World) -> None:
     """The existing event is deleted."""
     world.names["eventId"] = world.event_id()
     path = "/users/{userId}/calendar/events/{provider}/primary/{eventId}".format(**world.names)
@@ -140,7 +140,7 @@ CALENDARS: tuple[Row, ...] = (
         "GET /users/{userId}/calendar",
         ok(data([CALENDAR], **PARTLY)),
         ok(data([CALENDAR], **PARTLY), query=OWN, providers=PROVIDERS),
-        ok(data([CALENDAR], **PARTLY), given=microsoft_down),
+        ok(data([CALENDAR], **PARTLY), setup=microsoft_down),
         ok(data([], failedCalendars=[]), names=LONELY),
         bad("provider", query={"provider": "apple"}),
         bad_user(),
@@ -163,10 +163,10 @@ LIST: tuple[Row, ...] = (
         ok(data([EVENT], **PARTLY), query=RANGE),
         ok(data([EVENT], **PARTLY), query=RANGE | OWN, providers=PROVIDERS),
         ok(data([EVENT], **PARTLY), query=RANGE | {"calendarIds": "primary"}),
-        ok(data([EVENT], **PARTLY), query=RANGE, given=microsoft_down),
+        ok(data([EVENT], **PARTLY), query=RANGE, setup=microsoft_down),
         ok([EVENT], query=BARE_RANGE),
         ok([EVENT], query=BARE_RANGE | OWN | {"timeZone": "Europe/Berlin"}, providers=PROVIDERS),
-        ok([EVENT], query=BARE_RANGE, given=microsoft_down),
+        ok([EVENT], query=BARE_RANGE, setup=microsoft_down),
         ok([], query={"minDate": "0", "maxDate": "864000000"}),
         bad("start is required"),
         bare("maxDate is required", 400, query={"minDate": "2026-12-03"}),
@@ -175,10 +175,10 @@ LIST: tuple[Row, ...] = (
         missing(NO_CALENDARS, names=LONELY, query=RANGE),
         bare("User has not the needed calendars connected", 404, names=LONELY, query=BARE_RANGE),
         *of_provider(query=RANGE | OWN, providers=PROVIDERS),
-        bare("", 401, query=BARE_RANGE | OWN, given=World.revoke, providers=PROVIDERS),
-        bare("", 403, query=BARE_RANGE | OWN, given=World.narrow, providers=PROVIDERS),
-        bare("", 429, query=BARE_RANGE, given=throttled),
-        bare("", 502, query=BARE_RANGE, given=down),
+        bare("", 401, query=BARE_RANGE | OWN, setup=World.revoke, providers=PROVIDERS),
+        bare("", 403, query=BARE_RANGE | OWN, setup=World.restrict_scopes, providers=PROVIDERS),
+        bare("", 429, query=BARE_RANGE, setup=throttled),
+        bare("", 502, query=BARE_RANGE, setup=providers_down),
     ),
 )
 
@@ -193,15 +193,15 @@ EVENTS: tuple[Row, ...] = (
         bad("The time from", 400, "rangeTooLarge", shape=INVALID, body=LONG, query={"ifFree": "true"}),
         bad("end must not be before start", body=NEW | {"end": "2026-12-02T00:00:00Z"}),
         bad("start is required", body={"end": NINE["end"]}),
-        apple(body=NEW),
+        unknown_provider(body=NEW),
         missing("Calendar not found", names=NO_CALENDAR, body=NEW),
         missing("OAuth connection not found", names=LONELY, body=NEW),
         no_user(body=NEW),
         ended(body=NEW),
         too_narrow("calendar.events.insert", body=NEW),
         may_not_write(body=NEW),
-        bad("", 409, "eventExists", given=World.unified, body=NEW | {"metaId": "m-1"}),
-        bad("", 422, "eventUnreadable", given=unreadable, body=NEW),
+        bad("", 409, "eventExists", setup=World.unified, body=NEW | {"metaId": "m-1"}),
+        bad("", 422, "eventUnreadable", setup=unreadable, body=NEW),
         *provider_down(creates=True, body=NEW),
     ),
     *of(
@@ -211,7 +211,7 @@ EVENTS: tuple[Row, ...] = (
             409,
             "eventExists",
             body=NEW | {"id": "{eventId}"},
-            given=lambda w: w.names.update(eventId=w.event_id()),
+            setup=lambda w: w.names.update(eventId=w.event_id()),
             providers=GOOGLE,
         ),
     ),
@@ -221,7 +221,7 @@ EVENTS: tuple[Row, ...] = (
         ok(data(EVENT), names={"calendarId": "{own}"}, providers=GOOGLE),
         bad("eventId must not contain control characters", names={"eventId": "\n"}),
         missing("Event not found", names=NO_EVENT),
-        missing("Event not found", given=gone),
+        missing("Event not found", setup=event_deleted),
         missing("Calendar not found", names=NO_CALENDAR),
         bad(
             "",
@@ -256,7 +256,7 @@ EVENTS: tuple[Row, ...] = (
             "Google Calendar has written",
             422,
             "eventUnreadable",
-            given=unreadable,
+            setup=unreadable,
             body=RENAMED,
             providers=("google",),
         ),
@@ -269,7 +269,7 @@ EVENTS: tuple[Row, ...] = (
         ok(data(DONE), headers={"If-Match": "*"}),
         bad("The event in", 412, "eventChanged", headers=OTHER_ETAG),
         bad("sendNotifications", query={"sendNotifications": "yes"}),
-        missing("Event not found", given=gone),
+        missing("Event not found", setup=event_deleted),
         missing("Calendar not found", names=NO_CALENDAR),
         no_user(),
         ended(),
@@ -296,13 +296,13 @@ UNIFIED_ROWS: tuple[Row, ...] = (
         ended(shape=CREATED | UNREAD_ERROR, body=NEW),
         too_narrow("calendar.events.insert", body=NEW),
         may_not_write(body=NEW),
-        bad("", 409, "eventExists", shape=CREATED, given=World.unified, body=NEW | {"metaId": "m-1"}),
+        bad("", 409, "eventExists", shape=CREATED, setup=World.unified, body=NEW | {"metaId": "m-1"}),
         bad(
             "The event m-1 exists in google with other content",
             409,
             "eventCopiesDiffer",
             shape=CREATED,
-            given=one_copy,
+            setup=one_copy,
             body=NEW | {"metaId": "m-1"},
         ),
         bad(
@@ -310,30 +310,30 @@ UNIFIED_ROWS: tuple[Row, ...] = (
             409,
             "metaIdInUse",
             shape=THROTTLED,
-            given=being_created,
+            setup=being_created,
             body=NEW | {"metaId": "m-1"},
         ),
-        bad("", 422, "eventUnreadable", shape=CREATED, given=unreadable, body=NEW),
+        bad("", 422, "eventUnreadable", shape=CREATED, setup=unreadable, body=NEW),
         *provider_down(shape=CREATED | UNREAD_ERROR, creates=True, body=NEW, providers=PROVIDERS),
     ),
     *of(
         f"GET {META}/{{metaId}}",
-        ok(data(UNIFIED, **PARTLY), given=World.unified),
-        ok(data(UNIFIED, **PARTLY), given=World.unified, query=OWN, providers=PROVIDERS),
-        ok(data(UNIFIED, **PARTLY), given=unified_and(microsoft_down)),
+        ok(data(UNIFIED, **PARTLY), setup=World.unified),
+        ok(data(UNIFIED, **PARTLY), setup=World.unified, query=OWN, providers=PROVIDERS),
+        ok(data(UNIFIED, **PARTLY), setup=unified_and(microsoft_down)),
         bad("provider", query={"provider": "apple"}),
         missing("Event not found"),
         missing(NO_CALENDARS, names=LONELY),
         no_user(),
         ended(),
         too_narrow("calendar.events.list"),
-        bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, given=throttled),
-        bad("", 502, "providerError", shape=UNREAD_ERROR, given=down),
+        bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, setup=throttled),
+        bad("", 502, "providerError", shape=UNREAD_ERROR, setup=providers_down),
     ),
     *of(
         f"PUT {META}/{{metaId}}",
-        ok(data(UNIFIED, **PARTLY), given=World.unified, body=RENAMED),
-        ok(data(UNIFIED, **PARTLY), given=World.unified, body=RENAMED, query=OWN, providers=PROVIDERS),
+        ok(data(UNIFIED, **PARTLY), setup=World.unified, body=RENAMED),
+        ok(data(UNIFIED, **PARTLY), setup=World.unified, body=RENAMED, query=OWN, providers=PROVIDERS),
         bad("start must be an ISO 8601 date", body={"start": "soon"}),
         missing("Event not found", body=RENAMED),
         no_user(body={}),
@@ -344,32 +344,32 @@ UNIFIED_ROWS: tuple[Row, ...] = (
             "",
             422,
             "eventUnreadable",
-            given=unified_and(unreadable),
+            setup=unified_and(unreadable),
             query={"provider": "google"},
             body=RENAMED,
         ),
-        bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, given=throttled, body=RENAMED),
+        bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, setup=throttled, body=RENAMED),
         bad(
             "The event was changed in google",
             502,
             "providerError",
             shape=UNREAD_ERROR,
-            given=half_done,
+            setup=half_done,
             body=RENAMED,
         ),
     ),
     *of(
         f"DELETE {META}/{{metaId}}",
-        ok(data(DONE), given=World.unified),
-        ok(data(DONE), given=World.unified, query=OWN, providers=PROVIDERS),
+        ok(data(DONE), setup=World.unified),
+        ok(data(DONE), setup=World.unified, query=OWN, providers=PROVIDERS),
         bad("provider", query={"provider": "apple"}),
         missing("Event not found"),
         no_user(),
         ended(),
         too_narrow("calendar.events.delete"),
         may_not_write(),
-        bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, given=throttled),
-        bad("The event was deleted in google", 502, "providerError", shape=UNREAD_ERROR, given=half_done),
+        bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, setup=throttled),
+        bad("The event was deleted in google", 502, "providerError", shape=UNREAD_ERROR, setup=half_done),
     ),
 )
 
@@ -378,7 +378,7 @@ BUSY: tuple[Row, ...] = (
         "GET /users/{userId}/calendar/busy",
         ok(data([PERIOD], **PARTLY), query=RANGE),
         ok(data([PERIOD], **PARTLY), query=WEEK | OWN | {"primaryOnly": "true"}, providers=PROVIDERS),
-        ok(data([PERIOD], **PARTLY), query=RANGE, given=microsoft_down),
+        ok(data([PERIOD], **PARTLY), query=RANGE, setup=microsoft_down),
         bad("primaryOnly", query=RANGE | {"primaryOnly": "1"}),
         bad("start is required"),
         bad(
@@ -406,8 +406,8 @@ BUSY: tuple[Row, ...] = (
         "GET /organizations/{orgSlug}/calendar/busy",
         ok(data([PERIOD], failedUsers=[]), query=RANGE),
         ok(data([PERIOD], failedUsers=[]), query=RANGE | OWN, providers=PROVIDERS),
-        ok(data([PERIOD], failedUsers=[FAILED_USER]), query=RANGE, given=microsoft_down),
-        ok(data([], failedUsers=[FAILED_USER]), query=RANGE, given=World.revoke),
+        ok(data([PERIOD], failedUsers=[FAILED_USER]), query=RANGE, setup=microsoft_down),
+        ok(data([], failedUsers=[FAILED_USER]), query=RANGE, setup=World.revoke),
         bad("start must be before end", query={"start": "2026-12-04", "end": "2026-12-03"}),
         bad_slug(query=RANGE),
         no_organization(query=RANGE),
@@ -486,7 +486,7 @@ SCHEDULING: tuple[Row, ...] = (
             body={"users": [{"id": "{userId}"}], **SCHEDULES},
             providers=PROVIDERS,
         ),
-        ok(data([ENTRY]), query=RANGE, body={"users": [HERE]}, given=microsoft_down),
+        ok(data([ENTRY]), query=RANGE, body={"users": [HERE]}, setup=microsoft_down),
         ok(data([ENTRY]), query=RANGE | {"limit": "1"}, body={"users": [HERE | OVERRIDES]}),
         bad("users is required", query=RANGE, body={}),
         bad("users[0].overrides[1].date", query=RANGE, body={"users": [HERE | REPEATED]}),
@@ -497,7 +497,7 @@ SCHEDULING: tuple[Row, ...] = (
         ok(data(SLOTS | {"availableSlots": [MEMBER_SLOT]}, failedUsers=[]), query=MORNING),
         ok(data(SLOTS | {"availableSlots": [MEMBER_SLOT]}, failedUsers=[]), query=RANGE | DAILY),
         ok(
-            data(SLOTS | {"availableSlots": []}, failedUsers=[FAILED_USER]), query=RANGE, given=microsoft_down
+            data(SLOTS | {"availableSlots": []}, failedUsers=[FAILED_USER]), query=RANGE, setup=microsoft_down
         ),
         ok(
             data(SLOTS | {"availableSlots": [MEMBER_SLOT]}, failedUsers=[]),
@@ -509,7 +509,7 @@ SCHEDULING: tuple[Row, ...] = (
         missing(
             "Organization has no members",
             query=RANGE,
-            given=lambda w: w.names.update(orgSlug=w.new_organization()),
+            setup=lambda w: w.names.update(orgSlug=w.new_organization()),
         ),
     ),
 )

@@ -23,7 +23,7 @@ def new_world(api, sandbox, new_api, new_user, new_organization, new_app) -> Cal
 
     def make(provider: str) -> World:
         world = World(api, sandbox, provider, new_api, new_user, new_organization, new_app)
-        world.settle()
+        world.create()
         return world
 
     return make

@@ -24,12 +24,12 @@ def rows(operation: str, query: dict[str, str], shape: dict[str, object]) -> tup
             operation,
             ok(data(shape, failedUsers=[FAILED_USER]), query=query, body=GROUPS),
             ok(data(shape, failedUsers=[FAILED_USER]), query=query, body=GROUPS | SCHEDULES, headers=TOKYO),
-            ok(data(shape, failedUsers=[FAILED_USER]), query=query, body=GROUPS, given=World.revoke),
+            ok(data(shape, failedUsers=[FAILED_USER]), query=query, body=GROUPS, setup=World.revoke),
             ok(
                 data(shape, failedUsers=[FAILED_USER]),
                 query=query | {"onFailure": "partial"},
                 body=GROUPS,
-                given=microsoft_down,
+                setup=microsoft_down,
             ),
             bad("participants is required", query=query, body={}),
             bad("participants must have 1 to 10", query=query, body={"participants": []}),
@@ -40,7 +40,7 @@ def rows(operation: str, query: dict[str, str], shape: dict[str, object]) -> tup
             ),
             bad("start is required", query=AT | {"end": "2026-12-04"}, body=GROUPS),
             nowhere("Organization not found", query=query, body=elsewhere),
-            nowhere("Organization has no members", query=query, body=GROUPS, given=no_members),
+            nowhere("Organization has no members", query=query, body=GROUPS, setup=no_members),
         )
     )
 

@@ -42,15 +42,15 @@ def claimed(world: World) -> None:
         session.get_one(Hold, world.names["holdId"]).claim = "create"
 
 
-def down(world: World) -> None:
-    world.strike(status=503, retry_after=LATER)
+def provider_down(world: World) -> None:
+    world.inject_fault(status=503, retry_after=LATER)
 
 
 ROWS: tuple[Row, ...] = (
     *of(
         "GET /holds",
-        ok(data([HOLD]), query={"user": "{userId}"}, given=held),
-        ok(data([HOLD], **NEXT), query={"user": "{userId}", "limit": "1"}, given=held),
+        ok(data([HOLD]), query={"user": "{userId}"}, setup=held),
+        ok(data([HOLD], **NEXT), query={"user": "{userId}", "limit": "1"}, setup=held),
         bad("user must match", query={"user": "a"}),
         missing("User not found", query={"user": "nobody"}),
     ),
@@ -59,28 +59,28 @@ ROWS: tuple[Row, ...] = (
         ok(data(HOLD), 201, body=ELEVEN | {"note": "cart 4711"}),
         ok(data(HOLD), 201, body=ELEVEN | {"expiresIn": 60, "padding": 15, "maxOverlaps": 1}),
         bad("The time is taken", 409, "slotTaken", shape=TAKEN, body={"users": ["{userId}"], **NINE}),
-        bad("The time is taken", 409, "slotTaken", shape=TAKEN, body=ELEVEN, given=held),
+        bad("The time is taken", 409, "slotTaken", shape=TAKEN, body=ELEVEN, setup=held),
         bad("users is required", body=NINE),
         bad("end must be at most 24 hours", body=ELEVEN | {"end": "2026-12-05"}),
         bad("start must be before end", body=ELEVEN | {"end": ELEVEN["start"]}),
         bad("padding", query={"padding": "-1"}, body=ELEVEN),
         missing("User not found", body=ELEVEN | {"users": ["nobody"]}),
         missing("User has no connected calendars", body=ELEVEN | {"users": ["{lonely}"]}),
-        bad("", 502, "providerError", shape=UNREAD, body=ELEVEN, given=down),
+        bad("", 502, "providerError", shape=UNREAD, body=ELEVEN, setup=provider_down),
         may_not_write(body=ELEVEN),
     ),
     *of(
         "GET /holds/{holdId}",
-        ok(data(HOLD), given=held),
+        ok(data(HOLD), setup=held),
         bad("holdId must match", names={"holdId": "1"}),
         missing("Hold not found"),
     ),
     *of(
         "DELETE /holds/{holdId}",
-        ok(data(DONE), given=held),
-        bad("An event is being created", 409, "holdInUse", shape=THROTTLED, given=claimed),
+        ok(data(DONE), setup=held),
+        bad("An event is being created", 409, "holdInUse", shape=THROTTLED, setup=claimed),
         bad("holdId must match", names={"holdId": "1"}),
         missing("Hold not found"),
-        may_not_write(given=held),
+        may_not_write(setup=held),
     ),
 )

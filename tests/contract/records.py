@@ -12,7 +12,6 @@ from tests.contract.rows import (
     PROVIDERS,
     THROTTLED,
     Row,
-    apple,
     bad,
     bad_slug,
     bad_user,
@@ -24,6 +23,7 @@ from tests.contract.rows import (
     of,
     ok,
     showing_tokens,
+    unknown_provider,
 )
 from tests.contract.shapes import CONNECTION, DONE, LISTED_USER, ORGANIZATION, TIME, USER, data, nullable
 from tests.contract.world import World
@@ -60,7 +60,7 @@ def consented(world: World) -> None:
     world.names |= world.consent()
 
 
-def code_spoilt(world: World) -> None:
+def invalid_code(world: World) -> None:
     consented(world)
     world.names["code"] = "4/none"
 
@@ -179,7 +179,7 @@ USERS: tuple[Row, ...] = (
         bad("userId is required", body={}),
         bad_user(body={"userId": "{new}"}),
         no_user(body={"userId": "{new}"}),
-        bad("User already exists", 409, "userExists", body={"userId": "{new}"}, given=another_user),
+        bad("User already exists", 409, "userExists", body={"userId": "{new}"}, setup=another_user),
         bad(
             "The user belongs to other organizations too",
             403,
@@ -233,7 +233,7 @@ ORGANIZATIONS: tuple[Row, ...] = (
             409,
             "organizationExists",
             body={"slug": "{taken}"},
-            given=another_slug,
+            setup=another_slug,
         ),
         may_not_write(body={}),
     ),
@@ -294,7 +294,7 @@ CONNECTIONS: tuple[Row, ...] = (
         ok(data(HIDDEN)),
         ok(data(HIDDEN), query={"showToken": "false"}),
         ok(data(SHOWN), query={"showToken": "true"}, key=showing_tokens),
-        apple(),
+        unknown_provider(),
         bad("This API key may not show tokens", 403, "keyMayNotShowTokens", query={"showToken": "true"}),
         missing("OAuth connection not found", names={"userId": "{lonely}"}),
         no_user(),
@@ -304,7 +304,7 @@ CONNECTIONS: tuple[Row, ...] = (
         ok(data(HIDDEN), 201, body=TOKENS),
         ok(data(HIDDEN), 201, body={"accessToken": "planted", "scope": ["read"]}),
         bad("accessToken is required", body={"scope": ["read"]}),
-        apple(body=TOKENS),
+        unknown_provider(body=TOKENS),
         no_user(body=TOKENS),
         bad(
             "The user belongs to other organizations too",
@@ -318,7 +318,7 @@ CONNECTIONS: tuple[Row, ...] = (
     *of(
         "DELETE /users/{userId}/oauth/{provider}",
         ok(data(DONE)),
-        apple(),
+        unknown_provider(),
         missing("OAuth connection not found", names={"userId": "{lonely}"}),
         no_user(),
         may_not_write(),
@@ -326,15 +326,15 @@ CONNECTIONS: tuple[Row, ...] = (
     *of(
         "GET /users/{userId}/oauth/{provider}/token",
         ok(data({"accessToken": str}), key=showing_tokens),
-        ok(data({"accessToken": str}), key=showing_tokens, given=stale),
-        apple(key=showing_tokens),
+        ok(data({"accessToken": str}), key=showing_tokens, setup=stale),
+        unknown_provider(key=showing_tokens),
         bad(
             "",
             401,
             "authorizationInvalid",
             shape=PROVIDER_ERROR,
             key=showing_tokens,
-            given=stale_and_revoked,
+            setup=stale_and_revoked,
         ),
         bad("This API key may not show tokens", 403, "keyMayNotShowTokens"),
         missing("OAuth connection not found", names={"userId": "{lonely}"}, key=showing_tokens),
@@ -344,7 +344,7 @@ CONNECTIONS: tuple[Row, ...] = (
             "rateLimited",
             shape=THROTTLED | PROVIDER_ERROR,
             key=showing_tokens,
-            given=lambda w: stale_and_down(w, status=429, retry_after=LATER),
+            setup=lambda w: stale_and_down(w, status=429, retry_after=LATER),
         ),
         bad(
             "",
@@ -352,7 +352,7 @@ CONNECTIONS: tuple[Row, ...] = (
             "providerError",
             shape=PROVIDER_ERROR,
             key=showing_tokens,
-            given=lambda w: stale_and_down(w, status=503, retry_after=LATER),
+            setup=lambda w: stale_and_down(w, status=503, retry_after=LATER),
         ),
     ),
     *of(
@@ -391,32 +391,32 @@ CONNECTIONS: tuple[Row, ...] = (
     ),
     *of(
         "POST /users/oauth/{provider}/verify",
-        ok(data(DONE), body=CALLBACK | {"scope": ""}, given=consented),
+        ok(data(DONE), body=CALLBACK | {"scope": ""}, setup=consented),
         bad(
             "state is unknown, expired or already used",
             400,
             "consentFailed",
             body=CALLBACK,
-            given=user_gone,
+            setup=user_gone,
         ),
-        bad("The code is no longer valid", 400, "consentFailed", body=CALLBACK, given=code_spoilt),
-        bad("Another account was chosen", 400, "accountMismatch", body=CALLBACK, given=other_account),
+        bad("The code is no longer valid", 400, "consentFailed", body=CALLBACK, setup=invalid_code),
+        bad("Another account was chosen", 400, "accountMismatch", body=CALLBACK, setup=other_account),
         bad(
             "Access to calendars was not granted",
             400,
             "calendarAccessNotGranted",
             body=CALLBACK,
-            given=no_calendar_access,
+            setup=no_calendar_access,
         ),
         bad("code is required", body={"state": "x"}),
-        missing("User not found", body=CALLBACK, given=user_left),
+        missing("User not found", body=CALLBACK, setup=user_left),
         bad(
             "",
             429,
             "rateLimited",
             shape=THROTTLED | PROVIDER_ERROR,
             body=CALLBACK,
-            given=lambda w: token_down(w, status=429, retry_after=LATER),
+            setup=lambda w: token_down(w, status=429, retry_after=LATER),
         ),
         bad(
             "",
@@ -424,21 +424,21 @@ CONNECTIONS: tuple[Row, ...] = (
             "providerError",
             shape=PROVIDER_ERROR,
             body=CALLBACK,
-            given=lambda w: token_down(w, status=503),
+            setup=lambda w: token_down(w, status=503),
         ),
         may_not_write(body={"code": "x", "state": "x"}),
     ),
     *of(
         "GET /oauth/{provider}/callback",
-        ok(None, query=CALLBACK, given=consented, **PAGE),
-        ok(None, 302, query=CALLBACK, given=allowing_returns, **PAGE),
-        ok(None, 400, query={"error": "access_denied", "state": "{state}"}, given=consented, **PAGE),
+        ok(None, query=CALLBACK, setup=consented, **PAGE),
+        ok(None, 302, query=CALLBACK, setup=allowing_returns, **PAGE),
+        ok(None, 400, query={"error": "access_denied", "state": "{state}"}, setup=consented, **PAGE),
         ok(None, 400, query={"code": "x", "state": "x"}, **PAGE),
-        ok(None, 403, query=CALLBACK, given=user_shared, **PAGE),
-        ok(None, 404, query=CALLBACK, given=user_gone, **PAGE),
-        ok(None, 429, query=CALLBACK, given=lambda w: token_down(w, status=429, retry_after=LATER), **PAGE),
-        ok(None, 502, query=CALLBACK, given=lambda w: token_down(w, status=503), **PAGE),
-        apple(),
+        ok(None, 403, query=CALLBACK, setup=user_shared, **PAGE),
+        ok(None, 404, query=CALLBACK, setup=user_gone, **PAGE),
+        ok(None, 429, query=CALLBACK, setup=lambda w: token_down(w, status=429, retry_after=LATER), **PAGE),
+        ok(None, 502, query=CALLBACK, setup=lambda w: token_down(w, status=503), **PAGE),
+        unknown_provider(),
     ),
 )
 

@@ -23,7 +23,7 @@ LATER = 60
 
 @dataclass(frozen=True)
 class Row:
-    """``given`` runs before the call; it may change the request through ``world.names``.
+    """``setup`` runs before the call; it may change the request through ``world.names``.
 
     ``providers`` are the providers to run the row with, each in its own world. ``key`` replaces the caller's
     API key. ``media`` is the media type of the answer. ``code`` is that of an error in the envelope.
@@ -35,7 +35,7 @@ class Row:
     query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
-    given: Callable[[World], object] | None = None
+    setup: Callable[[World], object] | None = None
     names: dict[str, str] = field(default_factory=dict)
     message: str = ""
     key: Callable[[World], object] | None = None
@@ -117,7 +117,7 @@ def bad_slug(**more: Any) -> Row:
     return bad("orgSlug must match", names={"orgSlug": "A"}, **more)
 
 
-def apple(**more: Any) -> Row:
+def unknown_provider(**more: Any) -> Row:
     return bad("provider must be one of google, microsoft", names={"provider": "apple"}, **more)
 
 
@@ -154,12 +154,12 @@ def of_provider(**more: Any) -> list[Row]:
 
 def ended(shape: Any = UNREAD_ERROR, **more: Any) -> Row:
     """The answer when the provider has revoked the grant."""
-    return bad("", 401, "authorizationInvalid", shape=shape, given=World.revoke, **more)
+    return bad("", 401, "authorizationInvalid", shape=shape, setup=World.revoke, **more)
 
 
 def too_narrow(operation: str, **more: Any) -> Row:
     """The answer when the grant does not allow the operation."""
-    return bad(operation, 403, "insufficientScopes", shape=SCOPE_ERROR, given=World.narrow, **more)
+    return bad(operation, 403, "insufficientScopes", shape=SCOPE_ERROR, setup=World.restrict_scopes, **more)
 
 
 def provider_down(shape: Any = UNREAD_ERROR, *, creates: bool = False, **more: Any) -> list[Row]:
@@ -170,7 +170,7 @@ def provider_down(shape: Any = UNREAD_ERROR, *, creates: bool = False, **more: A
             429,
             "rateLimited",
             shape={**shape, "retryAfter": int},
-            given=lambda w: w.strike(status=429, retry_after=LATER),
+            setup=lambda w: w.inject_fault(status=429, retry_after=LATER),
             **more,
         ),
         bad(
@@ -178,7 +178,7 @@ def provider_down(shape: Any = UNREAD_ERROR, *, creates: bool = False, **more: A
             502,
             "outcomeUnknown" if creates else "providerError",
             shape=shape,
-            given=lambda w: w.strike(status=503, retry_after=LATER),
+            setup=lambda w: w.inject_fault(status=503, retry_after=LATER),
             **more,
         ),
     ]

@@ -75,8 +75,8 @@ def operations(document) -> dict[str, dict[str, Any]]:
 def answer_to(world: World, row: Row) -> TestResponse:
     if "{eventId}" in row.operation:
         world.names["eventId"] = world.event_id()
-    if row.given is not None:
-        row.given(world)
+    if row.setup is not None:
+        row.setup(world)
     world.names |= {name: world.filled(value) for name, value in row.names.items()}
     if row.key is not None:
         row.key(world)
@@ -116,9 +116,9 @@ def test_row_answers_as_in_the_contract(request, new_world, document, operations
     if row.operation != CALLBACK:
         conforms(document, operations[row.operation], answer)
         sent = {"query": row.query, "headers": row.headers, "body": row.body}
-        given = {name: world.filled(value) for name, value in sent.items() if value not in ({}, None)}
+        filled = {name: world.filled(value) for name, value in sent.items() if value not in ({}, None)}
         case = request.node.callspec.id
-        examples.check_row(world, operations[row.operation]["operationId"], case, given, answer)
+        examples.check_row(world, operations[row.operation]["operationId"], case, filled, answer)
     if row.media != "application/json":
         return
     assert shape_errors(answer.json, row.shape) == []
@@ -274,8 +274,8 @@ def test_an_idempotency_key_of_another_request_is_422(new_world, document, opera
         world = new_world("google")
         key = {"Idempotency-Key": f"{number}"}
         row = first_success(name)
-        if row.given is not None:
-            row.given(world)
+        if row.setup is not None:
+            row.setup(world)
         first = world.call(name, row.query, row.body, key)
         assert first.status_code == row.status, (name, first.text)
         again = world.call(name, row.query, row.body, key)
@@ -290,8 +290,8 @@ def test_idempotency_key_of_a_request_in_progress_is_409(new_world, document, op
         world = new_world("google")
         key = {"Idempotency-Key": f"under-way-{number}"}
         row = first_success(name)
-        if row.given is not None:
-            row.given(world)
+        if row.setup is not None:
+            row.setup(world)
         world.call(name, row.query, row.body, key)
         with stores.database.writing() as session:
             begun = {"sealed_answer": None, "claimed_until": now() + timedelta(minutes=1)}

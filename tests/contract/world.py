@@ -33,7 +33,7 @@ class World:
     accounts: dict[str, SandboxAccount] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
-    def settle(self) -> None:
+    def create(self) -> None:
         """Create the user, the organization, the accounts, and an event in each account."""
         for provider, email in ADA.items():
             self.accounts[provider] = self.sandbox.account(provider, email, events=[EVENT])
@@ -65,11 +65,11 @@ class World:
         """Connect the account again, with changes."""
         connect(self.api, self.names["userId"], self.account, **changed)
 
-    def strike(self, **fault: Any) -> None:
+    def inject_fault(self, **fault: Any) -> None:
         """Make the provider fail from now on."""
         self.sandbox.fault(provider=self.provider, **fault)
 
-    def narrow(self) -> None:
+    def restrict_scopes(self) -> None:
         """Replace the grant of every account by one without calendar scopes."""
         for account in self.accounts.values():
             connect(self.api, self.names["userId"], account, scope=["openid"])

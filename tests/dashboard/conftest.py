@@ -111,7 +111,7 @@ UNREGISTERED = {
 
 
 @pytest.fixture
-def somewhere() -> Callable[[], str]:
+def client_address() -> Callable[[], str]:
     """An unused client address, because failed sign-ins are counted by address."""
     return lambda: str(FIRST_HOST + os.getpid() % 65_536 * 256 + next(_hosts))
 

@@ -212,8 +212,8 @@ def test_paths_of_webhooks_are_not_recorded(api, stores, new, shown):
     assert "secret" not in "".join(str(each.changes) for each in found)
 
 
-def test_failed_sign_ins_are_recorded_with_their_address(browser_of, administrator, somewhere, stores):
-    here = somewhere()
+def test_failed_sign_ins_are_recorded_with_their_address(browser_of, administrator, client_address, stores):
+    here = client_address()
     browser_of(address=here).sign_in(Person(administrator.name, "wrong password"))
     browser_of(address=here).sign_in(Person("my secret password", "wrong password"))
 
@@ -223,12 +223,14 @@ def test_failed_sign_ins_are_recorded_with_their_address(browser_of, administrat
     ]
 
 
-def test_a_flood_of_failed_sign_ins_does_not_fill_the_log(browser_of, somewhere, stores, monkeypatch, unique):
+def test_a_flood_of_failed_sign_ins_does_not_fill_the_log(
+    browser_of, client_address, stores, monkeypatch, unique
+):
     """Records are never deleted, so strangers must not be able to write them without limit."""
     for name, most in (("RECORDED", 2), ("CUT_OFF", 1)):
         item = type(getattr(login_throttle, name))(most, 1, namespace=unique("flood"))
         monkeypatch.setattr(login_throttle, name, item)
-    hosts = [somewhere() for _ in range(5)]
+    hosts = [client_address() for _ in range(5)]
 
     for host in hosts:
         assert browser_of(address=host).sign_in(Person("nobody at all", "wrong")).status == 401

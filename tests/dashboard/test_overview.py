@@ -190,13 +190,13 @@ def test_it_takes_no_form(signed_in, path):
 
 
 @pytest.mark.slow
-def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, shut):
+def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, open_breaker):
     def rows():
         found = [words(each) for each in here.browser.get("/overview/health").html.select(".rows li")]
         return [each for each in found if each.startswith(("Google", "Microsoft"))]
 
     assert rows() == []
-    shut("google", ago=90, seconds=9.5)
+    open_breaker("google", ago=90, seconds=9.5)
     expires = (stores.redis.time()[0] + 60) * 1000
     stores.redis.zadd("circuit:microsoft:events:open", {"a": expires})
     google, microsoft = rows()
@@ -208,9 +208,9 @@ def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, shut):
     assert microsoft.startswith(
         "Microsoft 365: events 1 account paused Calls for this account failed repeatedly."
     )
-    shut("google", seconds=-9)
+    open_breaker("google", seconds=-9)
     assert "The next request tests the provider again." in rows()[0]
-    shut("google", seconds=-9, probed=60)
+    open_breaker("google", seconds=-9, probed=60)
     assert "A request is testing the provider now." in rows()[0]
 
 

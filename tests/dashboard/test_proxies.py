@@ -42,10 +42,10 @@ def test_number_of_trusted_proxies_follows_the_setting(
 
 
 def test_guesses_behind_a_proxy_do_not_lock_out_its_other_clients(
-    new_app, browser_of, new_administrator, somewhere
+    new_app, browser_of, new_administrator, client_address
 ):
     app, ada = new_app(trusted_proxies=1), new_administrator()
-    guesser, owner = (through(browser_of(at=app, address=PROXY), For=somewhere()) for _ in range(2))
+    guesser, owner = (through(browser_of(at=app, address=PROXY), For=client_address()) for _ in range(2))
 
     guesses = [guesser.sign_in(Person(ada.name, "wrong")).status for _ in range(6)]
 
@@ -54,15 +54,15 @@ def test_guesses_behind_a_proxy_do_not_lock_out_its_other_clients(
 
 
 def test_a_client_cannot_choose_the_address_by_which_it_is_counted(
-    new_app, browser_of, new_administrator, somewhere
+    new_app, browser_of, new_administrator, client_address
 ):
-    proxy, here, ada = somewhere(), somewhere(), new_administrator()
+    proxy, here, ada = client_address(), client_address(), new_administrator()
     for proxies, added in ((0, ""), (1, f", {here}")):
         guesser = browser_of(at=new_app(trusted_proxies=proxies), address=proxy)
         for _ in range(5):
-            through(guesser, For=f"{somewhere()}{added}").sign_in(Person(ada.name, "wrong"))
+            through(guesser, For=f"{client_address()}{added}").sign_in(Person(ada.name, "wrong"))
 
-        assert through(guesser, For=f"{somewhere()}{added}").sign_in(ada).status == 429
+        assert through(guesser, For=f"{client_address()}{added}").sign_in(ada).status == 429
 
 
 @pytest.mark.slow

@@ -8,13 +8,13 @@ import pytest
 
 from providers.sandbox.client import Sandbox
 from tests.faults import measured, servers
-from tests.faults.installation import Broken, broken, server_folder
+from tests.faults.installation import FaultInstallation, broken, server_folder
 
 
 @pytest.fixture(scope="session")
 def world(
     environment: dict[str, str], sandbox_process: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broken]:
+) -> Iterator[FaultInstallation]:
     """The installation that tests break and repair."""
     servers.postgresql().require()
     with server_folder("postgresql") as data:
@@ -30,7 +30,7 @@ def world(
 @pytest.fixture(scope="session")
 def small(
     environment: dict[str, str], sandbox_process: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broken]:
+) -> Iterator[FaultInstallation]:
     """An installation with SQLite, as on one host."""
     own: dict[str, servers.Server] = {"redis": servers.Redis(tmp_path_factory.mktemp("redis"))}
     folder = tmp_path_factory.mktemp("small")

@@ -13,7 +13,7 @@ DOCUMENT = ROOT / "docs/engineering/reliability.md"
 MEASURED = ROOT / "docs/engineering/reliability.json"
 BEGIN, END = "<!-- faults: measured -->", "<!-- faults: end -->"
 
-COLUMNS = ("fault", "what clients saw", "longest answer", "right again after", "lost", "test")
+COLUMNS = ("fault", "what clients saw", "longest answer", "correct again after", "lost", "test")
 
 
 def write() -> None:
@@ -44,10 +44,16 @@ def _row(measured: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _seen(answers: dict[str, int]) -> str:
-    """How often each kind of answer came, the right ones first."""
-    words = {Verdict.RIGHT: "right", Verdict.PARTIAL: "partial, which says so"}
+    """How often each kind of answer came, the correct ones first."""
     kinds = sorted(answers, key=lambda kind: (kind != Verdict.RIGHT, kind))
-    return ", ".join(f"{answers[kind]} {words.get(kind, kind)}" for kind in kinds)
+    return ", ".join(_counted(kind, answers[kind]) for kind in kinds)
+
+
+def _counted(kind: str, count: int) -> str:
+    if kind.isdigit():
+        return f"{count} × HTTP {kind}"
+    words = {Verdict.RIGHT: "correct", Verdict.PARTIAL: "partial (missing calendars named)"}
+    return f"{count} {words.get(kind, kind)}"
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ AS_IN_PRODUCTION = ("ALMANAC_BREAKER_ACCOUNTS", "ALMANAC_BREAKER_FAILURES", "ALM
 
 
 @dataclass
-class Broken:
+class FaultInstallation:
     """An installation to break and to repair; ``parts`` are its processes by name, ``servers`` too."""
 
     installation: Installation
@@ -79,7 +79,7 @@ class Broken:
                 self.installation.start(part)
         until(self.installation.ready, PATIENCE)
 
-    def struck(self) -> int:
+    def failed_calls(self) -> int:
         """How many calls the providers failed, by their own count."""
         return self.sandbox.requests().struck
 
@@ -87,7 +87,7 @@ class Broken:
         """The heartbeats of its workers."""
         return self.installation.stores.heartbeats.present()
 
-    def works(self, part: str) -> bool:
+    def is_working(self, part: str) -> bool:
         """Whether a recent heartbeat of a worker reports calls in flight."""
         workers = self.present().workers
         return any(name.startswith(part) and used for name, (used, _) in workers.items())
@@ -123,7 +123,7 @@ def broken(
     *,
     web: int = 2,
     **changed: str,
-) -> Iterator[Broken]:
+) -> Iterator[FaultInstallation]:
     """Start the servers, an installation on them, and connect its people."""
     with ExitStack() as closing:
         for server in servers.values():
@@ -145,7 +145,9 @@ def broken(
         yield _peopled(made, servers, sandbox, folder.name)
 
 
-def _peopled(made: Installation, servers: dict[str, Server], sandbox: Sandbox, name: str) -> Broken:
+def _peopled(
+    made: Installation, servers: dict[str, Server], sandbox: Sandbox, name: str
+) -> FaultInstallation:
     people: dict[str, list[Period]] = {}
     accounts: dict[str, SandboxAccount] = {}
     for n in range(6):
@@ -157,7 +159,7 @@ def _peopled(made: Installation, servers: dict[str, Server], sandbox: Sandbox, n
     joined = made.call("POST", f"/organizations/{slug}/members", json={"userIds": list(people)})
     assert joined.status_code == 201, joined.text
     questions = about(people, slug)
-    return Broken(made, servers, sandbox, people, accounts, questions, slug)
+    return FaultInstallation(made, servers, sandbox, people, accounts, questions, slug)
 
 
 @contextmanager

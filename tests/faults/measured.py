@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
 from tests.faults.document import MEASURED
-from tests.faults.installation import Broken
+from tests.faults.installation import FaultInstallation
 from tests.faults.questions import Verdict
 from tests.faults.witness import Witness
 
@@ -48,29 +48,29 @@ class Case:
     sees: set[str]
     seconds: float | None = field(default=None)
 
-    def look(self, seconds: float) -> None:
+    def run_for(self, seconds: float) -> None:
         """Keep the fault for this time while the clients run."""
-        self.witness.look(seconds)
+        self.witness.run_for(seconds)
 
     def until_seen(self) -> None:
         """Waits until the clients have seen every expected outcome: on a busy machine that takes a while."""
         give_up = time.monotonic() + BACK
         while not self.sees <= set(self.witness.outcomes()):
             assert time.monotonic() < give_up, self.witness.outcomes()
-            self.witness.look(0.2)
+            self.witness.run_for(0.2)
 
-    def back(self, *, within: float) -> None:
+    def wait_for_recovery(self, *, within: float) -> None:
         """Starts the measured and bounded time, which ends with the last answer that was not right."""
         began = time.monotonic()
-        first = self.witness.back(BACK)
-        self.witness.look(1.0)
+        first = self.witness.wait_for_recovery(BACK)
+        self.witness.run_for(1.0)
         self.seconds = max(first, self.witness.last_trouble() - began)
         assert self.seconds < within, f"right again after {self.seconds:.1f} s"
 
 
 @contextmanager
 def fault(
-    world: Broken,
+    world: FaultInstallation,
     test: str,
     what: str,
     *,
@@ -85,9 +85,9 @@ def fault(
     world.begin()
     name = re.sub(r"\W+", "-", test.partition("::")[2])
     witness = world.witness(name)
-    witness.back(BACK)
+    witness.wait_for_recovery(BACK)
     with witness:
-        witness.look(0.5)
+        witness.run_for(0.5)
         case = Case(witness, sees)
         yield case
     assert not witness.wrong, witness.wrong[:5]
@@ -103,7 +103,7 @@ def fault(
     keep(Measured(test, what, dict(seen), round(slowest, 1), round(case.seconds, 1), writes, again))
 
 
-def nothing_lost(world: Broken, witness: Witness, name: str) -> None:
+def nothing_lost(world: FaultInstallation, witness: Witness, name: str) -> None:
     """Every write exists exactly once."""
     events = [write.body["subject"] for write in witness.writes if "subject" in write.body]
     assert world.subjects(name) == sorted(events)

@@ -40,10 +40,10 @@ def restored_after_a_loss(world, test, what, back_up, lose, restore):
     world.begin()
     installation = world.installation
     with world.witness(f"{world.slug}-kept") as witness:
-        witness.look(2.0)
+        witness.run_for(2.0)
         before = [write for write in witness.writes if write.done]
         back_up()
-        witness.look(1.0)
+        witness.run_for(1.0)
     assert len(before) > 3
     for part in list(installation.parts):
         installation.stop(part)
@@ -56,7 +56,7 @@ def restored_after_a_loss(world, test, what, back_up, lose, restore):
     installation.stores.database.upgrade()
     world.repair()
     with world.witness("after") as after:
-        after.back(BACK)
+        after.wait_for_recovery(BACK)
         back = time.monotonic() - began
     assert back < AFTER_A_LOSS
     assert not after.wrong, after.wrong

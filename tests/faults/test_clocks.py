@@ -52,10 +52,10 @@ def test_the_clock_of_workers_jumps_ahead(world, fault, clock):
     what = "the workers' clock jumps an hour ahead, then back"
     with fault(world, what, sees={"502", Verdict.PARTIAL}, may={"409"}) as case:
         clock.write_text("3600")
-        case.look(6.0)
+        case.run_for(6.0)
         case.until_seen()
         clock.write_text("0")
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 def test_the_clock_of_workers_jumps_back(world, fault, clock):
@@ -63,8 +63,8 @@ def test_the_clock_of_workers_jumps_back(world, fault, clock):
     with fault(world, what, sees=set(), may={"502", Verdict.PARTIAL}) as case:
         clock.write_text("-3600")
         until(lambda: any(-3700 < each < -3599 for each in skews(world)), BACK)
-        case.look(3.0)
-        case.back(within=AT_ONCE)
+        case.run_for(3.0)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 def test_the_clock_of_workers_is_a_second_ahead(world, fault, clock):
@@ -73,5 +73,5 @@ def test_the_clock_of_workers_is_a_second_ahead(world, fault, clock):
         clock.write_text("1")
         # With a clock that agrees with Redis's, no read is in the future.
         until(lambda: any(0.3 < each <= 1.1 for each in skews(world)), BACK)
-        case.look(3.0)
-        case.back(within=AT_ONCE)
+        case.run_for(3.0)
+        case.wait_for_recovery(within=AT_ONCE)

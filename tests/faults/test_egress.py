@@ -73,10 +73,10 @@ def troubles(case, since):
 
 def no_request_fails(world, case):
     """After ten seconds every request is answered right, although the third worker takes part."""
-    case.look(NOTICED)
+    case.run_for(NOTICED)
     until(lambda: isolated(world) == {"google", "microsoft"}, BACK)
     since = time.monotonic()
-    case.look(LOOK)
+    case.run_for(LOOK)
     assert isolated(world) == {"google", "microsoft"}
     assert not troubles(case, since), troubles(case, since)
 
@@ -96,7 +96,7 @@ def test_a_worker_has_no_way_to_the_providers(world, fault, way, how):
         until(lambda: not isolated(world), BACK)
         # It reads again, more than its probe does.
         until(lambda: way.carried > carried + 20, BACK)
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 def test_the_resolver_of_a_worker_fails(world, fault):
@@ -104,7 +104,7 @@ def test_the_resolver_of_a_worker_fails(world, fault):
     nowhere = sandbox_environment(f"http://provider.invalid:{free_port()}")
     with fault(world, what, sees=set(), may=LATE) as case, third_worker(world, **nowhere):
         no_request_fails(world, case)
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 def processor_seconds(pid):
@@ -138,10 +138,10 @@ def test_a_worker_runs_at_a_tenth_of_the_speed(world, fault):
     with fault(world, what, sees=set(), may=LATE) as case, third_worker(world):
         pid = world.installation.parts[THIRD].pid
         with a_tenth_of_the_speed(pid):
-            case.look(NOTICED)
+            case.run_for(NOTICED)
             since, done = time.monotonic(), processor_seconds(pid)
-            case.look(LOOK)
+            case.run_for(LOOK)
             assert not troubles(case, since), troubles(case, since)
             # It takes part in the work.
             assert processor_seconds(pid) > done
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)

@@ -37,6 +37,6 @@ def test_postgresql_is_restarted(world, fault):
             database.start()
             # No server process from before is left.
             assert not serving & connections(database)[1]
-            case.look(2.0)
-        case.back(within=AT_ONCE)
+            case.run_for(2.0)
+        case.wait_for_recovery(within=AT_ONCE)
         assert len(starts | {connections(database)[0]}) == 3

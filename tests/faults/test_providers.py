@@ -26,14 +26,14 @@ ILLS = {
 @pytest.mark.parametrize("provider", ["google", "microsoft"])
 @pytest.mark.parametrize("ill", ILLS)
 def test_provider_fails(world, fault, ill, provider):
-    what, struck, sees = ILLS[ill]
+    what, injected, sees = ILLS[ill]
     what = what.replace("a provider", provider.capitalize())
     with fault(world, what, sees={Verdict.PARTIAL}, may=sees | {"422", "502", "429", "409"}) as case:
-        world.sandbox.fault(provider=provider, **struck)
-        case.look(4.0)
+        world.sandbox.fault(provider=provider, **injected)
+        case.run_for(4.0)
         case.until_seen()
         world.sandbox.clear_faults()
-        case.back(within=AFTER_A_PAUSE)
+        case.wait_for_recovery(within=AFTER_A_PAUSE)
 
 
 def test_both_providers_flap(world, fault):
@@ -45,11 +45,11 @@ def test_both_providers_flap(world, fault):
     ) as case:
         rounds = 0
         # On a busy machine some rounds pass without a call.
-        while rounds < 6 or world.struck() < 6:
+        while rounds < 6 or world.failed_calls() < 6:
             assert rounds < BACK, "the providers have not failed"
             world.sandbox.fault(status=503)
-            case.look(0.5)
+            case.run_for(0.5)
             world.sandbox.clear_faults()
-            case.look(0.5)
+            case.run_for(0.5)
             rounds += 1
-        case.back(within=AFTER_A_PAUSE)
+        case.wait_for_recovery(within=AFTER_A_PAUSE)

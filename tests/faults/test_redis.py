@@ -27,13 +27,13 @@ def test_redis_comes_back_empty(world, fault):
         world, "Redis is emptied (`FLUSHALL`)", sees=set(), may={"502", "503", Verdict.PARTIAL}
     ) as case:
         for _ in range(3):
-            case.look(1.0)
+            case.run_for(1.0)
             # Entries lost before are cached again, so that there is something to lose.
             until(lambda: redis.order("KEYS", "busy:*"), BACK)
             remembered, left = redis.order("EVAL", EMPTY, 0)
             assert remembered
             assert not left
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 def test_redis_hangs(world, fault):
@@ -44,8 +44,8 @@ def test_redis_hangs(world, fault):
         world, "Redis hangs for six seconds (`CLIENT PAUSE`)", may={"502", "503", Verdict.PARTIAL}
     ) as case:
         redis.order("CLIENT", "PAUSE", 6000, "ALL")
-        case.look(6.0)
-        case.back(within=AT_ONCE)
+        case.run_for(6.0)
+        case.wait_for_recovery(within=AT_ONCE)
     assert case.witness.slowest() > 2.0, "the pause was too short for a request to notice"
 
 
@@ -68,11 +68,11 @@ def test_redis_is_far_away(world, fault, network):
         world, "every answer of Redis takes 100 ms", sees=set(), may={"502", "503", Verdict.PARTIAL}
     ) as case:
         network.seconds = 0.05
-        case.look(8.0)
+        case.run_for(8.0)
         # All requests of these clients need Redis, most of them more than once.
         assert network.delayed > 100
         network.seconds = 0.0
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 def test_connections_to_redis_are_lost_without_a_word(world, fault, network):
@@ -83,7 +83,7 @@ def test_connections_to_redis_are_lost_without_a_word(world, fault, network):
         may={"502", Verdict.PARTIAL},
     ) as case:
         network.forget()
-        case.back(within=AFTER_SILENCE)
+        case.wait_for_recovery(within=AFTER_SILENCE)
         assert network.dropped
 
 
@@ -106,7 +106,7 @@ def test_the_network_between_workers_and_redis_loses_packets(world, fault, lossy
     what = "the network between workers and Redis loses 5 % of all packets, which are sent again after 200 ms"
     with fault(world, what, sees=set(), may={"502", Verdict.PARTIAL}) as case:
         lossy.loss = 0.05
-        case.look(10.0)
+        case.run_for(10.0)
         until(lambda: lossy.repeated > 50, BACK)
         lossy.loss = 0.0
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)

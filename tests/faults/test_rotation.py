@@ -25,13 +25,13 @@ def test_another_encryption_key(small, fault):
         assert len(old) == 1
         restart(small, f"{written},{new}")
         restart(small, f"{new},{written}")
-        case.look(1.0)
+        case.run_for(1.0)
         told = almanac(small, "db", "reseal")
         assert "Everything is encrypted with the first key" in told
         assert new not in told
         assert written not in told
         restart(small, new)
-        case.back(within=AFTER_A_START)
+        case.wait_for_recovery(within=AFTER_A_START)
 
 
 def restart(world, keys):

@@ -8,7 +8,7 @@ import pytest
 
 from providers.sandbox.client import Sandbox
 from tests.faults import servers
-from tests.faults.installation import Broken, broken, server_folder
+from tests.faults.installation import FaultInstallation, broken, server_folder
 from tests.faults.measured import AT_ONCE
 from tests.faults.questions import Verdict
 
@@ -31,7 +31,7 @@ STOPPED = {
 @pytest.fixture(scope="module")
 def with_rabbitmq(
     environment: dict[str, str], sandbox_process: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broken]:
+) -> Iterator[FaultInstallation]:
     """An installation with RabbitMQ as its broker, and with SQLite as on one host."""
     servers.rabbitmq().require()
     with server_folder("rabbitmq") as data:
@@ -45,7 +45,7 @@ def with_rabbitmq(
 
 
 @pytest.fixture
-def installation(request: pytest.FixtureRequest) -> Callable[[str], Broken]:
+def installation(request: pytest.FixtureRequest) -> Callable[[str], FaultInstallation]:
     """The installation by the name of its fixture: a test starts only the one that it breaks."""
     return request.getfixturevalue
 
@@ -55,10 +55,10 @@ def test_a_server_is_gone_for_a_while(installation, fault, server, fixture, what
     world = installation(fixture)
     with fault(world, what, sees={"503"}, may={"502", Verdict.PARTIAL}) as case:
         world.servers[server].stop()
-        case.look(seconds)
+        case.run_for(seconds)
         case.until_seen()
         world.servers[server].start()
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 @pytest.mark.parametrize(("server", "fixture", "what", "seconds", "error"), STOPPED.values(), ids=STOPPED)
@@ -66,6 +66,6 @@ def test_a_server_is_stopped(installation, fault, server, fixture, what, seconds
     world = installation(fixture)
     with fault(world, what, sees={error}, may={"502", "503", Verdict.PARTIAL}) as case:
         with world.servers[server].still():
-            case.look(seconds)
+            case.run_for(seconds)
             case.until_seen()
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)

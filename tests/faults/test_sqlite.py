@@ -34,6 +34,6 @@ def test_the_disk_is_full(small, fault):
     may = {"502", Verdict.PARTIAL}
     with fault(small, what, sees={"503"}, may=may) as case:
         with full_disk(small.installation):
-            case.look(5.0)
+            case.run_for(5.0)
             case.until_seen()
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)

@@ -16,16 +16,16 @@ def test_redis_is_restarted_while_a_provider_is_down(world, fault):
     what = "Redis is killed and started while Google is down (503), which answers again later"
     with fault(world, what, sees={"503", Verdict.PARTIAL}, may={"502", "409", "422", "429"}) as case:
         world.sandbox.fault(provider="google", status=503)
-        case.look(3.0)
+        case.run_for(3.0)
         redis.stop()
-        case.look(3.0)
+        case.run_for(3.0)
         redis.start()
-        struck = world.struck()
+        failed = world.failed_calls()
         # The workers ask Google again, as their circuit breakers were lost with Redis.
-        until(lambda: world.struck() > struck, BACK)
+        until(lambda: world.failed_calls() > failed, BACK)
         case.until_seen()
         world.sandbox.clear_faults()
-        case.back(within=AFTER_A_PAUSE)
+        case.wait_for_recovery(within=AFTER_A_PAUSE)
 
 
 def test_a_worker_is_killed_while_postgresql_restarts(world, fault):
@@ -33,10 +33,10 @@ def test_a_worker_is_killed_while_postgresql_restarts(world, fault):
     what = "one of two workers is killed while PostgreSQL is down for three seconds"
     with fault(world, what, sees={"503"}, may={"502", Verdict.PARTIAL}) as case:
         world.sandbox.fault(latency_ms=150)
-        case.look(1.0)
+        case.run_for(1.0)
         database.stop()
         world.installation.kill("worker1")
-        case.look(3.0)
+        case.run_for(3.0)
         case.until_seen()
         database.start()
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)

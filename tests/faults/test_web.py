@@ -20,25 +20,25 @@ def test_a_web_process_is_killed(world, fault):
         # Requests, writes among them, take long enough to be in progress.
         world.sandbox.fault(latency_ms=200)
         for _ in range(3):
-            case.look(1.5)
+            case.run_for(1.5)
             os.kill(children(world.installation.parts["web"].pid)[0], signal.SIGKILL)
         world.sandbox.clear_faults()
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 def test_the_web_server_is_killed(world, fault):
     what = "the whole web server is killed, then started"
     with fault(world, what, sees={CUT_OFF, REFUSED}, may={"502", "503"}) as case:
         world.sandbox.fault(latency_ms=200)
-        case.look(1.5)
+        case.run_for(1.5)
         processes = children(world.installation.parts["web"].pid)
         world.installation.kill("web")
         for each in processes:
             os.kill(each, signal.SIGKILL)
-        case.look(1.0)
+        case.run_for(1.0)
         world.sandbox.clear_faults()
         world.installation.start("web")
-        case.back(within=AFTER_A_START)
+        case.wait_for_recovery(within=AFTER_A_START)
 
 
 def test_the_web_server_ends_in_its_own_time(world, fault):
@@ -46,8 +46,8 @@ def test_the_web_server_ends_in_its_own_time(world, fault):
     what = "the web server gets SIGTERM, then is started again"
     with fault(world, what, sees={REFUSED}, may={"502", "503"}) as case:
         world.sandbox.fault(latency_ms=300)
-        case.look(1.5)
+        case.run_for(1.5)
         world.installation.stop("web")
         world.sandbox.clear_faults()
         world.installation.start("web")
-        case.back(within=AFTER_A_START)
+        case.wait_for_recovery(within=AFTER_A_START)

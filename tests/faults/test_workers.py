@@ -34,33 +34,33 @@ def test_a_worker_is_killed(world, fault):
     with fault(world, "one of two workers is killed", sees=set(), may=LATE) as case:
         # Each read takes long enough to be in progress.
         world.sandbox.fault(latency_ms=150)
-        until(lambda: world.works("worker1"), BACK)
+        until(lambda: world.is_working("worker1"), BACK)
         victim = world.installation.parts["worker1"]
         world.installation.kill("worker1")
         assert victim.returncode == -signal.SIGKILL
-        case.back(within=AT_ONCE)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 def test_every_worker_is_killed(world, fault):
     with fault(world, "no worker is left, then two are started", sees={"502"}, may=NO_WORKER) as case:
         world.sandbox.fault(latency_ms=150)
-        case.look(2.0)
+        case.run_for(2.0)
         for part in ("worker1", "worker2"):
             world.installation.kill(part)
-        case.look(4.0)
+        case.run_for(4.0)
         case.until_seen()
         for part in ("worker1", "worker2"):
             world.installation.start(part)
-        case.back(within=AFTER_A_START)
+        case.wait_for_recovery(within=AFTER_A_START)
 
 
 def test_a_worker_hangs(world, fault):
     with fault(world, "one of two workers hangs (SIGSTOP), then resumes", sees=set(), may=LATE) as case:
         world.sandbox.fault(latency_ms=150)
-        until(lambda: world.works("worker1"), BACK)
+        until(lambda: world.is_working("worker1"), BACK)
         with world.hanging("worker1"):
-            case.look(6.0)
-        case.back(within=AT_ONCE)
+            case.run_for(6.0)
+        case.wait_for_recovery(within=AT_ONCE)
 
 
 @contextmanager
@@ -109,14 +109,14 @@ def test_a_worker_is_killed_in_the_middle_of_a_read(world, fault, divided):
             world.sandbox.fault(email=held.email, latency_ms=HELD)
             asked = threads.submit(busy)
             # The other part has arrived.
-            until(lambda: world.struck() and remembered())
+            until(lambda: world.failed_calls() and remembered())
             assert not asked.done()
         answer = asked.result()
         assert answer.status_code == 200, answer.text
         failed = answer.json()["failedCalendars"]
         assert [each["provider"] for each in failed] == [held.provider]
         assert not truth.left_out(answer.json()["data"], [truth.at(12)])
-        case.back(within=AFTER_A_START)
+        case.wait_for_recovery(within=AFTER_A_START)
         answer = busy()
         assert answer.json()["failedCalendars"] == []
         assert not truth.left_out(answer.json()["data"], [truth.at(12)])
@@ -129,10 +129,10 @@ def test_a_worker_is_killed_in_the_middle_of_a_write(world, fault, provider):
         with killed_alone(world):
             # The event is created, and the answer does not arrive.
             world.sandbox.fault(operation=INSERT[provider], latency_ms=HELD)
-            until(world.struck)
+            until(world.failed_calls)
             made = world.subjects(case.witness.name)
             unanswered = [each for each in case.witness.writes if not each.answers]
         (path,) = (each for each in case.witness.writers if f"/{provider}/" in each)
         # The answer to a write at the other provider may be on its way.
         assert path in [each.path for each in unanswered if each.body.get("subject") in made]
-        case.back(within=AFTER_A_START)
+        case.wait_for_recovery(within=AFTER_A_START)

@@ -85,7 +85,7 @@ class Witness:
 
     def __enter__(self) -> Self:
         for work in self.clients():
-            thread = threading.Thread(target=self._going_on, args=(work,))
+            thread = threading.Thread(target=self._repeat, args=(work,))
             self._threads.append(thread)
             thread.start()
         return self
@@ -95,17 +95,17 @@ class Witness:
         for thread in self._threads:
             thread.join()
 
-    def look(self, seconds: float) -> None:
+    def run_for(self, seconds: float) -> None:
         """Let the clients run for this time."""
         assert not self._stop.wait(seconds)
 
-    def back(self, within: float) -> float:
+    def wait_for_recovery(self, within: float) -> float:
         """Seconds until every question is answered right, one after the other."""
         began = time.monotonic()
         with self.session() as session:
             while True:
                 sent = time.monotonic()
-                outcomes = {each.name: self._hear(each, session) for each in self.questions}
+                outcomes = {each.name: self._ask(each, session) for each in self.questions}
                 if all(outcome == Verdict.RIGHT for outcome in outcomes.values()):
                     return sent - began
                 assert time.monotonic() - began < within, outcomes
@@ -139,7 +139,7 @@ class Witness:
                     assert time.monotonic() < give_up, write
                     time.sleep(0.5)
 
-    def _going_on(self, work: Callable[[requests.Session, int], None]) -> None:
+    def _repeat(self, work: Callable[[requests.Session, int], None]) -> None:
         with self.session() as session:
             number = 0
             while not self._stop.wait(PAUSE):
@@ -147,7 +147,7 @@ class Witness:
                 number += 1
 
     def _ask(self, questions: list[Question], session: requests.Session, number: int) -> None:
-        self._hear(questions[number % len(questions)], session)
+        self._ask(questions[number % len(questions)], session)
 
     def _write(self, path: str, busy: str, session: requests.Session, number: int) -> None:
         """Writes an event, then checks that the written events are busy times."""
@@ -161,7 +161,7 @@ class Witness:
             if each.done
         ]
         told = Question("busy after a write", busy, busy_of_one(there), query=truth.DURING_WRITTEN)
-        self._hear(told, session)
+        self._ask(told, session)
 
     def _register(self, session: requests.Session, number: int) -> None:
         """A user, which is a row of the database alone."""
@@ -200,7 +200,7 @@ class Witness:
         self.seen.append(Seen("write", began, time.monotonic() - began, told))
         return outcome
 
-    def _hear(self, question: Question, session: requests.Session) -> str:
+    def _ask(self, question: Question, session: requests.Session) -> str:
         began = time.monotonic()
         try:
             answer = question.ask(session, self.url, self.key)

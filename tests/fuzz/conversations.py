@@ -81,12 +81,12 @@ class Asked:
 
 @dataclass
 class Conversation:
-    """Requests and answers in their order; ``bent`` is the mutated answer."""
+    """Requests and answers in their order."""
 
     operation: str
     answers: dict[tuple[str, str, bytes], tuple[Asked, int, bytes]] = field(default_factory=dict)
 
-    def with_one_bent(self, random: Random, changes: int = 1) -> Conversation:
+    def with_one_mutated(self, random: Random, changes: int = 1) -> Conversation:
         """The same with one answer changed, each time it is requested."""
         key = random.choice(list(self.answers))
         asked, status, content = self.answers[key]
@@ -97,7 +97,7 @@ class Conversation:
         return replace(self, answers={**self.answers, key: (asked, status, content)})
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def replayed(self) -> Iterator[None]:
         """Replays it to every request; an unrecorded request gets 500."""
 
         def exchange(

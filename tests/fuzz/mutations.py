@@ -89,11 +89,11 @@ def mutated(content: bytes, random: Random, changes: int = 1) -> bytes:
     if random.random() < 0.15:
         return random.choice(BYTES)(content, random)
     for _ in range(changes):
-        document = bent(document, random)
+        document = mutated_document(document, random)
     return orjson.dumps(document)
 
 
-def bent(document: Any, random: Random) -> Any:
+def mutated_document(document: Any, random: Random) -> Any:
     """A document with one change in its structure; it may be changed itself."""
     # Deep values are rare in a document and decide most: each depth has the same chance.
     by_depth: dict[int, list[Path]] = {}
@@ -182,7 +182,7 @@ def letter(holder: Any, key: Any, random: Random) -> None:
     return None
 
 
-def turn(holder: Any, key: Any, random: Random) -> None:
+def swap_edges(holder: Any, key: Any, random: Random) -> None:
     """Starts and ends swapped."""
     value = holder[key]
     if isinstance(value, dict) and "start" in value and "end" in value:
@@ -206,7 +206,7 @@ CHANGES: tuple[Callable[[Any, Any, Random], None], ...] = (
     word,
     letter,
     letter,
-    turn,
+    swap_edges,
     huge,
 )
 
@@ -227,9 +227,9 @@ def nested(value: Any, random: Random) -> Any:
 
 def flipped(content: bytes, random: Random) -> bytes:
     """One bit changed."""
-    bent = bytearray(content or b"{}")
-    bent[random.randrange(len(bent))] ^= 1 << random.randrange(8)
-    return bytes(bent)
+    flipped = bytearray(content or b"{}")
+    flipped[random.randrange(len(flipped))] ^= 1 << random.randrange(8)
+    return bytes(flipped)
 
 
 def constant(content: bytes, random: Random) -> bytes:

@@ -28,7 +28,7 @@ class Case:
         self._target = self._random.choice(FIRST)
         self._lock = threading.Lock()
         self.heard = Conversation("busy")
-        self.bent = 0
+        self.mutations = 0
 
     def answer(self, asked: Asked, status: int, content: bytes) -> tuple[int, bytes]:
         """The answer that replaces this one."""
@@ -38,7 +38,7 @@ class Case:
                 if status < 300 and known[1] < 300:
                     return known[1], known[2]
             elif len(self.heard.answers) == self._target:
-                content, self.bent = mutated(content, self._random), self.bent + 1
+                content, self.mutations = mutated(content, self._random), self.mutations + 1
             self.heard.answers[asked.key] = asked, status, content
             return status, content
 

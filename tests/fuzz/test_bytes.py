@@ -71,13 +71,13 @@ def spoilt(draw: st.DrawFn, whole: bytes) -> bytes:
 @given(st.data())
 def test_a_reply_is_whole_or_refused(data: st.DataObject):
     whole = pack_reply(3, REPLY)
-    bent = data.draw(spoilt(whole))
+    damaged = data.draw(spoilt(whole))
     try:
-        _, reply = unpack_reply(bent)
+        _, reply = unpack_reply(damaged)
     except DecodeError:
         return
     # A changed value may be a number; a missing one is noticed.
-    if len(bent) < len(whole) and "primary" in reply.outcomes:
+    if len(damaged) < len(whole) and "primary" in reply.outcomes:
         outcome = reply.outcomes["primary"]
         assert isinstance(outcome, Failed) or len(outcome.busy) == len(PERIODS)
 
@@ -90,9 +90,9 @@ def test_periods_that_are_lost_on_the_way_are_no_free_time(lost):
 
 @given(st.data())
 def test_a_job_is_whole_or_refused(data: st.DataObject):
-    bent = data.draw(spoilt(pack_job(3, data.draw(st.sampled_from(JOBS)), "flight")))
+    damaged = data.draw(spoilt(pack_job(3, data.draw(st.sampled_from(JOBS)), "flight")))
     try:
-        (packed,) = unpack_jobs(bent)
+        (packed,) = unpack_jobs(damaged)
     except DecodeError:
         return
     assert isinstance(packed.number, int)
@@ -105,11 +105,11 @@ def test_a_bucket_that_is_none_counts_as_not_read(data: st.DataObject):
     cache = BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=WEEK)
     name = f"busy:{CALENDAR.connection}:{CALENDAR.calendar}:0"
     bucket = HEAD.pack(FORMAT, 500) + HEAD.pack(1000, 2000) + HEAD.pack(5000, 9000)
-    bent = data.draw(st.binary(max_size=80) | st.integers(0, 47).map(lambda length: bucket[:length]))
-    redis.set(name, bent)
+    damaged = data.draw(st.binary(max_size=80) | st.integers(0, 47).map(lambda length: bucket[:length]))
+    redis.set(name, damaged)
     known = cache.load([CALENDAR], 0, WEEK)
-    aligned = len(bent) >= HEAD.size and not len(bent) % HEAD.size
-    assert bool(known.missing) == (not aligned or HEAD.unpack_from(bent)[0] != FORMAT)
+    aligned = len(damaged) >= HEAD.size and not len(damaged) % HEAD.size
+    assert bool(known.missing) == (not aligned or HEAD.unpack_from(damaged)[0] != FORMAT)
 
 
 @given(st.data())
@@ -159,11 +159,11 @@ def test_what_another_version_has_sealed_is_lost():
 @given(st.data())
 def test_a_secret_opens_whole_or_not_at_all(data: st.DataObject):
     sealed = KEYRING.encrypt("token", "here")
-    bent = data.draw(spoilt(sealed))
+    damaged = data.draw(spoilt(sealed))
     try:
-        assert KEYRING.decrypt(bent, "here") == "token"
+        assert KEYRING.decrypt(damaged, "here") == "token"
     except Undecipherable:
-        assert bent != sealed
+        assert damaged != sealed
 
 
 @given(st.text(max_size=60) | st.binary(max_size=60).map(lambda data: data.decode("latin-1")))

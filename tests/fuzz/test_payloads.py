@@ -32,7 +32,7 @@ SEEDS = st.integers(0, 2**64 - 1).map(Random)
 def outcomes(recorded: Recorded, conversation: Conversation) -> dict[str, Any]:
     """The adapter's outcomes of a conversation, after their journey to the web tier."""
     count("answers of providers mutated")
-    with conversation.told():
+    with conversation.replayed():
         try:
             found = OPERATIONS[conversation.operation](recorded.adapter, recorded.account, recorded.provider)
         except ProviderError as error:
@@ -94,15 +94,15 @@ def test_busy_time_stays_busy_with_mutated_answers(recorded: Recorded, operation
     @AS_THEY_COME
     @given(SEEDS)
     def holds(random: Random) -> None:
-        bent = conversation.with_one_bent(random)
-        found, said = outcomes(recorded, bent), claims(bent, recorded.provider, calendars)
+        mutated = conversation.with_one_mutated(random)
+        found, said = outcomes(recorded, mutated), claims(mutated, recorded.provider, calendars)
         assert found.keys() in (set(), set(calendars))
         for each in found:
             if isinstance(found[each], Failed):
                 count("mutated answers by which a calendar is named as failed")
             elif said[each] is None or looks_free(found, each, said):
                 # The answer is doubtful: then the true periods from before must be busy.
-                assert not looks_free(found, each, truth), bent.answers.values()
+                assert not looks_free(found, each, truth), mutated.answers.values()
 
     holds()
 
@@ -115,8 +115,8 @@ def test_no_answer_makes_an_adapter_fail_in_another_way(recorded: Recorded, oper
     @given(SEEDS, st.integers(1, 4))
     def holds(random: Random, changes: int) -> None:
         count("answers of providers mutated")
-        bent = conversation.with_one_bent(random, changes)
-        with bent.told():
+        mutated = conversation.with_one_mutated(random, changes)
+        with mutated.replayed():
             try:
                 found = OPERATIONS[operation](recorded.adapter, recorded.account, recorded.provider)
             except ProviderError as error:

@@ -237,7 +237,7 @@ def writes(world: World, person: Person, case: Case) -> None:
 
 def unified(world: World, person: Person, case: Case) -> None:
     path = f"/users/{person.user}/calendar/events/meta"
-    body = {"start": "2027-12-03", "end": "2027-12-04", "metaId": f"meta-{case.bent}-{id(case)}"}
+    body = {"start": "2027-12-03", "end": "2027-12-04", "metaId": f"meta-{case.mutations}-{id(case)}"}
     if world.call("POST", path, json=body).status_code == 201:
         world.get(f"{path}/{body['metaId']}")
         world.call("DELETE", f"{path}/{body['metaId']}")
@@ -268,7 +268,7 @@ def test_garbage_of_a_provider_is_never_free_time_nor_a_fault_of_ours(world: Wor
                     (each.key[:2], status, content) for each, status, content in case.heard.answers.values()
                 ]
                 raise AssertionError(f"case {number}, {question.__name__}: {error}\n{heard}") from error
-            count("answers of providers mutated on their way", case.bent)
+            count("answers of providers mutated on their way", case.mutations)
             repair(world, person)
 
     with ThreadPoolExecutor(AT_ONCE) as threads:

@@ -129,16 +129,16 @@ class Walker:
         assert answer.status_code < 500 or answer.status_code in (502, 503), (step, answer.text)
         self.answered[step.operation.label].add(answer.status_code)
         case.validate_response(answer, checks=self._checks)
-        told = f"{answer.headers} {answer.content.decode(errors='replace')}"
+        shown = f"{answer.headers} {answer.content.decode(errors='replace')}"
         said = f"{case.path_parameters} {case.query} {case.body} {case.headers}"
-        assert not self.bound or not set(self._leaks(told, said)), (step, told)
+        assert not self.bound or not set(self._leaks(shown, said)), (step, shown)
         if answer.status_code in (200, 201) and not step.foreign and row.operation in GIVES:
             name, where = GIVES[row.operation]
             names[name] = answer.json()["data"][where]
 
-    def _leaks(self, told: str, said: str) -> Iterator[str]:
+    def _leaks(self, shown: str, said: str) -> Iterator[str]:
         """Words of the other organization that were not in the request."""
         for name in self.foreign.names.values():
             if name in said:
-                told = told.replace(name, "")
-        return (word for word in self.foreign.words if word in told)
+                shown = shown.replace(name, "")
+        return (word for word in self.foreign.words if word in shown)

@@ -14,7 +14,7 @@ from tests.benchmarks.report import progress
 from tests.soak import document
 from tests.soak.client import Client
 from tests.soak.faults import Faults
-from tests.soak.house import House, house
+from tests.soak.installation import SoakInstallation, soak_installation
 from tests.soak.measures import Measures
 from tests.soak.records import Records
 
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="nothing is written")
     given = parser.parse_args()
     progress(f"starting an installation with {given.people} users, seed {given.seed}")
-    with house(given.people, given.clients, given.seed) as made:
+    with soak_installation(given.people, given.clients, given.seed) as made:
         run = soak(made, given.minutes, given.people, given.clients, given.seed)
     print("\n".join(document.lines(run)))
     if not given.quick:
@@ -43,13 +43,13 @@ def main() -> None:
         sys.exit("\n".join([f"The run has not passed, seed {given.seed}:", *failings]))
 
 
-def soak(made: House, minutes: float, people: int, clients: int, seed: int) -> document.Run:
+def soak(made: SoakInstallation, minutes: float, people: int, clients: int, seed: int) -> document.Run:
     """Let all clients work at once."""
-    settings = made.installation.settings
+    settings = made.almanac.settings
     connection = redis.Redis.from_url(settings.redis_url)
     records = Records()
     about = [machine.stamp(), *machine.described(connection, made.database)]
-    with connection, Measures(made.installation.parts, connection) as measures:
+    with connection, Measures(made.almanac.parts, connection) as measures:
         everybody = [Client(made, n, records, seed) for n in range(clients)]
         began = time.monotonic()
         with Faults(made, seed) as faults, ThreadPoolExecutor(clients) as threads:

@@ -13,7 +13,7 @@ import requests
 
 from tests.app.at_provider import AtProvider
 from tests.soak.faults import READS_FAULT, WRITES_FAULT
-from tests.soak.house import DEADLINE, TTL, House, meeting
+from tests.soak.installation import DEADLINE, TTL, SoakInstallation, meeting
 from tests.soak.model import (
     END,
     HOUR,
@@ -40,17 +40,17 @@ RANGE = {"start": text(START), "end": text(END)}
 class Client:
     """``run`` continues until the stop event is set."""
 
-    def __init__(self, house: House, number: int, records: Records, seed: int) -> None:
-        self.people = house.circles[number]
+    def __init__(self, soak_installation: SoakInstallation, number: int, records: Records, seed: int) -> None:
+        self.people = soak_installation.circles[number]
         self.slug = f"circle-{number}"
-        self._house, self._records = house, records
+        self._installation, self._records = soak_installation, records
         self._random = Random(seed * 1000 + number)
         self._session = requests.Session()
         self._session.trust_env = False
-        self._session.headers["Authorization"] = f"Bearer {house.installation.key}"
+        self._session.headers["Authorization"] = f"Bearer {soak_installation.almanac.key}"
         self._numbers = itertools.count()
         # Clients connect one after the other, so that each web process gets some, and keep connections.
-        self._session.get(f"{house.installation.url}/healthz", timeout=60)
+        self._session.get(f"{soak_installation.almanac.url}/healthz", timeout=60)
 
     def run(self, until: float) -> None:
         """Mixed traffic, one request after the other."""
@@ -268,7 +268,7 @@ class Client:
         """A change by another program, which the service does not see."""
         calendar, _ = self._own()
         before = calendar.now
-        there = AtProvider(self._house.sandbox, calendar.account)
+        there = AtProvider(self._installation.sandbox, calendar.account)
         period = meeting(self._random)
         try:
             event = self._one_of(calendar)
@@ -299,7 +299,7 @@ class Client:
         headers: dict[str, str] | None = None,
     ) -> tuple[float, requests.Response]:
         asked = time.monotonic()
-        url = f"{self._house.installation.url}/v1{path}"
+        url = f"{self._installation.almanac.url}/v1{path}"
         answer = self._session.request(method, url, params=query, json=json, headers=headers, timeout=60)
         self._records.request(route, answer.status_code, time.monotonic() - asked)
         return asked, answer
@@ -326,7 +326,7 @@ class Client:
         for calendar in (each for person in self.people for each in person.calendars):
             if not 0 < calendar.in_doubt <= time.monotonic():
                 continue
-            there = AtProvider(self._house.sandbox, calendar.account)
+            there = AtProvider(self._installation.sandbox, calendar.account)
             try:
                 found = {each["id"]: period(each) for each in there.events()}
             except (AssertionError, requests.RequestException, ValueError):
@@ -376,8 +376,10 @@ class Client:
             if found == each:
                 return
         apart = sorted(set(found) ^ set(truth or ()))
-        told = [f"{text(a)}..{text(b)} {'answered' if (a, b) in found else 'true'}" for a, b in apart[:6]]
-        self._records.is_wrong(f"{what}: {'; '.join(told)}")
+        differences = [
+            f"{text(a)}..{text(b)} {'answered' if (a, b) in found else 'true'}" for a, b in apart[:6]
+        ]
+        self._records.is_wrong(f"{what}: {'; '.join(differences)}")
 
 
 SHARES: dict[Callable[[Client], None], int] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.benchmarks.report import Plot, seconds
 from tests.soak.client import SLACK
 from tests.soak.faults import Faults
-from tests.soak.house import TTL
+from tests.soak.installation import TTL
 from tests.soak.measures import MIB, Measures, Sample
 from tests.soak.records import Records
 from tests.soak.verdict import BUDGET, FILLED, FLAT, LEAST, LEVEL, MORE, Process, failings, processes, slope
@@ -92,8 +92,8 @@ def lines(run: Run) -> list[str]:
         "",
         f"{run.minutes:g} min, {run.people} users, {run.clients} clients: **{records.total} requests, "
         f"{rate:.0f} a second; {records.checked} answers compared, {len(records.wrong)} wrong.**",
-        f"{records.outside} changes were made elsewhere, {records.unclear} writes ended unclear, "
-        f"{run.deliveries} webhooks came.",
+        f"{records.outside} changes were made elsewhere, {records.unclear} writes had an unknown outcome, "
+        f"{run.deliveries} webhooks were received.",
         "",
         *_outcome(run),
         "",
@@ -150,8 +150,8 @@ def _memory(run: Run) -> list[str]:
         "minute over all of that time, and over the second half of it too, for what still warms up slows",
         "down and a leak does not; it is flat otherwise. When that half begins after "
         f"{FILLED / 60:g} minutes of load,",
-        f"nothing warms up any longer, and {LEVEL:g} MiB are the limit. Less than {LEAST:g} minutes tell",
-        f"nothing. It leaks when at rest, with no client left, it has over {MORE} files or threads more than",
+        f"nothing warms up any longer, and {LEVEL:g} MiB are the limit. A run of less than {LEAST:g}",
+        f"minutes shows nothing. It leaks when at rest, with no client left, it has over {MORE} files or threads more than",
         "under load.",
         "",
         "| process | of a processor | MiB at the end | growth a minute | second half | memory "
@@ -166,7 +166,7 @@ def _memory(run: Run) -> list[str]:
 
 def _process(each: Process) -> str:
     memory = f"{each.rest.memory / MIB:.0f} | {each.growth:+.2f} MiB | {each.growth_later:+.2f} MiB"
-    grows = "grows" if each.grows else "flat" if each.tells else "too short"
+    grows = "grows" if each.grows else "flat" if each.is_long_enough else "too short"
     leaks = "leaks" if each.leaks else "no leak"
     files, threads = f"{each.files} → {each.rest.files}", f"{each.threads} → {each.rest.threads}"
     return f"| {each.name} | {each.busy:.0%} | {memory} | {grows} | {files} | {threads} | {leaks} |"

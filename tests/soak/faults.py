@@ -10,7 +10,7 @@ from typing import Any
 import requests
 
 from providers.sandbox.client import Sandbox
-from tests.soak.house import DEADLINE, SUBJECT, House
+from tests.soak.installation import DEADLINE, SUBJECT, SoakInstallation
 
 SHARE = 0.05
 PAUSE = 0.2
@@ -50,12 +50,12 @@ class Faults:
     ``struck`` is how many have changed or delayed a call; it is known at the end.
     """
 
-    def __init__(self, house: House, seed: int) -> None:
+    def __init__(self, soak_installation: SoakInstallation, seed: int) -> None:
         self.posted: Counter[str] = Counter()
         self.at: Counter[str] = Counter()
         self.struck = 0
-        self._sandbox, self._random = Sandbox(house.sandbox.url), Random(seed)
-        self._mailboxes = house.mailboxes_by_grant()
+        self._sandbox, self._random = Sandbox(soak_installation.sandbox.url), Random(seed)
+        self._mailboxes = soak_installation.mailboxes_by_grant()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 

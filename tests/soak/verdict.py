@@ -54,14 +54,14 @@ class Process:
         return (last.worked - first.worked) / max(last.at - first.at, PAUSE)
 
     @property
-    def tells(self) -> bool:
+    def is_long_enough(self) -> bool:
         """Whether the time was long enough to judge growth."""
         return self.loaded[-1].at - self.loaded[0].at >= LEAST * 60
 
     @property
     def grows(self) -> bool:
         bound = FLAT if self._later[0].at - self.began < FILLED else LEVEL
-        return self.tells and min(self.growth, self.growth_later) > bound
+        return self.is_long_enough and min(self.growth, self.growth_later) > bound
 
     @property
     def files(self) -> int:

@@ -209,7 +209,7 @@ def register(runtime: Runtime) -> Callable[..., tuple[str, str]]:
 
 
 @pytest.fixture
-def happen(runtime: Runtime, connected: Callable[..., str]) -> Callable[..., str]:
+def record_event(runtime: Runtime, connected: Callable[..., str]) -> Callable[..., str]:
     """Record that a grant has ended, or another event of a connection; returns the connection."""
 
     def make(

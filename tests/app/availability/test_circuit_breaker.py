@@ -25,13 +25,13 @@ BUSY = [meeting("09:00", "10:00")]
 
 @BOTH
 def test_its_members_are_named_and_the_others_answered_without_a_call(
-    api, sandbox, new_user, new_organization, shut, provider
+    api, sandbox, new_user, new_organization, open_breaker, provider
 ):
     slug = new_organization()
     accounts = [sandbox.account(each, f"{each}@example.com", events=BUSY) for each in PROVIDERS]
     users = {each.provider: new_user(each, slugs=(slug,)) for each in accounts}
     sandbox.forget_requests()
-    shut(provider)
+    open_breaker(provider)
 
     answer = api.get(f"/organizations/{slug}/scheduling", **MORNING)
 
@@ -49,10 +49,10 @@ def test_its_members_are_named_and_the_others_answered_without_a_call(
 
 
 @BOTH
-def test_one_user_is_answered_502_with_when_to_come_back(api, sandbox, new_user, shut, provider):
+def test_one_user_is_answered_502_with_when_to_come_back(api, sandbox, new_user, open_breaker, provider):
     user = new_user(sandbox.account(provider, "ada@example.com"))
     sandbox.forget_requests()
-    shut(provider)
+    open_breaker(provider)
     for path in (f"/users/{user}/scheduling", f"/users/{user}/calendar/busy"):
         answer = api.get(path, **DAY)
         assert error(answer, 502) == SENTENCE[provider]
@@ -61,18 +61,18 @@ def test_one_user_is_answered_502_with_when_to_come_back(api, sandbox, new_user,
     assert sandbox.requests().total == 0
 
 
-def test_cached_answers_still_work(api, sandbox, new_user, shut):
+def test_cached_answers_still_work(api, sandbox, new_user, open_breaker):
     user = new_user(sandbox.account("google", "ada@example.com", events=BUSY))
     assert starts(api.get(f"/users/{user}/scheduling", **MORNING)) == ["10:00", "11:00"]
-    shut("google")
+    open_breaker("google")
     assert starts(api.get(f"/users/{user}/scheduling", **MORNING)) == ["10:00", "11:00"]
 
 
 @BOTH
-def test_an_event_is_not_written(api, sandbox, new_user, shut, provider):
+def test_an_event_is_not_written(api, sandbox, new_user, open_breaker, provider):
     user = new_user(sandbox.account(provider, "ada@example.com"))
     sandbox.forget_requests()
-    shut(provider, family=Family.WRITES)
+    open_breaker(provider, family=Family.WRITES)
     answer = api.post(f"/users/{user}/calendar/events/{provider}/primary", {"subject": "x", **BUSY[0]})
     assert (answer.status_code, answer.json["error"]) == (502, SENTENCE[provider])
     assert 50 < int(answer.headers["Retry-After"]) <= 60
@@ -80,28 +80,28 @@ def test_an_event_is_not_written(api, sandbox, new_user, shut, provider):
 
 
 @BOTH
-def test_unified_event_behind_open_breaker_leaves_no_copy(api, sandbox, new_user, shut, provider):
+def test_unified_event_behind_open_breaker_leaves_no_copy(api, sandbox, new_user, open_breaker, provider):
     both = Both.connected(api, sandbox, new_user)
-    shut(provider, family=Family.WRITES)
+    open_breaker(provider, family=Family.WRITES)
     answer = both.create(metaId="m-1", subject="Half")
     assert answer.status_code == 502
     assert answer.json["error"] == f"{SENTENCE[provider]}. The copies of this request were deleted again"
 
 
-def test_an_account_alone_is_left_alone(api, sandbox, new_user, shut, stores):
+def test_an_account_alone_is_left_alone(api, sandbox, new_user, open_breaker, stores):
     user = new_user(sandbox.account("google", "ada@example.com"))
     other = new_user(sandbox.account("google", "bob@example.com"))
     with stores.database.reading() as session:
         (row,) = session.scalars(select(OAuthConnection).join(User).where(User.custom_id == user))
-    shut("google", row.id)
+    open_breaker("google", row.id)
     assert api.get(f"/users/{user}/scheduling", **DAY).status_code == 502
     assert api.get(f"/users/{other}/scheduling", **DAY).status_code == 200
     # The connection stays alive: the user need not connect again.
     assert api.get(f"/users/{user}/oauth").json["data"][0]["alive"]
 
 
-def test_an_open_breaker_is_in_the_metrics_but_not_in_readiness(api, shut, stores):
-    shut("google")
+def test_an_open_breaker_is_in_the_metrics_but_not_in_readiness(api, open_breaker, stores):
+    open_breaker("google")
     ends = (stores.redis.time()[0] + 60) * 1000
     stores.redis.zadd("circuit:microsoft:busy:open", {"a": ends, "b": ends, "gone": 1})
     found = parse(api.client.get("/metrics").text)

@@ -85,8 +85,8 @@ VERDICTS = [
 
 
 @pytest.mark.parametrize(("at", "query", "reason", "because"), VERDICTS)
-def test_each_verdict_of_a_user(both, explain, at, query, reason, because):
-    found = explained(explain(both(), at, **query))
+def test_each_verdict_of_a_user(new_user_with_two_accounts, explain, at, query, reason, because):
+    found = explained(explain(new_user_with_two_accounts(), at, **query))
 
     assert (found["reason"], found["offered"]) == (reason, reason == "offered")
     isnt = "is" if found["offered"] else "is not"
@@ -95,9 +95,11 @@ def test_each_verdict_of_a_user(both, explain, at, query, reason, because):
 
 
 @pytest.mark.parametrize(("at", "query", "reason", "because"), VERDICTS)
-def test_each_verdict_of_a_member(both, new_organization, explain_members, at, query, reason, because):
+def test_each_verdict_of_a_member(
+    new_user_with_two_accounts, new_organization, explain_members, at, query, reason, because
+):
     slug = new_organization()
-    user = both(slugs=(slug,))
+    user = new_user_with_two_accounts(slugs=(slug,))
     found = explained(explain_members(slug, at, **query))
 
     (member,) = found["members"]
@@ -137,8 +139,8 @@ def test_the_facts_of_a_moment_that_is_offered(ada, explain):
     assert (answer.json["failedCalendars"], answer.headers["Age"]) == ([], "0")
 
 
-def test_the_periods_that_cover_a_moment_come_with_their_calendars(both, explain):
-    found = explained(explain(both(), "10:35", padding="10"))
+def test_the_periods_that_cover_a_moment_come_with_their_calendars(new_user_with_two_accounts, explain):
+    found = explained(explain(new_user_with_two_accounts(), "10:35", padding="10"))
     assert found["reason"] == "busy"
     assert found["blockedBy"] == [
         {
@@ -166,8 +168,8 @@ def test_the_periods_that_cover_a_moment_come_with_their_calendars(both, explain
         {"slotDuration": "30", "align": "clock", "earliestTimeEachDay": "9:10", "latestTimeEachDay": "11:40"},
     ],
 )
-def test_moment_is_offered_exactly_if_a_slot_contains_it(api, both, explain, query):
-    user = both()
+def test_moment_is_offered_exactly_if_a_slot_contains_it(api, new_user_with_two_accounts, explain, query):
+    user = new_user_with_two_accounts()
     answer = explained(api.get(f"/users/{user}/scheduling", **(MORNING | query)))
     slots = [span(slot) for slot in answer["availableSlots"]]
     assert slots
@@ -255,9 +257,11 @@ def test_every_member_is_listed(sandbox, ada, new_user, new_organization, explai
     assert found["options"]["slotDuration"] == 60
 
 
-def test_a_provider_filter_leaves_members_without_calendars(both, new_organization, ada, explain_members):
+def test_a_provider_filter_leaves_members_without_calendars(
+    new_user_with_two_accounts, new_organization, ada, explain_members
+):
     slug = new_organization()
-    two, one = both(slugs=(slug,)), ada(slugs=(slug,))
+    two, one = new_user_with_two_accounts(slugs=(slug,)), ada(slugs=(slug,))
     found = explained(explain_members(slug, "10:10", provider="microsoft", slotDuration="15"))
     assert [(each["userId"], each["reason"]) for each in found["members"]] == sorted(
         [(two, "offered"), (one, "noCalendars")]

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.usefixtures("worker")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, both, explain, provider):
-    user = both()
+def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, new_user_with_two_accounts, explain, provider):
+    user = new_user_with_two_accounts()
     sandbox.fault(provider=provider, status=403)
 
     answer = explain(user, "09:10")
@@ -31,16 +31,20 @@ def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, both, explain, pr
     assert found["blockedBy"] == []
 
 
-def test_blocking_periods_are_listed_also_if_a_calendar_is_unread(sandbox, both, explain):
-    user = both()
+def test_blocking_periods_are_listed_also_if_a_calendar_is_unread(
+    sandbox, new_user_with_two_accounts, explain
+):
+    user = new_user_with_two_accounts()
     sandbox.fault(provider="microsoft", status=503, retry_after=60)
     found = explained(explain(user, "10:20"))
     closed(found)
     assert [each["provider"] for each in found["blockedBy"]] == ["google"]
 
 
-def test_partial_counts_the_read_calendars_and_names_the_others(api, sandbox, both, explain):
-    user = both()
+def test_partial_counts_the_read_calendars_and_names_the_others(
+    api, sandbox, new_user_with_two_accounts, explain
+):
+    user = new_user_with_two_accounts()
     sandbox.fault(provider="microsoft", status=503, retry_after=60)
     slots = api.get(f"/users/{user}/scheduling", **MORNING, onFailure="partial")
     assert span(explained(slots)["availableSlots"][1]) == ("10:30", "11:30")
@@ -56,8 +60,8 @@ def test_partial_counts_the_read_calendars_and_names_the_others(api, sandbox, bo
     assert answer.json["failedCalendars"] == slots.json["failedCalendars"] != []
 
 
-def test_with_partial_nothing_read_is_still_no_answer(sandbox, both, explain):
-    user = both()
+def test_with_partial_nothing_read_is_still_no_answer(sandbox, new_user_with_two_accounts, explain):
+    user = new_user_with_two_accounts()
     sandbox.fault(status=503, retry_after=60)
     found = explained(explain(user, "09:10", onFailure="partial"))
     closed(found)

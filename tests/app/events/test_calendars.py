@@ -16,7 +16,7 @@ LIST = {"google": "google.calendarList.list", "microsoft": "microsoft.batch"}
 
 
 @pytest.fixture
-def two(sandbox, new_user):
+def user_with_two_accounts(sandbox, new_user):
     """A user with a mailbox in Berlin beside a Google account in Tokyo."""
     google = sandbox.account(
         "google",
@@ -41,8 +41,8 @@ def without_record(calendar):
 
 
 @pytest.mark.slow
-def test_every_field_of_googles_calendars(api, two):
-    main, team = calendars(api, two, provider="google")
+def test_every_field_of_googles_calendars(api, user_with_two_accounts):
+    main, team = calendars(api, user_with_two_accounts, provider="google")
     assert without_record(main) == {
         "id": ADA["google"],
         "provider": "google",
@@ -58,8 +58,8 @@ def test_every_field_of_googles_calendars(api, two):
     assert (main["original"]["kind"], main["original"]["colorId"]) == ("calendar#calendarListEntry", "14")
 
 
-def test_every_field_of_microsofts_calendars(api, two):
-    (main,) = calendars(api, two, provider="microsoft")
+def test_every_field_of_microsofts_calendars(api, user_with_two_accounts):
+    (main,) = calendars(api, user_with_two_accounts, provider="microsoft")
     assert without_record(main) == {
         "id": "AAMk1",
         "provider": "microsoft",
@@ -74,8 +74,8 @@ def test_every_field_of_microsofts_calendars(api, two):
     assert (main["original"]["color"], main["original"]["isDefaultCalendar"]) == ("auto", True)
 
 
-def test_all_accounts_are_listed_googles_first_and_nothing_failed(api, two):
-    answer = api.get(f"/users/{two}/calendar")
+def test_all_accounts_are_listed_googles_first_and_nothing_failed(api, user_with_two_accounts):
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar")
     assert answer.json.keys() == {"data", "failedCalendars"}
     assert answer.json["failedCalendars"] == []
     assert [each["id"] for each in answer.json["data"]] == [
@@ -86,8 +86,8 @@ def test_all_accounts_are_listed_googles_first_and_nothing_failed(api, two):
 
 
 @pytest.mark.parametrize("written", ["provider=microsoft", "provider[]=microsoft", "provider=,microsoft"])
-def test_a_provider_filter_leaves_the_other_account_alone(api, sandbox, two, written):
-    answer = api.call("GET", f"/users/{two}/calendar", query_string=written)
+def test_a_provider_filter_leaves_the_other_account_alone(api, sandbox, user_with_two_accounts, written):
+    answer = api.call("GET", f"/users/{user_with_two_accounts}/calendar", query_string=written)
     assert [each["provider"] for each in answer.json["data"]] == ["microsoft"]
     assert LIST["google"] not in sandbox.requests().by_operation
 
@@ -159,9 +159,11 @@ def test_the_least_scope_level_lists_calendars(api, sandbox, new_user, provider)
     ],
     ids=str,
 )
-def test_an_account_that_fails_is_named_and_the_other_is_listed(api, sandbox, two, provider, fault, reason):
+def test_an_account_that_fails_is_named_and_the_other_is_listed(
+    api, sandbox, user_with_two_accounts, provider, fault, reason
+):
     sandbox.fault(operation=LIST[provider], **fault)
-    answer = api.get(f"/users/{two}/calendar")
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar")
     assert answer.status_code == 200
     assert provider not in {each["provider"] for each in answer.json["data"]}
     assert answer.json["data"]
@@ -196,10 +198,10 @@ def test_when_nothing_could_be_listed_the_request_fails(api, sandbox, new_user, 
     assert answer.headers.get("Retry-After") == ("60" if status == 429 else None)
 
 
-def test_more_specific_of_two_failures_is_reported(api, sandbox, two):
+def test_more_specific_of_two_failures_is_reported(api, sandbox, user_with_two_accounts):
     sandbox.fault(operation=LIST["google"], status=503, retry_after=60)
     sandbox.revoke(ADA["microsoft"])
-    expected = error(api.get(f"/users/{two}/calendar"), 401)
+    expected = error(api.get(f"/users/{user_with_two_accounts}/calendar"), 401)
     assert "Microsoft" in expected
 
 
@@ -251,8 +253,8 @@ def test_a_key_of_an_organization_reaches_its_members_alone(new_api, sandbox, ne
     assert error(bound.get(f"/users/{stranger}/calendar"), 404) == "User not found"
 
 
-def test_calendars_can_be_read_by_pages(api, two):
-    first = api.get(f"/users/{two}/calendar", limit=2).json
-    rest = api.get(f"/users/{two}/calendar", limit=2, cursor=first["nextCursor"]).json
-    assert [*first["data"], *rest["data"]] == calendars(api, two)
+def test_calendars_can_be_read_by_pages(api, user_with_two_accounts):
+    first = api.get(f"/users/{user_with_two_accounts}/calendar", limit=2).json
+    rest = api.get(f"/users/{user_with_two_accounts}/calendar", limit=2, cursor=first["nextCursor"]).json
+    assert [*first["data"], *rest["data"]] == calendars(api, user_with_two_accounts)
     assert (len(first["data"]), len(rest["data"]), rest["nextCursor"]) == (2, 1, None)

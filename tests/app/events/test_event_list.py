@@ -37,8 +37,8 @@ def names(events):
 
 
 @FORMS
-def test_events_of_all_calendars_are_sorted_by_start(listed, two, form):
-    assert names(listed(two, **form)) == [
+def test_events_of_all_calendars_are_sorted_by_start(listed, user_with_two_accounts, form):
+    assert names(listed(user_with_two_accounts, **form)) == [
         (TEAM, "g team"),
         ("AAMk-main", "m main"),
         (ADA["google"], "g main"),
@@ -66,14 +66,14 @@ def test_every_field_of_an_event_is_as_when_it_is_read_alone(api, listed, sandbo
     assert event["attendees"][0]["responseStatus"] == "needsAction"
 
 
-def test_with_start_and_end_the_answer_is_an_object(api, two):
-    answer = api.get(f"/users/{two}/calendar/events", **DAY)
+def test_with_start_and_end_the_answer_is_an_object(api, user_with_two_accounts):
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", **DAY)
     assert answer.json.keys() == {"data", "failedCalendars"}
     assert answer.json["failedCalendars"] == []
 
 
-def test_with_mindate_and_maxdate_the_answer_is_a_bare_array(api, two):
-    answer = api.get(f"/users/{two}/calendar/events", **BARE)
+def test_with_mindate_and_maxdate_the_answer_is_a_bare_array(api, user_with_two_accounts):
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", **BARE)
     assert isinstance(answer.json, list)
     assert "X-Failed-Calendars" not in answer.headers
 
@@ -101,8 +101,10 @@ def milliseconds(text):
         ("0", milliseconds("1970-06-01T00:00:00"), []),
     ],
 )
-def test_the_edges_of_the_bare_list_are_timestamps_or_milliseconds(api, listed, two, low, high, found):
-    answer = api.get(f"/users/{two}/calendar/events", minDate=low, maxDate=high)
+def test_the_edges_of_the_bare_list_are_timestamps_or_milliseconds(
+    api, listed, user_with_two_accounts, low, high, found
+):
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", minDate=low, maxDate=high)
     assert subjects(answer.json) == found
 
 
@@ -117,17 +119,28 @@ def test_the_edges_of_the_bare_list_are_timestamps_or_milliseconds(api, listed, 
         ({"timeZone": "UTC"}, {"X-Timezone": "America/New_York"}, []),
     ],
 )
-def test_local_times_of_the_bare_list_are_in_its_time_zone(listed, two, query, headers, found):
+def test_local_times_of_the_bare_list_are_in_its_time_zone(
+    listed, user_with_two_accounts, query, headers, found
+):
     edges = {"minDate": "2026-12-03T05:00", "maxDate": "2026-12-03T06:00"}
-    assert subjects(listed(two, headers=headers, **edges, **query)) == found
+    assert subjects(listed(user_with_two_accounts, headers=headers, **edges, **query)) == found
 
 
-def test_local_times_of_the_other_form_are_in_the_same_zones(listed, two):
+def test_local_times_of_the_other_form_are_in_the_same_zones(listed, user_with_two_accounts):
     edges = {"start": "2026-12-03T05:00", "end": "2026-12-03T06:00"}
-    assert subjects(listed(two, **edges, timeZone="America/New_York")) == ["m main"]
-    assert subjects(listed(two, headers={"X-Timezone": "America/New_York"}, **edges, timeZone="UTC")) == []
-    assert subjects(listed(two, headers={"X-Timezone": "America/New_York"}, **edges)) == ["m main"]
-    assert listed(two, **edges) == []
+    assert subjects(listed(user_with_two_accounts, **edges, timeZone="America/New_York")) == ["m main"]
+    assert (
+        subjects(
+            listed(
+                user_with_two_accounts, headers={"X-Timezone": "America/New_York"}, **edges, timeZone="UTC"
+            )
+        )
+        == []
+    )
+    assert subjects(listed(user_with_two_accounts, headers={"X-Timezone": "America/New_York"}, **edges)) == [
+        "m main"
+    ]
+    assert listed(user_with_two_accounts, **edges) == []
 
 
 # --- which calendars
@@ -148,12 +161,14 @@ def test_local_times_of_the_other_form_are_in_the_same_zones(listed, two):
     ],
     ids=str,
 )
-def test_calendars_are_chosen_by_provider_and_by_id(listed, two, form, query, found):
-    assert subjects(listed(two, **form, **query)) == found
+def test_calendars_are_chosen_by_provider_and_by_id(listed, user_with_two_accounts, form, query, found):
+    assert subjects(listed(user_with_two_accounts, **form, **query)) == found
 
 
-def test_a_calendar_that_is_on_no_list_is_named(api, two):
-    answer = api.get(f"/users/{two}/calendar/events", **DAY, calendarIds="primary,gone@example.com")
+def test_a_calendar_that_is_on_no_list_is_named(api, user_with_two_accounts):
+    answer = api.get(
+        f"/users/{user_with_two_accounts}/calendar/events", **DAY, calendarIds="primary,gone@example.com"
+    )
     assert subjects(answer.json["data"]) == ["m main", "g main"]
     assert [(each["calendarId"], each["reason"]) for each in answer.json["failedCalendars"]] == [
         ("gone@example.com", "notFound")
@@ -268,30 +283,30 @@ def test_every_page_is_followed(listed, sandbox, new_user, provider):
     assert subjects(listed(user)) == [str(number) for number in range(600)]
 
 
-def test_a_list_can_be_read_by_pages(api, two):
+def test_a_list_can_be_read_by_pages(api, user_with_two_accounts):
     found, cursor = [], {}
     for _ in range(3):
-        page = api.get(f"/users/{two}/calendar/events", limit=2, **DAY, **cursor).json
+        page = api.get(f"/users/{user_with_two_accounts}/calendar/events", limit=2, **DAY, **cursor).json
         assert len(page["data"]) <= 2
         found += page["data"]
         if page["nextCursor"] is None:
             break
         cursor = {"cursor": page["nextCursor"]}
-    whole = api.get(f"/users/{two}/calendar/events", **DAY).json
+    whole = api.get(f"/users/{user_with_two_accounts}/calendar/events", **DAY).json
     assert found == whole["data"]
     assert len(found) == 4
     assert "nextCursor" not in whole
 
 
 @pytest.mark.parametrize("path", ["calendar/events", "calendar", "oauth", "organizations"])
-def test_an_empty_cursor_is_the_first_page(api, two, path):
+def test_an_empty_cursor_is_the_first_page(api, user_with_two_accounts, path):
     query = {"limit": 1, **(DAY if path.endswith("events") else {})}
-    first = api.get(f"/users/{two}/{path}", **query)
-    assert api.get(f"/users/{two}/{path}", cursor="", **query).json == first.json
+    first = api.get(f"/users/{user_with_two_accounts}/{path}", **query)
+    assert api.get(f"/users/{user_with_two_accounts}/{path}", cursor="", **query).json == first.json
     assert (first.status_code, "nextCursor" in first.json) == (200, True)
 
 
 @pytest.mark.parametrize("cursor", ["x", "W10=", "WzEsMl0=", "e30=", "WyJhIl0=", "AA=="])
-def test_a_cursor_that_is_not_ours_is_refused(api, two, cursor):
-    answer = api.get(f"/users/{two}/calendar/events", cursor=cursor, **DAY)
+def test_a_cursor_that_is_not_ours_is_refused(api, user_with_two_accounts, cursor):
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", cursor=cursor, **DAY)
     assert error(answer, 400).startswith("cursor")

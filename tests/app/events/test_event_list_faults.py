@@ -18,13 +18,15 @@ LIST = {"google": "google.events.list", "microsoft": "microsoft.calendarView.lis
 
 
 @BOTH
-def test_a_calendar_that_fails_is_named_and_the_others_are_listed(api, sandbox, two, provider):
+def test_a_calendar_that_fails_is_named_and_the_others_are_listed(
+    api, sandbox, user_with_two_accounts, provider
+):
     calendar = {"google": TEAM, "microsoft": SIDE}[provider]
     sandbox.fault(calendar_id=calendar, operation=LIST[provider], status=403)
     lost = {"google": "g team", "microsoft": "m side"}[provider]
     rest = [each for each in ("g team", "m main", "g main", "m side") if each != lost]
 
-    answer = api.get(f"/users/{two}/calendar/events", **DAY)
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", **DAY)
     assert subjects(answer.json["data"]) == rest
     (failed,) = answer.json["failedCalendars"]
     assert (failed["calendarId"], failed["provider"], failed["reason"]) == (
@@ -33,7 +35,7 @@ def test_a_calendar_that_fails_is_named_and_the_others_are_listed(api, sandbox, 
         "accessDenied",
     )
 
-    answer = api.get(f"/users/{two}/calendar/events", **BARE)
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", **BARE)
     assert subjects(answer.json) == rest
     assert json.loads(answer.headers["X-Failed-Calendars"]) == [failed]
 
@@ -62,19 +64,21 @@ def test_a_name_that_no_header_can_hold_is_escaped(api, sandbox, new_user):
 
 
 @BOTH
-def test_an_account_whose_grant_is_gone_is_named(api, sandbox, two, provider):
+def test_an_account_whose_grant_is_gone_is_named(api, sandbox, user_with_two_accounts, provider):
     sandbox.revoke(ADA[provider])
     for headers in ({}, {"Cache-Control": "no-cache"}):
-        answer = api.get(f"/users/{two}/calendar/events", headers=headers, **DAY)
+        answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", headers=headers, **DAY)
         assert len(answer.json["data"]) == 2
         assert {each["reason"] for each in answer.json["failedCalendars"]} == {"authorizationInvalid"}
 
 
 @BOTH
-def test_an_account_that_may_not_be_listed_is_named_with_its_reason(api, sandbox, two, provider):
-    narrow = {"google": ["https://www.googleapis.com/auth/calendar.freebusy"], "microsoft": ["User.Read"]}
-    connect(api, two, sandbox.account(provider, ADA[provider]), scope=narrow[provider])
-    answer = api.get(f"/users/{two}/calendar/events", **DAY)
+def test_an_account_that_may_not_be_listed_is_named_with_its_reason(
+    api, sandbox, user_with_two_accounts, provider
+):
+    scopes = {"google": ["https://www.googleapis.com/auth/calendar.freebusy"], "microsoft": ["User.Read"]}
+    connect(api, user_with_two_accounts, sandbox.account(provider, ADA[provider]), scope=scopes[provider])
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", **DAY)
     assert [each["reason"] for each in answer.json["failedCalendars"]] == ["insufficientScopes"]
     assert len(answer.json["data"]) == 2
 
@@ -128,8 +132,10 @@ def test_list_without_readable_calendar_fails(api, sandbox, new_user, provider, 
     ],
     ids=str,
 )
-def test_invalid_queries_are_refused_in_the_requested_form(api, two, query, status, expected):
-    answer = api.get(f"/users/{two}/calendar/events", **query)
+def test_invalid_queries_are_refused_in_the_requested_form(
+    api, user_with_two_accounts, query, status, expected
+):
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", **query)
     assert answer.status_code == status
     bare_form = not {"minDate", "maxDate"}.isdisjoint(query)
     sentence = answer.json if bare_form else answer.json["error"]
@@ -169,17 +175,19 @@ def test_a_key_of_an_organization_reaches_its_members_alone(new_api, sandbox, ne
 
 
 @BOTH
-def test_account_without_requested_calendar_is_not_called(api, sandbox, two, provider):
+def test_account_without_requested_calendar_is_not_called(api, sandbox, user_with_two_accounts, provider):
     """It is not called either, even if its grant is revoked."""
     other = {"google": "microsoft", "microsoft": "google"}[provider]
     sandbox.revoke(ADA[other])
-    assert api.get(f"/users/{two}/calendar/events", **DAY).json["failedCalendars"]
+    assert api.get(f"/users/{user_with_two_accounts}/calendar/events", **DAY).json["failedCalendars"]
     calendar = {"google": TEAM, "microsoft": SIDE}[provider]
-    answer = api.get(f"/users/{two}/calendar/events", calendarIds=calendar, **DAY)
+    answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", calendarIds=calendar, **DAY)
     assert answer.status_code == 200, answer.text
     assert answer.json["failedCalendars"] == []
     assert len(answer.json["data"]) == 1
 
     named = {"google": SIDE, "microsoft": TEAM}[provider]
-    refused = api.get(f"/users/{two}/calendar/events", calendarIds=f"{calendar},{named}", **DAY)
+    refused = api.get(
+        f"/users/{user_with_two_accounts}/calendar/events", calendarIds=f"{calendar},{named}", **DAY
+    )
     assert [each["calendarId"] for each in refused.json["failedCalendars"]] == [named]

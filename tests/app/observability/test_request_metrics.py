@@ -162,9 +162,9 @@ def test_a_miss_is_counted_and_then_a_hit(sandbox, api, new_user, cache_of):
 
 
 @pytest.mark.usefixtures("worker")
-def test_cache_hits_are_by_calendar_and_misses_by_account(sandbox, api, two, cache_of):
+def test_cache_hits_are_by_calendar_and_misses_by_account(sandbox, api, user_with_two_accounts, cache_of):
     def everything():
-        busy(api, two, primaryOnly="false")
+        busy(api, user_with_two_accounts, primaryOnly="false")
 
     assert cache_of(everything) == Cache(misses=2)
     assert cache_of(everything) == Cache(hits=4)

@@ -78,7 +78,7 @@ def change(browser, **changed):
     return browser.do("/account/password", form)
 
 
-def test_a_new_password_signs_every_other_browser_out(browser_of, ada, somewhere, stores):
+def test_a_new_password_signs_every_other_browser_out(browser_of, ada, client_address, stores):
     here, there = browser_of(ada), browser_of(ada)
 
     page = change(here)
@@ -86,7 +86,7 @@ def test_a_new_password_signs_every_other_browser_out(browser_of, ada, somewhere
     assert page.notices == [CHANGED]
     assert here.get("/account").status == 200
     assert there.get("/account").status == 303
-    assert browser_of(address=somewhere()).sign_in(ada).status == 401
+    assert browser_of(address=client_address()).sign_in(ada).status == 401
     assert browser_of().sign_in(Person(ada.name, NEW)).status == 303
     assert ("changePassword", ada.name) in actions(stores, actor=f"administrator {ada.name}")
 
@@ -117,9 +117,9 @@ def test_an_invalid_new_password_changes_nothing(browser_of, ada, changed, field
     assert browser_of().sign_in(ada).status == 303
 
 
-def test_wrong_current_password_counts_as_failed_sign_in(browser_of, ada, somewhere, app, caplog):
+def test_wrong_current_password_counts_as_failed_sign_in(browser_of, ada, client_address, app, caplog):
     """A stolen session must not allow unlimited guesses of the password."""
-    stolen = browser_of(ada, address=somewhere())
+    stolen = browser_of(ada, address=client_address())
     stolen.client.delete_cookie(known_browsers.COOKIE, path="/dashboard")
     caplog.clear()
 
@@ -134,11 +134,11 @@ def test_wrong_current_password_counts_as_failed_sign_in(browser_of, ada, somewh
     assert caplog.messages.count(failed) == 5
     # The same counter: signing in with that name from there is refused too.
     assert browser_of(address=stolen.address).sign_in(ada).status == 429
-    assert browser_of(address=somewhere()).sign_in(ada).status == 303
+    assert browser_of(address=client_address()).sign_in(ada).status == 303
 
 
-def test_the_right_password_resets_the_failures(browser_of, ada, somewhere):
-    browser = browser_of(ada, address=somewhere())
+def test_the_right_password_resets_the_failures(browser_of, ada, client_address):
+    browser = browser_of(ada, address=client_address())
     for _ in range(2):
         assert [change(browser, current="mistyped it").status for _ in range(4)] == [400] * 4
         assert change(browser, password=PASSWORD, again=PASSWORD).status == 200
@@ -259,7 +259,7 @@ def remove(browser, name):
 
 
 def test_removed_administrator_is_signed_out_everywhere(
-    browser_of, ada, new_administrator, stores, somewhere
+    browser_of, ada, new_administrator, stores, client_address
 ):
     bob = new_administrator()
     theirs = browser_of(bob)
@@ -268,7 +268,7 @@ def test_removed_administrator_is_signed_out_everywhere(
 
     assert page.notices == [f"{bob.name} is removed. Open invitations are withdrawn."]
     assert theirs.get("/account").status == 303
-    assert browser_of(address=somewhere()).sign_in(bob).status == 401
+    assert browser_of(address=client_address()).sign_in(bob).status == 401
     assert actions(stores, actor=f"administrator {ada.name}")[-1] == ("removeAdministrator", bob.name)
 
 
@@ -318,21 +318,21 @@ def test_names_of_administrators_are_text(browser_of, ada, new_administrator, un
 
 
 def test_a_password_set_by_the_command_line_ends_a_lockout(
-    browser_of, ada, new_administrator, somewhere, stores, monkeypatch, unique
+    browser_of, ada, new_administrator, client_address, stores, monkeypatch, unique
 ):
     limit = RateLimitItemPerHour(7, 1, namespace=unique("few"))
     monkeypatch.setattr(login_throttle, "BY_NAME", limit)
-    bob, here, there = new_administrator(), somewhere(), somewhere()
+    bob, here, there = new_administrator(), client_address(), client_address()
     for name in (ada.name, bob.name):
         for address in (*[here] * 5, *[there] * 2):
             assert browser_of(address=address).sign_in(Person(name, "wrong")).status == 401
-    assert browser_of(address=somewhere()).sign_in(ada).status == 429
+    assert browser_of(address=client_address()).sign_in(ada).status == 429
 
     administrator_setup.create(stores, ada.name, NEW)
 
     # The counters by name, and by name and address; no counters of other names.
     assert browser_of(address=here).sign_in(Person(ada.name, NEW)).status == 303
-    assert browser_of(address=somewhere()).sign_in(bob).status == 429
+    assert browser_of(address=client_address()).sign_in(bob).status == 429
 
 
 def test_command_line_sets_password_while_redis_is_down(new_app, ada, stores, browser_of, caplog):

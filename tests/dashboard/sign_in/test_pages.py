@@ -34,10 +34,10 @@ def test_signing_in_and_out(browser_of, new_administrator, stores):
     assert browser.get("/").location.startswith("/dashboard/sign-in")
 
 
-def test_a_wrong_name_and_a_wrong_password_are_refused_alike(browser_of, administrator, somewhere):
+def test_a_wrong_name_and_a_wrong_password_are_refused_alike(browser_of, administrator, client_address):
     answers = []
     for person in (Person("nobody at all", "x" * 20), Person(administrator.name, "x" * 20)):
-        browser = browser_of(address=somewhere())
+        browser = browser_of(address=client_address())
         page = browser.sign_in(person)
         page.html.find(id="f-name")["value"] = ""
         for each in page.html.find_all("input", {"name": "csrf_token"}):
@@ -49,15 +49,17 @@ def test_a_wrong_name_and_a_wrong_password_are_refused_alike(browser_of, adminis
     assert answers[0][:2] == (401, [WRONG])
 
 
-def test_a_password_is_never_shown_again(browser_of, administrator, somewhere):
-    page = browser_of(address=somewhere()).sign_in(Person(administrator.name, "not the password"))
+def test_a_password_is_never_shown_again(browser_of, administrator, client_address):
+    page = browser_of(address=client_address()).sign_in(Person(administrator.name, "not the password"))
 
     assert "not the password" not in page.text
     assert page.html.find(id="f-name")["value"] == administrator.name
 
 
-def test_a_name_is_written_as_it_was_made(browser_of, administrator, somewhere):
-    page = browser_of(address=somewhere()).sign_in(Person(administrator.name.upper(), administrator.password))
+def test_a_name_is_written_as_it_was_made(browser_of, administrator, client_address):
+    page = browser_of(address=client_address()).sign_in(
+        Person(administrator.name.upper(), administrator.password)
+    )
 
     assert page.notices == [WRONG]
 
@@ -78,10 +80,10 @@ def test_a_form_that_is_not_filled_in_is_no_attempt(visitor, form, field, compla
     assert page.error_of(field) == complaint
 
 
-def test_a_name_from_a_form_is_text(browser_of, somewhere):
+def test_a_name_from_a_form_is_text(browser_of, client_address):
     name = '"><b onmouseover=alert(1)>x</b>שלום'
 
-    page = browser_of(address=somewhere()).sign_in(Person(name, "x"))
+    page = browser_of(address=client_address()).sign_in(Person(name, "x"))
 
     assert page.html.find(id="f-name")["value"] == name
     assert page.html.find("b") is None
@@ -194,9 +196,11 @@ def statuses(browser, *people):
     return [browser.sign_in(person).status for person in people]
 
 
-def test_five_failures_with_one_name_from_one_address_have_to_wait(browser_of, new_administrator, somewhere):
+def test_five_failures_with_one_name_from_one_address_have_to_wait(
+    browser_of, new_administrator, client_address
+):
     ada = new_administrator()
-    guesser = browser_of(address=somewhere())
+    guesser = browser_of(address=client_address())
 
     assert statuses(guesser, *[Person(ada.name, "wrong")] * 5) == [401] * 5
     # The right password is refused too, as it may be a guess.
@@ -206,36 +210,40 @@ def test_five_failures_with_one_name_from_one_address_have_to_wait(browser_of, n
     assert page.notices == ["Too many attempts. Try again in 15 minutes."]
     assert 14 * 60 < int(page.headers["Retry-After"]) <= 15 * 60 + 1
     assert guesser.sign_in(Person("another", "wrong")).status == 401
-    assert browser_of(address=somewhere()).sign_in(ada).status == 303
+    assert browser_of(address=client_address()).sign_in(ada).status == 303
 
 
-def test_failures_with_one_name_from_everywhere_have_to_wait(browser_of, new_administrator, somewhere, few):
+def test_failures_with_one_name_from_everywhere_have_to_wait(
+    browser_of, new_administrator, client_address, few
+):
     few("BY_NAME", 3)
     ada, bob = new_administrator(), new_administrator()
 
     for _ in range(3):
-        assert browser_of(address=somewhere()).sign_in(Person(ada.name, "wrong")).status == 401
+        assert browser_of(address=client_address()).sign_in(Person(ada.name, "wrong")).status == 401
 
-    assert browser_of(address=somewhere()).sign_in(ada).status == 429
-    assert browser_of(address=somewhere()).sign_in(bob).status == 303
+    assert browser_of(address=client_address()).sign_in(ada).status == 429
+    assert browser_of(address=client_address()).sign_in(bob).status == 303
 
 
-def test_failures_with_any_name_from_one_address_have_to_wait(browser_of, new_administrator, somewhere, few):
+def test_failures_with_any_name_from_one_address_have_to_wait(
+    browser_of, new_administrator, client_address, few
+):
     few("BY_ADDRESS", 3)
     ada = new_administrator()
-    guesser = browser_of(address=somewhere())
+    guesser = browser_of(address=client_address())
 
     assert statuses(guesser, *[Person(f"guess {n}", "wrong") for n in range(3)]) == [401] * 3
 
     assert guesser.sign_in(ada).status == 429
-    assert browser_of(address=somewhere()).sign_in(ada).status == 303
+    assert browser_of(address=client_address()).sign_in(ada).status == 303
 
 
 @pytest.mark.slow
-def test_after_the_wait_an_attempt_is_allowed(browser_of, new_administrator, somewhere, few):
+def test_after_the_wait_an_attempt_is_allowed(browser_of, new_administrator, client_address, few):
     few("FROM_HERE", 1, RateLimitItemPerSecond)
     ada = new_administrator()
-    browser = browser_of(address=somewhere())
+    browser = browser_of(address=client_address())
 
     assert browser.sign_in(Person(ada.name, "wrong")).status == 401
     refused = browser.sign_in(ada)
@@ -245,21 +253,23 @@ def test_after_the_wait_an_attempt_is_allowed(browser_of, new_administrator, som
     assert browser.sign_in(ada).status == 303
 
 
-def test_signing_in_resets_the_failures(browser_of, new_administrator, somewhere, few):
+def test_signing_in_resets_the_failures(browser_of, new_administrator, client_address, few):
     few("FROM_HERE", 2)
     ada = new_administrator()
-    browser = browser_of(address=somewhere())
+    browser = browser_of(address=client_address())
 
     for _ in range(3):
         assert statuses(browser, Person(ada.name, "mistyped"), ada) == [401, 303]
         browser.post("/sign-out")
 
 
-def test_sign_in_resets_only_failures_of_same_name_and_address(browser_of, new_administrator, somewhere, few):
+def test_sign_in_resets_only_failures_of_same_name_and_address(
+    browser_of, new_administrator, client_address, few
+):
     for limit in ("FROM_HERE", "BY_NAME", "BY_ADDRESS"):
         few(limit, 3)
     ada, bob = new_administrator(), new_administrator()
-    here, there = somewhere(), somewhere()
+    here, there = client_address(), client_address()
 
     assert statuses(browser_of(address=here), *[Person(ada.name, "wrong")] * 2, ada) == [401, 401, 303]
 
@@ -285,10 +295,10 @@ def test_an_address_of_ipv6_is_one_of_a_whole_network(browser_of, new_administra
 
 
 def test_a_failure_is_logged_once_and_once_that_a_limit_is_reached(
-    browser_of, new_administrator, somewhere, few, caplog
+    browser_of, new_administrator, client_address, few, caplog
 ):
     few("FROM_HERE", 2)
-    ada, address = new_administrator(), somewhere()
+    ada, address = new_administrator(), client_address()
 
     assert statuses(browser_of(address=address), *[Person(ada.name, "wrong")] * 4) == [401, 401, 429, 429]
 
@@ -299,8 +309,8 @@ def test_a_failure_is_logged_once_and_once_that_a_limit_is_reached(
     assert limited.startswith(f"sign-ins as administrator {ada.name} from {address} have to wait 3")
 
 
-def test_unknown_name_is_neither_logged_nor_readable_in_redis(browser_of, somewhere, stores, caplog):
-    address = somewhere()
+def test_unknown_name_is_neither_logged_nor_readable_in_redis(browser_of, client_address, stores, caplog):
+    address = client_address()
 
     assert browser_of(address=address).sign_in(Person("planted password", "wrong")).status == 401
 
@@ -311,9 +321,9 @@ def test_unknown_name_is_neither_logged_nor_readable_in_redis(browser_of, somewh
     assert not [key for key in keys if "planted" in key or guessed in key]
 
 
-def test_more_than_four_concurrent_sign_ins_are_refused(browser_of, new_administrator, somewhere):
+def test_more_than_four_concurrent_sign_ins_are_refused(browser_of, new_administrator, client_address):
     ada = new_administrator()
-    crowd = [browser_of(address=somewhere()) for _ in range(6)]
+    crowd = [browser_of(address=client_address()) for _ in range(6)]
     for browser in crowd:
         browser.get("/sign-in")
 
@@ -333,8 +343,8 @@ def test_more_than_four_concurrent_sign_ins_are_refused(browser_of, new_administ
     assert crowd[0].sign_in(ada).status == 303
 
 
-def test_a_failed_attempt_releases_its_slot(browser_of, new_administrator, somewhere, monkeypatch):
-    ada, browser = new_administrator(), browser_of(address=somewhere())
+def test_a_failed_attempt_releases_its_slot(browser_of, new_administrator, client_address, monkeypatch):
+    ada, browser = new_administrator(), browser_of(address=client_address())
     with monkeypatch.context() as patched:
         patched.setattr(login_throttle, "wait", Mock(side_effect=RedisError("down")))
         assert statuses(browser, *[ada] * 5) == [503] * 5
@@ -343,11 +353,11 @@ def test_a_failed_attempt_releases_its_slot(browser_of, new_administrator, somew
 
 
 def test_concurrent_guesses_are_counted_one_after_another(
-    browser_of, new_administrator, somewhere, few, monkeypatch
+    browser_of, new_administrator, client_address, few, monkeypatch
 ):
     monkeypatch.setattr(login_throttle, "_attempt_slots", BoundedSemaphore(12))
     few("FROM_HERE", 2)
-    ada, address = new_administrator(), somewhere()
+    ada, address = new_administrator(), client_address()
     guessers = [browser_of(address=address) for _ in range(12)]
     for each in guessers:
         each.get("/sign-in")
@@ -364,13 +374,13 @@ def test_concurrent_guesses_are_counted_one_after_another(
 
 
 def test_a_known_browser_is_not_locked_out_by_the_failures_of_others(
-    browser_of, new_administrator, somewhere, few
+    browser_of, new_administrator, client_address, few
 ):
     """All clients share one address, as behind a proxy without ALMANAC_TRUSTED_PROXIES."""
     for limit in ("BY_NAME", "BY_ADDRESS"):
         few(limit, 6)
     ada, bob = new_administrator(), new_administrator()
-    proxy = somewhere()
+    proxy = client_address()
     known = browser_of(ada, address=proxy)
     known.post("/sign-out")
 
@@ -381,21 +391,23 @@ def test_a_known_browser_is_not_locked_out_by_the_failures_of_others(
     assert known.sign_in(ada).status == 303
 
 
-def test_a_known_browser_is_limited_too(browser_of, new_administrator, somewhere, few):
-    ada, here = new_administrator(), somewhere()
+def test_a_known_browser_is_limited_too(browser_of, new_administrator, client_address, few):
+    ada, here = new_administrator(), client_address()
     known = browser_of(ada, address=here)
     known.post("/sign-out")
 
     assert statuses(known, *[Person(ada.name, "wrong")] * 5, ada) == [401] * 5 + [429]
-    known.address = somewhere()
+    known.address = client_address()
     assert known.sign_in(ada).status == 429
     # Its failures are counted separately.
     assert browser_of(address=here).sign_in(ada).status == 303
 
 
-def test_known_browser_needs_same_name_and_valid_signature(browser_of, new_administrator, somewhere, few):
+def test_known_browser_needs_same_name_and_valid_signature(
+    browser_of, new_administrator, client_address, few
+):
     few("BY_ADDRESS", 1)
-    ada, bob, here = new_administrator(), new_administrator(), somewhere()
+    ada, bob, here = new_administrator(), new_administrator(), client_address()
     known = browser_of(ada, address=here)
     known.post("/sign-out")
     assert browser_of(address=here).sign_in(Person("another", "wrong")).status == 401
@@ -426,11 +438,11 @@ def test_known_browser_cookie_has_no_name_and_no_access(browser_of, new_administ
 
 
 def test_another_password_by_the_command_line_ends_every_wait(
-    browser_of, new_administrator, somewhere, few, stores
+    browser_of, new_administrator, client_address, few, stores
 ):
     for limit in ("BY_NAME", "BY_ADDRESS"):
         few(limit, 5)
-    ada, here = new_administrator(), somewhere()
+    ada, here = new_administrator(), client_address()
     assert statuses(browser_of(address=here), *[Person(ada.name, "wrong")] * 5, ada) == [401] * 5 + [429]
 
     administrator_setup.create(stores, ada.name, ada.password)
@@ -443,13 +455,13 @@ def test_another_password_by_the_command_line_ends_every_wait(
     [(0, "X-Forwarded-For", True), (0, "Forwarded", True), (0, None, False), (1, "X-Forwarded-For", False)],
 )
 def test_a_lockout_behind_an_undeclared_proxy_names_the_setting(
-    new_app, browser_of, new_administrator, somewhere, few, caplog, proxies, header, warned
+    new_app, browser_of, new_administrator, client_address, few, caplog, proxies, header, warned
 ):
     few("FROM_HERE", 1)
-    proxy = somewhere()
+    proxy = client_address()
     browser = browser_of(at=new_app(trusted_proxies=proxies), address=proxy)
     if header:
-        browser.client.environ_base[f"HTTP_{header.upper().replace('-', '_')}"] = somewhere()
+        browser.client.environ_base[f"HTTP_{header.upper().replace('-', '_')}"] = client_address()
 
     assert browser.sign_in(Person(new_administrator().name, "wrong")).status == 401
 

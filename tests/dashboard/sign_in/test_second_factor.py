@@ -180,40 +180,42 @@ def test_signing_in_leads_to_the_requested_page(browser_of, ada, device, clock):
     assert browser.post(page.location, {"code": device[0].code()}).location == "/dashboard/keys"
 
 
-def test_a_code_works_once(browser_of, ada, device, clock, somewhere):
+def test_a_code_works_once(browser_of, ada, device, clock, client_address):
     app, _ = device
     # The one that turned it on is used already.
-    assert send(with_password(browser_of, ada, address=somewhere()), app.code()).status == 401
+    assert send(with_password(browser_of, ada, address=client_address()), app.code()).status == 401
     clock(steps=1)
     code = app.code()
-    assert send(with_password(browser_of, ada, address=somewhere()), code).status == 303
+    assert send(with_password(browser_of, ada, address=client_address()), code).status == 303
 
-    page = send(with_password(browser_of, ada, address=somewhere()), code)
+    page = send(with_password(browser_of, ada, address=client_address()), code)
 
     assert (page.status, page.notices) == (401, [WRONG])
     # Nor does an older one, once a newer one was used.
     clock(steps=3)
     later = app.code(1)
-    assert send(with_password(browser_of, ada, address=somewhere()), later).status == 303
-    assert send(with_password(browser_of, ada, address=somewhere()), app.code()).status == 401
+    assert send(with_password(browser_of, ada, address=client_address()), later).status == 303
+    assert send(with_password(browser_of, ada, address=client_address()), app.code()).status == 401
 
 
 @pytest.mark.parametrize(("steps", "status"), [(-2, 401), (-1, 303), (0, 303), (1, 303), (2, 401)])
 def test_a_code_is_accepted_one_step_early_and_one_step_late(
-    browser_of, ada, device, clock, somewhere, steps, status
+    browser_of, ada, device, clock, client_address, steps, status
 ):
     clock(steps=10)
 
-    assert send(with_password(browser_of, ada, address=somewhere()), device[0].code(steps)).status == status
+    assert (
+        send(with_password(browser_of, ada, address=client_address()), device[0].code(steps)).status == status
+    )
 
 
 def test_guesses_of_codes_have_to_wait_even_with_the_right_password(
-    browser_of, ada, device, clock, somewhere, stores, caplog
+    browser_of, ada, device, clock, client_address, stores, caplog
 ):
     """The password, typed again before each guess, does not reset the failures."""
     clock(steps=5)
     right = device[0].code()
-    address = somewhere()
+    address = client_address()
     statuses = []
     for n in range(5):
         browser = with_password(browser_of, ada, address=address)
@@ -230,9 +232,9 @@ def test_guesses_of_codes_have_to_wait_even_with_the_right_password(
     assert records(stores, f"{ada.name} from {address}").count(failed) == 5
 
 
-def test_guesses_in_a_known_browser_have_to_wait_too(browser_of, ada, device, clock, somewhere):
+def test_guesses_in_a_known_browser_have_to_wait_too(browser_of, ada, device, clock, client_address):
     clock(steps=5)
-    browser = with_password(browser_of, ada, address=somewhere())
+    browser = with_password(browser_of, ada, address=client_address())
     assert send(browser, device[0].code()).status == 303
     assert browser.client.get_cookie(known_browsers.COOKIE, path="/dashboard")
     browser.post("/sign-out")
@@ -243,28 +245,30 @@ def test_guesses_in_a_known_browser_have_to_wait_too(browser_of, ada, device, cl
     assert browser.sign_in(ada).status == 429
 
 
-def test_guesses_of_recovery_codes_count_too(browser_of, ada, device, somewhere):
-    browser = with_password(browser_of, ada, address=somewhere())
+def test_guesses_of_recovery_codes_count_too(browser_of, ada, device, client_address):
+    browser = with_password(browser_of, ada, address=client_address())
 
     assert [send(browser, f"aaaa-bbbb-cccc-ddd{n}").status for n in range(6)] == [401] * 5 + [429]
 
 
-def test_a_recovery_code_works_once_and_however_it_is_written(browser_of, ada, device, somewhere, stores):
+def test_a_recovery_code_works_once_and_however_it_is_written(
+    browser_of, ada, device, client_address, stores
+):
     _, codes = device
-    browser = with_password(browser_of, ada, address=somewhere())
+    browser = with_password(browser_of, ada, address=client_address())
     assert send(browser, f" {codes[0].replace('-', '').upper()} ").status == 303
 
     page = browser.get("/")
 
     assert page.notices == ["You have used a recovery code; 9 are left. Your account makes new ones."]
     assert actions(stores, actor=f"administrator {ada.name}")[-1][0] == "signInByRecoveryCode"
-    assert send(with_password(browser_of, ada, address=somewhere()), codes[0]).status == 401
-    assert send(with_password(browser_of, ada, address=somewhere()), codes[1]).status == 303
+    assert send(with_password(browser_of, ada, address=client_address()), codes[0]).status == 401
+    assert send(with_password(browser_of, ada, address=client_address()), codes[1]).status == 303
 
 
-def test_new_recovery_codes_replace_the_old_ones(browser_of, ada, device, clock, somewhere):
+def test_new_recovery_codes_replace_the_old_ones(browser_of, ada, device, clock, client_address):
     _, codes = device
-    browser = with_password(browser_of, ada, address=somewhere())
+    browser = with_password(browser_of, ada, address=client_address())
     send(browser, codes[0])
     assert browser.post("/account/second-factor/recovery-codes", {"current": "wrong"}).status == 400
 
@@ -273,8 +277,8 @@ def test_new_recovery_codes_replace_the_old_ones(browser_of, ada, device, clock,
     new = page.html.find(id="recovery-codes").get_text().split()
     assert len(new) == 10
     assert not set(new) & set(codes)
-    assert send(with_password(browser_of, ada, address=somewhere()), codes[1]).status == 401
-    assert send(with_password(browser_of, ada, address=somewhere()), new[0]).status == 303
+    assert send(with_password(browser_of, ada, address=client_address()), codes[1]).status == 401
+    assert send(with_password(browser_of, ada, address=client_address()), new[0]).status == 303
 
 
 def test_it_is_turned_off_with_the_password(browser_of, ada, device, clock, stores):
@@ -357,12 +361,14 @@ def test_secret_is_encrypted_per_row_and_codes_are_hashed(ada, device, stores, n
         session.rollback()
 
 
-def test_undecipherable_secret_leaves_the_recovery_codes(browser_of, ada, device, stores, somewhere, caplog):
+def test_undecipherable_secret_leaves_the_recovery_codes(
+    browser_of, ada, device, stores, client_address, caplog
+):
     with stores.database.writing() as session:
         row = administrators.find(session, ada.name)
         row.sealed_totp_secret = b"\x01gone" + row.sealed_totp_secret[5:]
     caplog.set_level(logging.ERROR)
-    browser = with_password(browser_of, ada, address=somewhere())
+    browser = with_password(browser_of, ada, address=client_address())
 
     page = send(browser, "123456")
 

@@ -48,9 +48,9 @@ def statuses(rows):
     return [delivery_log.status(row) for row in rows]
 
 
-def test_an_event_arrives_signed_and_is_in_the_log(runtime, receiver, register, happen, log):
+def test_an_event_arrives_signed_and_is_in_the_log(runtime, receiver, register, record_event, log):
     endpoint, secret = register(receiver.url)
-    happen()
+    record_event()
     assert sending.due(runtime) == [endpoint]
     sending.deliver(runtime, endpoint)
     (received,), (row,) = receiver.received, log(endpoint)
@@ -65,11 +65,13 @@ def test_an_event_arrives_signed_and_is_in_the_log(runtime, receiver, register, 
     assert len(receiver.received) == 1
 
 
-def test_an_endpoint_that_was_unavailable_gets_every_event_later(runtime, receiver, register, happen, log):
+def test_an_endpoint_that_was_unavailable_gets_every_event_later(
+    runtime, receiver, register, record_event, log
+):
     endpoint, secret = register(receiver.url)
     receiver.down()
     for _ in range(3):
-        happen()
+        record_event()
     for _ in range(4):
         until(lambda: sending.due(runtime) == [endpoint])
         sending.deliver(runtime, endpoint)
@@ -86,9 +88,9 @@ def test_an_endpoint_that_was_unavailable_gets_every_event_later(runtime, receiv
     assert {(row.last_status, row.last_error) for row in log(endpoint)} == {(204, None)}
 
 
-def test_each_attempt_has_a_new_signature_and_the_same_id(runtime, receiver, register, happen, log):
+def test_each_attempt_has_a_new_signature_and_the_same_id(runtime, receiver, register, record_event, log):
     endpoint, secret = register(receiver.url)
-    happen()
+    record_event()
     receiver.statuses = [500]
     sending.deliver(runtime, endpoint)
     # A signature has whole seconds.
@@ -101,10 +103,10 @@ def test_each_attempt_has_a_new_signature_and_the_same_id(runtime, receiver, reg
     assert first.verified(secret) == second.verified(secret)
 
 
-def test_what_is_answered_badly_waits_and_the_others_are_sent(patient, receiver, register, happen, log):
+def test_what_is_answered_badly_waits_and_the_others_are_sent(patient, receiver, register, record_event, log):
     endpoint, _ = register(receiver.url)
     for _ in range(3):
-        happen()
+        record_event()
     receiver.statuses = [500, 302]
     sending.deliver(patient, endpoint)
     assert sorted(statuses(log(endpoint))) == ["delivered", "pending", "pending"]
@@ -114,10 +116,12 @@ def test_what_is_answered_badly_waits_and_the_others_are_sent(patient, receiver,
     assert sending.due(patient) == []
 
 
-def test_unresponsive_endpoint_gets_no_more_deliveries_for_now(patient, receiver, register, happen, log):
+def test_unresponsive_endpoint_gets_no_more_deliveries_for_now(
+    patient, receiver, register, record_event, log
+):
     endpoint, _ = register(receiver.url)
     for _ in range(3):
-        happen()
+        record_event()
     receiver.down()
     sending.deliver(patient, endpoint)
     assert sorted(row.attempts for row in log(endpoint)) == [0, 0, 1]
@@ -125,36 +129,38 @@ def test_unresponsive_endpoint_gets_no_more_deliveries_for_now(patient, receiver
 
 
 def test_recovered_receiver_gets_pending_deliveries_at_once(
-    patient, receiver, register, happen, log, monkeypatch
+    patient, receiver, register, record_event, log, monkeypatch
 ):
     monkeypatch.setattr(deliveries, "LEAST_PAUSE", timedelta(0))
     endpoint, _ = register(receiver.url)
     receiver.down()
     for _ in range(2):
-        happen()
+        record_event()
         sending.deliver(patient, endpoint)
     assert sending.due(patient) == []
     receiver.up()
-    happen()
+    record_event()
     sending.deliver(patient, endpoint)
     assert statuses(log(endpoint)) == ["delivered"] * 3
 
 
-def test_410_ends_it(runtime, receiver, register, happen, log):
+def test_410_ends_it(runtime, receiver, register, record_event, log):
     endpoint, _ = register(receiver.url)
-    happen()
-    happen()
+    record_event()
+    record_event()
     receiver.statuses = [410]
     sending.deliver(runtime, endpoint)
-    happen()
+    record_event()
     sending.deliver(runtime, endpoint)
     assert len(receiver.received) == 1
     assert statuses(log(endpoint)) == ["failed", "failed"]
 
 
-def test_delivery_fails_after_its_last_attempt_and_can_be_replayed(patient, receiver, register, happen, log):
+def test_delivery_fails_after_its_last_attempt_and_can_be_replayed(
+    patient, receiver, register, record_event, log
+):
     endpoint, secret = register(receiver.url)
-    happen()
+    record_event()
     (row,) = log(endpoint)
     attempts = len(patient.settings.webhooks_retry_seconds) + 1
     receiver.statuses = [500] * attempts
@@ -173,9 +179,9 @@ def test_delivery_fails_after_its_last_attempt_and_can_be_replayed(patient, rece
     assert statuses(log(endpoint)) == ["delivered"]
 
 
-def test_an_attempt_that_comes_late_uses_up_no_other(patient, receiver, register, happen, log):
+def test_an_attempt_that_comes_late_uses_up_no_other(patient, receiver, register, record_event, log):
     endpoint, _ = register(receiver.url)
-    happen()
+    record_event()
     receiver.statuses = [500]
     # The installation was stopped for a week after the first attempt.
     with patient.stores.database.writing() as session:
@@ -204,10 +210,10 @@ def test_the_usual_pauses_grow_for_almost_two_days():
 # --- several at once
 
 
-def test_two_workers_send_nothing_twice(runtime, receiver, register, happen, log):
+def test_two_workers_send_nothing_twice(runtime, receiver, register, record_event, log):
     endpoint, _ = register(receiver.url)
     for _ in range(20):
-        happen()
+        record_event()
     gate = threading.Barrier(4)
 
     def work():
@@ -230,18 +236,18 @@ def slow_receiver():
 
 
 def test_an_endpoint_that_hangs_does_not_block_others(
-    runtime, receiver, slow_receiver, register, happen, log
+    runtime, receiver, slow_receiver, register, record_event, log
 ):
     let_go, entered = threading.Event(), threading.Event()
     slow_receiver.meanwhile = lambda _: entered.set() or let_go.wait(timeout=30)
     hanging, _ = register(slow_receiver.url)
     other, _ = register(receiver.url)
-    connection = happen()
+    connection = record_event()
     thread = threading.Thread(target=sending.deliver, args=(runtime, hanging))
     thread.start()
     assert entered.wait(timeout=10)
     sending.deliver(runtime, other)
-    happen(Event.CONNECTION_RESTORED, connection)
+    record_event(Event.CONNECTION_RESTORED, connection)
     sending.deliver(runtime, other)
     # Meanwhile no other thread sends to the endpoint that hangs.
     sending.deliver(runtime, hanging)
@@ -251,16 +257,16 @@ def test_an_endpoint_that_hangs_does_not_block_others(
     until(lambda: sending.deliver(runtime, hanging) or statuses(log(hanging)) == ["delivered"] * 2)
 
 
-def test_an_overdue_delivery_is_sent(runtime, receiver, register, happen, log, monkeypatch):
+def test_an_overdue_delivery_is_sent(runtime, receiver, register, record_event, log, monkeypatch):
     endpoint, _ = register(receiver.url)
-    happen()
+    record_event()
     send_all, turns = sending._send_all, []
 
     def late(*args):
         done = send_all(*args)
         if not turns:
             # Nothing was left, and the task for this event finds the lock held.
-            happen()
+            record_event()
             sending.deliver(runtime, endpoint)
         turns.append(done)
         return done
@@ -271,9 +277,9 @@ def test_an_overdue_delivery_is_sent(runtime, receiver, register, happen, log, m
     assert statuses(log(endpoint)) == ["delivered"] * 2
 
 
-def test_an_endpoint_that_another_worker_serves_is_skipped(runtime, receiver, register, happen):
+def test_an_endpoint_that_another_worker_serves_is_skipped(runtime, receiver, register, record_event):
     endpoint, _ = register(receiver.url)
-    happen()
+    record_event()
     with round_lock(runtime.stores.redis, f"webhooks:{endpoint}", deadline=time.monotonic() + 60):
         sending.deliver(runtime, endpoint)
     assert receiver.received == []
@@ -281,9 +287,9 @@ def test_an_endpoint_that_another_worker_serves_is_skipped(runtime, receiver, re
     assert len(receiver.received) == 1
 
 
-def test_a_delivery_that_a_dead_worker_has_claimed_is_sent(runtime, receiver, register, happen, log):
+def test_a_delivery_that_a_dead_worker_has_claimed_is_sent(runtime, receiver, register, record_event, log):
     endpoint, secret = register(receiver.url)
-    happen()
+    record_event()
     with runtime.stores.database.writing() as session:
         died = deliveries.claim(session, endpoint, until=datetime.now(UTC) + timedelta(seconds=0.2))
     assert sending.due(runtime) == []
@@ -301,21 +307,23 @@ def test_a_lease_outlasts_an_attempt():
 # --- refused addresses, and secrets in errors
 
 
-def test_an_address_that_becomes_private_gets_nothing(runtime, receiver, register, happen, log):
+def test_an_address_that_becomes_private_gets_nothing(runtime, receiver, register, record_event, log):
     strict = Runtime(replace(runtime.settings, webhooks_allow_private=False))
     strict.stores.__dict__.update(database=runtime.stores.database, redis=runtime.stores.redis)
     endpoint, _ = register(receiver.url.replace("http:", "https:").replace("127.0.0.1", "localhost"))
-    happen()
+    record_event()
     sending.deliver(strict, endpoint)
     assert receiver.received == []
     (row,) = log(endpoint)
     assert (row.last_status, row.last_error) == (None, "url must not lead to a private or loopback address")
 
 
-def test_a_secret_under_a_key_that_is_lost_stops_only_its_endpoint(runtime, receiver, register, happen, log):
+def test_a_secret_under_a_key_that_is_lost_stops_only_its_endpoint(
+    runtime, receiver, register, record_event, log
+):
     broken, _ = register(receiver.url)
     whole, _ = register(receiver.url)
-    happen()
+    record_event()
     with runtime.stores.database.writing() as session:
         session.get_one(WebhookEndpoint, broken).sealed_secret = b"lost"
     for endpoint in (broken, whole):
@@ -324,10 +332,10 @@ def test_a_secret_under_a_key_that_is_lost_stops_only_its_endpoint(runtime, rece
     assert len(receiver.received) == 1
 
 
-def test_logs_hold_neither_secret_nor_url(runtime, receiver, register, happen, log, caplog):
+def test_logs_hold_neither_secret_nor_url(runtime, receiver, register, record_event, log, caplog):
     caplog.set_level(0)
     endpoint, secret = register(f"{receiver.url}&token={TOKEN}")
-    happen()
+    record_event()
     receiver.statuses = [500]
     sending.deliver(runtime, endpoint)
     receiver.down()
@@ -345,11 +353,11 @@ def test_logs_hold_neither_secret_nor_url(runtime, receiver, register, happen, l
     assert secret not in caplog.text
 
 
-def test_the_log_is_purged_in_batches(runtime, receiver, register, happen, log, monkeypatch):
+def test_the_log_is_purged_in_batches(runtime, receiver, register, record_event, log, monkeypatch):
     monkeypatch.setattr("workers.upkeep.batches.PURGED_AT_ONCE", 2)
     endpoint, _ = register(receiver.url)
     for _ in range(6):
-        happen()
+        record_event()
     sending.deliver(runtime, endpoint)
     old = datetime.now(UTC) - timedelta(days=31)
     with runtime.stores.database.writing() as session:

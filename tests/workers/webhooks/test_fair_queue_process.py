@@ -15,9 +15,9 @@ def occupy(runtime, places):
         assert runtime.webhook_queue.take() == f"wh_{number}"
 
 
-def test_waiting_endpoint_is_served_by_the_first_free_thread(runtime, receiver, register, happen):
+def test_waiting_endpoint_is_served_by_the_first_free_thread(runtime, receiver, register, record_event):
     first, second = (register(receiver.url)[0] for _ in range(2))
-    happen()
+    record_event()
     occupy(runtime, RECEIVERS)
     sending.deliver(runtime, first)
     assert receiver.received == []
@@ -28,11 +28,11 @@ def test_waiting_endpoint_is_served_by_the_first_free_thread(runtime, receiver, 
     assert sending.due(runtime) == []
 
 
-def test_a_turn_is_short_while_others_wait(runtime, receiver, register, happen, monkeypatch):
+def test_a_turn_is_short_while_others_wait(runtime, receiver, register, record_event, monkeypatch):
     monkeypatch.setattr(sending, "SHORT_TURN_SECONDS", 0.0)
     slow, quick = (register(receiver.url)[0] for _ in range(2))
     for _ in range(3):
-        happen()
+        record_event()
     served, attempt = [], sending._attempt
     monkeypatch.setattr(
         sending, "_attempt", lambda *args: served.append(args[1].endpoint_id) or attempt(*args)
@@ -47,9 +47,9 @@ def test_a_turn_is_short_while_others_wait(runtime, receiver, register, happen, 
     assert served[4:] == [slow] * 2
 
 
-def test_an_endpoint_that_fails_unexpectedly_leaves_its_place(runtime, register, happen, monkeypatch):
+def test_an_endpoint_that_fails_unexpectedly_leaves_its_place(runtime, register, record_event, monkeypatch):
     endpoint, _ = register("http://127.0.0.1:9/")
-    happen()
+    record_event()
 
     def broken(*_):
         raise RuntimeError

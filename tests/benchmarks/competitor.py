@@ -24,22 +24,22 @@ FIRST_DAY = date(2026, 3, 1)
 
 def times(rounds: int) -> tuple[int, Times]:
     """How many slots both find, the same ones, and how long they take."""
-    # The rival knows one grid, that of the window; on busy periods that keep to it, ours is the same.
+    # The competitor knows one grid, that of the window; on busy periods that keep to it, ours is the same.
     periods = meetings()
     query = Query(start=START, end=START + DAYS * DAY, duration=SLOT, zone=ZONE, windows=OFFICE)
     calendar, member = Groups.of([periods]), np.zeros(1, np.int64)
-    rival = AvailabilityEngine(
+    competitor = AvailabilityEngine(
         SlotGenerator(start="09:00", end="17:00", duration=30, timezone=ZONE),
         policy=BookingPolicy(busy_periods=tuple(BusyPeriod(_moment(a), _moment(b)) for a, b in periods)),
     )
     last = FIRST_DAY + timedelta(days=DAYS - 1)
     contenders: dict[str, Callable[[], Any]] = {
         "engine": lambda: slots(query, calendar, member, 1),
-        "rival": lambda: rival.available_slots(FIRST_DAY, last, now=_moment(START)),
+        "competitor": lambda: competitor.available_slots(FIRST_DAY, last, now=_moment(START)),
     }
     found = contenders["engine"]().starts.tolist()
-    if found != [round(slot.start.timestamp() * 1000) for slot in contenders["rival"]()]:
-        raise AssertionError("our slots are not the rival's")
+    if found != [round(slot.start.timestamp() * 1000) for slot in contenders["competitor"]()]:
+        raise AssertionError("our slots are not those of the competitor")
     return len(found), interleaved(contenders, rounds)
 
 

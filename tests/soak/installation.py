@@ -38,13 +38,13 @@ START_SECONDS = 300.0
 
 
 @dataclass
-class House:
+class SoakInstallation:
     """``circles`` are the people of each client; they form an organization with the client's number.
 
     Every other one is read by the grants of the organization, the rest by connections of their own.
     """
 
-    installation: Installation
+    almanac: Installation
     sandbox: Sandbox
     receiver: Receiver
     circles: list[list[Person]]
@@ -62,7 +62,7 @@ class House:
 
 
 @contextmanager
-def house(people: int, clients: int, seed: int) -> Iterator[House]:
+def soak_installation(people: int, clients: int, seed: int) -> Iterator[SoakInstallation]:
     """Web with two processes, two workers, beat, sandbox, a Redis of its own; PostgreSQL where it is."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="almanac-soak-")))
@@ -102,7 +102,7 @@ def house(people: int, clients: int, seed: int) -> Iterator[House]:
             people_of = [_person(sandbox, random, n) for n in range(number, people, clients)]
             _organize(made, f"circle-{number}", people_of, domains)
             circles.append(people_of)
-        yield House(made, sandbox, receiver, circles, "PostgreSQL" if present else "SQLite")
+        yield SoakInstallation(made, sandbox, receiver, circles, "PostgreSQL" if present else "SQLite")
 
 
 def _person(sandbox: Sandbox, random: Random, number: int) -> Person:
