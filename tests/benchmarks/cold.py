@@ -47,7 +47,8 @@ def run(installation: Installation, report: Report, scale: Scale) -> None:
     proof.canned_is_what_the_sandbox_says(installation, report)
     report.note(
         f"Every provider answer takes {LATENCY * 1000:.0f} ms; database: {installation.database}; "
-        "seven days, 09:00 to 17:00. The baseline is latency x ceil(reads / in flight): waiting, and nothing else."
+        "seven days, 09:00 to 17:00. The baseline is latency x ceil(reads / in flight): "
+        "waiting, and nothing else."
     )
     with installation.running() as running:
         first_requests(installation, running, report)

@@ -51,7 +51,7 @@ def _seen(answers: dict[str, int]) -> str:
 
 def _counted(kind: str, count: int) -> str:
     if kind.isdigit():
-        return f"{count} × HTTP {kind}"
+        return f"{count} \N{MULTIPLICATION SIGN} HTTP {kind}"
     words = {Verdict.RIGHT: "correct", Verdict.PARTIAL: "partial (missing calendars named)"}
     return f"{count} {words.get(kind, kind)}"
 

@@ -151,8 +151,8 @@ def _memory(run: Run) -> list[str]:
         "down and a leak does not; it is flat otherwise. When that half begins after "
         f"{FILLED / 60:g} minutes of load,",
         f"nothing warms up any longer, and {LEVEL:g} MiB are the limit. A run of less than {LEAST:g}",
-        f"minutes shows nothing. It leaks when at rest, with no client left, it has over {MORE} files or threads more than",
-        "under load.",
+        f"minutes shows nothing. It leaks when at rest, with no client left, it has over {MORE} files",
+        "or threads more than under load.",
         "",
         "| process | of a processor | MiB at the end | growth a minute | second half | memory "
         "| files | threads | at rest |",
