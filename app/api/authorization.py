@@ -48,12 +48,12 @@ class Link(MethodView):
     @route_facts("getConsentLink", writes=True, codes=(Code.PROVIDER_NOT_CONFIGURED,))
     @blp.arguments(LinkQuery, location="query")
     @blp.response(200, LinkSchema)
-    def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
+    def get(self, params: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
         """Make a link to connect an account, by query
 
         As by POST, for callers who prefer a query. A read-only API key may not make links.
         """
-        return {"link": oauth_flow.begin(caller(), userId, provider, query, site=base_url())}
+        return {"link": oauth_flow.begin(caller(), userId, provider, params, site=base_url())}
 
 
 @blp.route("/users/<user_id:userId>/oauth/links")
@@ -61,14 +61,14 @@ class Links(MethodView):
     @route_facts("listConsentLinks", writes=True)
     @blp.arguments(LinkQuery, location="query")
     @blp.response(200, ProviderLinkSchema(many=True))
-    def get(self, query: dict[str, Any], userId: str) -> list[dict[str, str]]:
+    def get(self, params: dict[str, Any], userId: str) -> list[dict[str, str]]:
         """Make a link for each configured provider
 
         The answer lists the providers that this installation has credentials for. A person opens the link
         of their provider.
         """
         return [
-            {"provider": name, "link": oauth_flow.begin(caller(), userId, name, query, site=base_url())}
+            {"provider": name, "link": oauth_flow.begin(caller(), userId, name, params, site=base_url())}
             for name, provider in oauth_flow.providers().items()
             if provider.configured
         ]

@@ -42,17 +42,17 @@ class UserBusy(MethodView):
     @blp.arguments(UserBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserBusyAnswer)
-    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
+    def get(self, params: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
         """Busy periods of a user, over all calendars
 
         Merged and clipped to the range. Calendars that could not be read are in `failedCalendars`; when
         none could be read, the request fails.
         """
-        start, end = parameters.time_range(query, header["zone"])
-        refs = connections.of_user(authentication(), userId, query)
+        start, end = parameters.time_range(params, header["zone"])
+        refs = connections.of_user(authentication(), userId, params)
         if not refs:
             raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
-        selector = parameters.selector(query, primary_only=query["primaryOnly"])
+        selector = parameters.selector(params, primary_only=params["primaryOnly"])
         result = look_up(
             authentication(), [CalendarRequest(refs, selector)], start, end, cache_control.freshness()
         )
@@ -68,17 +68,17 @@ class OrganizationBusy(MethodView):
     @blp.arguments(OrganizationBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationBusyAnswer)
-    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
+    def get(self, params: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
         """Busy periods of all members of an organization
 
         A member with a calendar that could not be read is in `failedUsers`; the calendars that were read
         count.
         """
-        start, end = parameters.time_range(query, header["zone"])
+        start, end = parameters.time_range(params, header["zone"])
         members = connections.of_members(authentication(), orgSlug)
-        selector = parameters.selector(query, primary_only=query["primaryOnly"])
+        selector = parameters.selector(params, primary_only=params["primaryOnly"])
         calendar_requests = {
-            user: CalendarRequest(parameters.of_provider(refs, query), selector)
+            user: CalendarRequest(parameters.of_provider(refs, params), selector)
             for user, refs in members.items()
         }
         result = look_up(

@@ -29,16 +29,16 @@ class Calendars(MethodView):
     @route_facts("listCalendars", fails_with_provider=True)
     @blp.arguments(CalendarsQuery, location="query")
     @blp.response(200, CalendarsAnswer)
-    def get(self, query: dict[str, Any], userId: str) -> Response:
+    def get(self, params: dict[str, Any], userId: str) -> Response:
         """List a user's calendars
 
         Over all accounts. An account that could not be read is named in `failedCalendars`; when none could
         be read, the request fails.
         """
-        found = calendars.find(connections.of_user(authentication(), userId, query))
+        found = calendars.find(connections.of_user(authentication(), userId, params))
         failures = found.failures
         if failures and not failures.something_read:
             raise failures.error()
-        page, extra_fields = paging.cut_by_sort_key(query, found.calendars, calendars.sort_key)
+        page, extra_fields = paging.cut_by_sort_key(params, found.calendars, calendars.sort_key)
         data = [calendar_view(each) for each in page]
         return json_response({"data": data, "failedCalendars": failures.calendars(), **extra_fields})

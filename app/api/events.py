@@ -75,7 +75,7 @@ class Events(MethodView):
     @blp.arguments(EventsQuery, location="query")
     @blp.arguments(ListZoneHeader, location="headers")
     @blp.response(200, EventsAnswer)
-    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
+    def get(self, params: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
         """List a user's events, over all calendars
 
         Series are expanded; sorted by start. With `start` and `end` the answer is an object; calendars that
@@ -84,19 +84,19 @@ class Events(MethodView):
         none could be read, the request fails.
         """
         bare = _is_bare()
-        start, end = _range(query, header.get("zone"), bare=bare)
-        refs = connections.of_user(authentication(), userId, query)
+        start, end = _range(params, header.get("zone"), bare=bare)
+        refs = connections.of_user(authentication(), userId, params)
         if not refs:
             sentence = NOT_CONNECTED if bare else connections.NO_CALENDARS
             raise NotFound(sentence, Code.NO_CONNECTED_CALENDARS)
-        wanted = CalendarSelector(tuple(query["calendarIds"]), primary_only=False)
+        wanted = CalendarSelector(tuple(params["calendarIds"]), primary_only=False)
         found = lists.find(refs, wanted, start, end, cache_control.freshness())
         if found.failures and not found.failures.something_read:
             raise found.failures.error()
         failed = found.failures.calendars()
         if bare:
             return json_response(_views(found.events), headers=_headers(failed))
-        page, extra_fields = paging.cut_by_sort_key(query, found.events, lists.sort_key)
+        page, extra_fields = paging.cut_by_sort_key(params, found.events, lists.sort_key)
         return json_response({"data": _views(page), "failedCalendars": failed, **extra_fields})
 
 
@@ -114,7 +114,7 @@ class CalendarEvents(MethodView):
     @blp.response(201, EventAnswer)
     def post(
         self,
-        query: dict[str, Any],
+        params: dict[str, Any],
         body: dict[str, Any],
         header: dict[str, ZoneInfo],
         userId: str,
@@ -132,13 +132,13 @@ class CalendarEvents(MethodView):
         ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.INSERT_EVENT, calendar_id=calendarId)
         key = idempotency.key()
-        if content.meta_id is None and key is not None and conditions.is_given(query):
+        if content.meta_id is None and key is not None and conditions.is_given(params):
             content = replace(content, meta_id=new_meta_id(key))
         new = draft(content, ref, calendarId, body.get("id"), idempotency_key=key)
         repeatable = content.meta_id is not None or key is not None
         calendars = [(ref, calendarId)]
         condition = conditions.condition(
-            query, userId, content, header.get("zone"), calendars, repeatable=repeatable
+            params, userId, content, header.get("zone"), calendars, repeatable=repeatable
         )
         with conditions.leased(authentication(), condition) as lease:
             job = CreateEvent(ref.id, calendarId, new)
@@ -198,7 +198,7 @@ class CalendarEvent(MethodView):
     @blp.response(200, SuccessSchema)
     def delete(
         self,
-        query: dict[str, Any],
+        params: dict[str, Any],
         condition: dict[str, str | None],
         userId: str,
         provider: str,
@@ -213,7 +213,8 @@ class CalendarEvent(MethodView):
         """
         ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.DELETE_EVENT, calendar_id=calendarId)
-        job = DeleteEvent(ref.id, calendarId, eventId, query.get("sendNotifications"), etag=condition["etag"])
+        notify = params.get("sendNotifications")
+        job = DeleteEvent(ref.id, calendarId, eventId, notify, etag=condition["etag"])
         _raise_failure(ref, _write(ref, job).failed, calendarId)
         return {"success": True}
 
@@ -231,14 +232,14 @@ def _is_bare() -> bool:
     return not BARE.isdisjoint(request.args)
 
 
-def _range(query: dict[str, Any], zone: ZoneInfo | None, *, bare: bool) -> tuple[int, int]:
+def _range(params: dict[str, Any], zone: ZoneInfo | None, *, bare: bool) -> tuple[int, int]:
     """Start and end of the range in UTC milliseconds, from either pair of parameters."""
     names = ("minDate", "maxDate") if bare else ("start", "end")
     for name in names:
-        if name not in query:
+        if name not in params:
             raise Invalid(f"{name} is required", param=name)
-    where = (query.get("timeZone") if bare else None) or zone or UTC
-    return parameters.time_range(query, where, names)
+    where = (params.get("timeZone") if bare else None) or zone or UTC
+    return parameters.time_range(params, where, names)
 
 
 def _views(events: Sequence[tuple[str, Event]]) -> list[dict[str, Any]]:

@@ -44,13 +44,13 @@ class UserExplanation(MethodView):
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserExplainedAnswer)
-    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
+    def get(self, params: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
         """Why a moment of a user is, or is not, offered
 
         Takes the parameters of the user's slots, and `at`. A calendar that cannot be read does not fail the
         request: the reason is `calendarUnread`. With `onFailure=partial` the calendars that were read count.
         """
-        return _one_user(query, header["zone"], ANY_HOURS, userId)
+        return _one_user(params, header["zone"], ANY_HOURS, userId)
 
     @route_facts("explainUserMomentInSchedules", writes=False, verifies_version=True, tells_age=True)
     @blp.arguments(UserMomentQuery, location="query")
@@ -58,13 +58,13 @@ class UserExplanation(MethodView):
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserExplainedAnswer)
     def post(
-        self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
+        self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
     ) -> Response:
         """Why a moment is, or is not, inside weekly schedules
 
         As by GET, with the `schedules` and the `overrides` of the request for slots.
         """
-        return _one_user(query, header["zone"], Hours.of(body), userId)
+        return _one_user(params, header["zone"], Hours.of(body), userId)
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling/explain")
@@ -78,36 +78,36 @@ class OrganizationExplanation(MethodView):
     @blp.arguments(OrganizationMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationExplainedAnswer)
-    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
+    def get(self, params: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
         """Why a moment of each member is, or is not, offered
 
         There is an entry for every member, by user id; a member without connected calendars has the reason
         `noCalendars`.
         """
-        question = parameters.slot_query(query, header["zone"])
-        at = query["at"].milliseconds(header["zone"])
+        query = parameters.slot_query(params, header["zone"])
+        at = params["at"].milliseconds(header["zone"])
         members, users, result = lookup.of_members(
-            authentication(), query, question, orgSlug, cache_control.freshness()
+            authentication(), params, query, orgSlug, cache_control.freshness()
         )
-        known = dict(zip(users, explanation.of_all_requests(result, question, at), strict=True))
-        no_calendars = explanation.of_no_calendars(question, at)
+        known = dict(zip(users, explanation.of_all_requests(result, query, at), strict=True))
+        no_calendars = explanation.of_no_calendars(query, at)
         found = {user: known.get(user, no_calendars) for user in members}
         data = {
             "at": timestamp(at),
             "offeredBy": [user for user, explained in found.items() if explained.offered],
             "members": [{"userId": user, **explained_fields(explained)} for user, explained in found.items()],
-            "options": parameters.options(query, question),
+            "options": parameters.options(params, query),
         }
         failed = [Failures.of(result, n).user(users[n]) for n in sorted(result.failing())]
         return json_response({"data": data, "failedUsers": failed}, headers=parameters.age(result))
 
 
-def _one_user(query: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
-    question = parameters.slot_query(query, zone, hours)
-    at = query["at"].milliseconds(zone)
-    result = lookup.of_user(authentication(), query, question, user, cache_control.freshness())
-    explained = explanation.of_request(result, question, at, partial=query["onFailure"] == "partial")
-    options = parameters.options(query, question, hours)
+def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
+    query = parameters.slot_query(params, zone, hours)
+    at = params["at"].milliseconds(zone)
+    result = lookup.of_user(authentication(), params, query, user, cache_control.freshness())
+    explained = explanation.of_request(result, query, at, partial=params["onFailure"] == "partial")
+    options = parameters.options(params, query, hours)
     data = {"at": timestamp(at), **explained_fields(explained), "options": options}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
     return json_response(body, headers=parameters.age(result))

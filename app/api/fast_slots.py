@@ -77,8 +77,8 @@ class _Parsed:
     """A parsed request, and the busy periods to load for it."""
 
     authentication: Authentication
-    query: Mapping[str, Any]
-    question: Query
+    params: Mapping[str, Any]
+    query: Query
     request: CalendarRequest
     targets: Sequence[Target]
     load: BucketLoad
@@ -151,26 +151,26 @@ class FastSlots:
         caller = api_key_hook.cached_caller(headers.get(b"authorization", b"").decode("latin1"), cached)
         if caller is None:
             return None
-        query, zone = _query(scope["query_string"], headers.get(b"x-timezone"))
+        params, zone = _params(scope["query_string"], headers.get(b"x-timezone"))
         accepts_gzip = _accepts_gzip(headers.get(b"accept-encoding", b""))
-        if query is None or accepts_gzip is None:
+        if params is None or accepts_gzip is None:
             return None
-        question = parameters.slot_query(query, zone)
-        if parameters.rough_limit(question) > MOST_SLOTS:
+        query = parameters.slot_query(params, zone)
+        if parameters.rough_limit(query) > MOST_SLOTS:
             return None
-        parameters.check_size({question: 1})
+        parameters.check_size({query: 1})
         authentication = Authentication(caller, cached, verified=False)
-        refs = connections.cached_of_user(authentication, user, query)
-        request = CalendarRequest(refs, parameters.selector(query, primary_only=True))
+        refs = connections.cached_of_user(authentication, user, params)
+        request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
         if not refs or request.selector.ids or lookup.refused([request]):
             return None
         targets = known_targets(request, {})
         keys = list(dict.fromkeys(target.key for target in targets))
-        load = self._stores.busy.bucket_load(keys, *question.busy_range(), beside=lookup.VERSION_KEYS)
+        load = self._stores.busy.bucket_load(keys, *query.busy_range(), beside=lookup.VERSION_KEYS)
         if len(keys) * len(load.numbers) > MOST_BUCKETS:
             return None
         request_id = request_ids.choose(headers.get(b"x-request-id", b"").decode("latin1"))
-        return _Parsed(authentication, query, question, request, targets, load, request_id, accepts_gzip)
+        return _Parsed(authentication, params, query, request, targets, load, request_id, accepts_gzip)
 
     def _render(
         self, parsed: _Parsed, values: Sequence[bytes | None]
@@ -184,8 +184,8 @@ class FastSlots:
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
         result = builder.build(1, (), held_time.active_by_request(held, [parsed.request]))
-        options = parameters.options(parsed.query, parsed.question)
-        body = b"".join(slots_of_user(parsed.question, result, Failures.of(result), options))
+        options = parameters.options(parsed.params, parsed.query)
+        body = b"".join(slots_of_user(parsed.query, result, Failures.of(result), options))
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)
         headers = [
             (b"content-type", b"application/json"),
@@ -200,7 +200,7 @@ class FastSlots:
         return [*headers, (b"content-length", str(len(body)).encode())], body
 
 
-def _query(text: bytes, zone_header: bytes | None) -> tuple[dict[str, Any] | None, ZoneInfo]:
+def _params(text: bytes, zone_header: bytes | None) -> tuple[dict[str, Any] | None, ZoneInfo]:
     """The parameters and the zone; without parameters, the plain path has to parse the query."""
     utc = ZoneInfo("UTC")
     # The plain path accepts ``name[]`` too.

@@ -50,7 +50,7 @@ class GroupScheduling(MethodView):
     @blp.arguments(GroupsBody)
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, GroupSlotsAnswer)
-    def post(self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
+    def post(self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
         """Slots that groups share
 
         A slot is offered when in each group at least `required` users are free for the whole of it. A user
@@ -58,13 +58,13 @@ class GroupScheduling(MethodView):
         unless `onFailure=partial`.
         """
         hours = Hours.of(body)
-        question = parameters.slot_query(query, header["zone"], hours)
+        query = parameters.slot_query(params, header["zone"], hours)
         found = look_up_groups(
-            authentication(), query, question, body["participants"], cache_control.freshness()
+            authentication(), params, query, body["participants"], cache_control.freshness()
         )
         data = {
-            "availableSlots": shared_slots_json(*found.shared_slots(question)),
-            "options": parameters.options(query, question, hours),
+            "availableSlots": shared_slots_json(*found.shared_slots(query)),
+            "options": parameters.options(params, query, hours),
         }
         answer = {"data": json_object(data), "failedUsers": found.failed_users()}
         return json_response(json_object(answer), headers=parameters.age(found.result))
@@ -83,19 +83,19 @@ class GroupExplanation(MethodView):
     @blp.arguments(GroupsBody)
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, GroupExplainedAnswer)
-    def post(self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
+    def post(self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
         """Why a moment is, or is not, in a slot that groups share
 
         Takes the body and the parameters of the shared slots, and `at`. For the slot around the moment, each
         group has its free users, and its missing users with the reason.
         """
         hours = Hours.of(body)
-        question = parameters.slot_query(query, header["zone"], hours)
-        at = query["at"].milliseconds(header["zone"])
+        query = parameters.slot_query(params, header["zone"], hours)
+        at = params["at"].milliseconds(header["zone"])
         found = look_up_groups(
-            authentication(), query, question, body["participants"], cache_control.freshness()
+            authentication(), params, query, body["participants"], cache_control.freshness()
         )
-        explained = group_explanation.explain_groups(found, question, at)
+        explained = group_explanation.explain_groups(found, query, at)
         data = {
             "at": timestamp(at),
             "offered": explained.offered,
@@ -103,7 +103,7 @@ class GroupExplanation(MethodView):
             "sentence": explained.sentence,
             "slot": span_fields(explained.slot),
             "groups": [_group(group) for group in explained.groups],
-            "options": parameters.options(query, question, hours),
+            "options": parameters.options(params, query, hours),
         }
         answer = {"data": data, "failedUsers": found.failed_users()}
         return json_response(answer, headers=parameters.age(found.result))

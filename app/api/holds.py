@@ -35,13 +35,13 @@ class Holds(MethodView):
     @route_facts("listHolds", codes=(Code.USER_NOT_FOUND,))
     @blp.arguments(HoldsQuery, location="query")
     @blp.response(200, HoldSchema(many=True))
-    def get(self, query: dict[str, Any]) -> Response:
+    def get(self, params: dict[str, Any]) -> Response:
         """List holds
 
         By start. An API key that is bound to an organization sees holds whose users are all its members.
         """
-        found = holds.listed(authentication(), query.get("user"))
-        page, extra_fields = paging.cut_by_sort_key(query, found, _sort_key)
+        found = holds.listed(authentication(), params.get("user"))
+        page, extra_fields = paging.cut_by_sort_key(params, found, _sort_key)
         return json_response({"data": [hold_view(each) for each in page], **extra_fields})
 
     @route_facts(
@@ -62,9 +62,9 @@ class Holds(MethodView):
         expires, is deleted, or an event is created by it.
         """
         # Not in the document: clients that have them in the query of slots may send them there here too.
-        query = Blueprint.ARGUMENTS_PARSER.parse(MarginQuery(), request, location="query")
+        params = Blueprint.ARGUMENTS_PARSER.parse(MarginQuery(), request, location="query")
         key = idempotency.key()
-        return hold_view(holds.take(authentication(), query | body, header["zone"], idempotency_key=key))
+        return hold_view(holds.take(authentication(), params | body, header["zone"], idempotency_key=key))
 
 
 @blp.route("/holds/<hold_id:holdId>")

@@ -60,18 +60,18 @@ class Connections(MethodView):
     @route_facts("listConnections", codes=(Code.KEY_MAY_NOT_SHOW_TOKENS,))
     @blp.arguments(ConnectionsQuery, location="query")
     @blp.response(200, ConnectionSchema(many=True))
-    def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
+    def get(self, params: dict[str, Any], userId: str) -> list[dict[str, Any]]:
         """List a user's connections
 
         `showToken` needs an API key that may show tokens; the audit log records each use.
         """
-        _check_shows_tokens(query["showToken"])
+        _check_shows_tokens(params["showToken"])
         with services().stores.database.reading() as session:
             user = users.load(session, userId, within=within(), include=["oauthConnections"])
             if user is None:
                 raise NotFound("User not found", Code.USER_NOT_FOUND)
-        page = paging.cut_short_list(query, user.connections, "provider")
-        return [_view(row, userId, shown=query["showToken"]) for row in page]
+        page = paging.cut_short_list(params, user.connections, "provider")
+        return [_view(row, userId, shown=params["showToken"]) for row in page]
 
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>")
@@ -79,13 +79,13 @@ class Connection(MethodView):
     @route_facts("getConnection", codes=(Code.CONNECTION_NOT_FOUND, Code.KEY_MAY_NOT_SHOW_TOKENS))
     @blp.arguments(ShowTokenQuery, location="query")
     @blp.response(200, ConnectionSchema)
-    def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
+    def get(self, params: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
         """Read a connection
 
         `showToken` needs an API key that may show tokens; the audit log records each use.
         """
-        _check_shows_tokens(query["showToken"])
-        return _view(_find(userId, provider), userId, shown=query["showToken"])
+        _check_shows_tokens(params["showToken"])
+        return _view(_find(userId, provider), userId, shown=params["showToken"])
 
     @route_facts(
         "storeConnection",
@@ -127,7 +127,7 @@ class Connection(MethodView):
     @route_facts("deleteConnection", codes=(Code.CONNECTION_NOT_FOUND,))
     @blp.arguments(RevokeQuery, location="query")
     @blp.response(200, SuccessSchema)
-    def delete(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, bool]:
+    def delete(self, params: dict[str, Any], userId: str, provider: str) -> dict[str, bool]:
         """Delete a connection
 
         Tokens and cached data are removed in any case. A grant at Google is revoked when this service
@@ -135,7 +135,7 @@ class Connection(MethodView):
         by POST are never revoked. An API key that is bound to an organization may do this for users who
         belong to no other.
         """
-        if not forget_connections(caller(), userId, provider, revoke=query["revoke"]):
+        if not forget_connections(caller(), userId, provider, revoke=params["revoke"]):
             raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
         return {"success": True}
 

@@ -47,16 +47,16 @@ class Organizations(MethodView):
     @route_facts("listOrganizations")
     @blp.arguments(PageQuery, location="query")
     @blp.response(200, OrganizationSchema(many=True))
-    def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
+    def get(self, params: dict[str, Any]) -> list[dict[str, Any]]:
         """List organizations
 
         Each with its members, by slug. An API key that is bound to an organization sees that one only.
         """
         with services().stores.database.reading() as session:
             rows = organization_queries.page(
-                session, within=within(), after=paging.after(query), limit=paging.one_more(query)
+                session, within=within(), after=paging.after(params), limit=paging.one_more(params)
             )
-        return [organization_view(row) for row in paging.cut(query, rows, "slug")]
+        return [organization_view(row) for row in paging.cut(params, rows, "slug")]
 
     @route_facts(
         "createOrganization",
@@ -113,23 +113,23 @@ class Members(MethodView):
     @route_facts("listMembers")
     @blp.arguments(UserListQuery, location="query")
     @blp.response(200, UserSchema(many=True))
-    def get(self, query: dict[str, Any], orgSlug: str) -> list[dict[str, Any]]:
+    def get(self, params: dict[str, Any], orgSlug: str) -> list[dict[str, Any]]:
         """List an organization's members
 
         An organization of a listed user holds at most 100 members here; `GET /v1/organizations/{orgSlug}`
         has all of them.
         """
-        include = query["include"] or user_queries.RELATIONS
+        include = params["include"] or user_queries.RELATIONS
         with services().stores.database.reading() as session:
             page = user_queries.page(
                 session,
                 within=organizations.number(session, caller(), orgSlug),
                 include=include,
-                after=paging.after(query),
-                limit=paging.one_more(query),
+                after=paging.after(params),
+                limit=paging.one_more(params),
                 show_only=within(),
             )
-        page = page._replace(users=paging.cut(query, page.users, "custom_id"))
+        page = page._replace(users=paging.cut(params, page.users, "custom_id"))
         return user_list_view(page, include=include)
 
     @route_facts("addMembers", replay_check=replay_access.members, codes=(Code.USER_NOT_FOUND,))

@@ -67,8 +67,8 @@ def event(names: Names, _: Names) -> None:
 
 def unified_event(names: Names, _: Names) -> None:
     """The connections that the unified event was created with."""
-    query = Blueprint.ARGUMENTS_PARSER.parse(ProviderQuery(), request, location="query")
-    refs = connections.of_user(authentication(), names["userId"], query)
+    params = Blueprint.ARGUMENTS_PARSER.parse(ProviderQuery(), request, location="query")
+    refs = connections.of_user(authentication(), names["userId"], params)
     if not refs:
         raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     for ref in refs:

@@ -52,13 +52,13 @@ class UserScheduling(MethodView):
     @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserSlotsAnswer)
-    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
+    def get(self, params: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
         """Slots of a user
 
         Read from the main calendar of each connected account, unless `calendarIds` names others. A
         calendar that cannot be read fails the request, unless `onFailure=partial`.
         """
-        return _one_user(query, header["zone"], ANY_HOURS, userId)
+        return _one_user(params, header["zone"], ANY_HOURS, userId)
 
     @route_facts(
         "listUserSlotsInSchedules",
@@ -72,14 +72,14 @@ class UserScheduling(MethodView):
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserSlotsAnswer)
     def post(
-        self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
+        self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
     ) -> Response:
         """Slots of a user inside weekly schedules
 
         As by GET. A slot lies inside the union of the windows in `schedules`; `earliestTimeEachDay` and
         `latestTimeEachDay` narrow it further. `overrides` replaces the windows of single dates.
         """
-        return _one_user(query, header["zone"], Hours.of(body), userId)
+        return _one_user(params, header["zone"], Hours.of(body), userId)
 
 
 @blp.route("/users/scheduling")
@@ -89,13 +89,13 @@ class UsersScheduling(MethodView):
     @blp.arguments(UsersBody)
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UsersSlotsAnswer)
-    def post(self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
+    def post(self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
         """Slots of several users
 
         One entry for each user, in the order of the request. An entry without an answer says why and
         never carries slots.
         """
-        return _several_users(query, header["zone"], body)
+        return _several_users(params, header["zone"], body)
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling")
@@ -109,64 +109,64 @@ class OrganizationScheduling(MethodView):
     @blp.arguments(OrganizationSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationSlotsAnswer)
-    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
+    def get(self, params: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
         """Slots of every member of an organization
 
         A member with a calendar that could not be read has no slots and is in `failedUsers`.
         """
-        question = parameters.slot_query(query, header["zone"])
+        query = parameters.slot_query(params, header["zone"])
         _, users, result = lookup.of_members(
-            authentication(), query, question, orgSlug, cache_control.freshness()
+            authentication(), params, query, orgSlug, cache_control.freshness()
         )
         failing = sorted(result.failing())
         readable = np.delete(np.arange(len(users)), failing)
-        free = slots(question, *result.of_requests(readable))
+        free = slots(query, *result.of_requests(readable))
         data = {
             "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
-            "options": parameters.options(query, question),
+            "options": parameters.options(params, query),
         }
         failed = [Failures.of(result, n).user(users[n]) for n in failing]
         return _answer(json_object(data), result, failedUsers=failed)
 
 
-def _one_user(query: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
-    question = parameters.slot_query(query, zone, hours)
-    result = lookup.of_user(authentication(), query, question, user, cache_control.freshness())
+def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
+    query = parameters.slot_query(params, zone, hours)
+    result = lookup.of_user(authentication(), params, query, user, cache_control.freshness())
     failures = Failures.of(result)
-    partial = query["onFailure"] == "partial"
+    partial = params["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
-    options = parameters.options(query, question, hours)
-    return json_response(slots_of_user(question, result, failures, options), headers=parameters.age(result))
+    options = parameters.options(params, query, hours)
+    return json_response(slots_of_user(query, result, failures, options), headers=parameters.age(result))
 
 
 def slots_of_user(
-    question: Query, result: BusyResult, failures: Failures, options: Mapping[str, Any]
+    query: Query, result: BusyResult, failures: Failures, options: Mapping[str, Any]
 ) -> Iterator[bytes]:
     """The body of the answer for one user, in pieces."""
-    data = {"availableSlots": slots_json(slots(question, *result.of_request(0))), "options": options}
+    data = {"availableSlots": slots_json(slots(query, *result.of_request(0))), "options": options}
     return json_object({"data": json_object(data), "failedCalendars": failures.calendars()})
 
 
-def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
+def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
     wanted_users = body["users"]
     hours = [Hours.of(user, body) for user in wanted_users]
-    questions = parameters.slot_queries(query, zone, hours)
-    parameters.check_size(Counter(questions))
+    queries = parameters.slot_queries(params, zone, hours)
+    parameters.check_size(Counter(queries))
     with services().stores.database.reading() as session:
         known = connection_refs.of_users(session, {user["id"] for user in wanted_users}, within=within())
     calendar_requests = [
         CalendarRequest(
-            parameters.of_provider(known.get(user["id"], []), query),
+            parameters.of_provider(known.get(user["id"], []), params),
             parameters.selector(user, primary_only=True),
         )
         for user in wanted_users
     ]
-    opening, closing = questions[0].busy_range() if questions else (0, 1)
+    opening, closing = queries[0].busy_range() if queries else (0, 1)
     result = look_up(authentication(), calendar_requests, opening, closing, cache_control.freshness())
     # Streamed: the entries are made after the request context has ended and must not use it.
     entries = (
-        _entry(user["id"], user["id"] in known, result, n, query, questions[n], hours[n])
+        _entry(user["id"], user["id"] in known, result, n, params, queries[n], hours[n])
         for n, user in enumerate(wanted_users)
     )
     return _answer(json_array(entries), result)
@@ -177,8 +177,8 @@ def _entry(
     exists: bool,
     result: BusyResult,
     index: int,
-    query: dict[str, Any],
-    question: Query,
+    params: dict[str, Any],
+    query: Query,
     hours: Hours,
 ) -> Iterator[bytes]:
     """One user's entry, as JSON."""
@@ -193,13 +193,13 @@ def _entry(
         return json_object(
             {"userId": user, "status": "error", "error": error, "code": code, "failedCalendars": []}
         )
-    free = slots(question, *result.of_request(index))
+    free = slots(query, *result.of_request(index))
     return json_object(
         {
             "userId": user,
             "status": "ok",
             "availableSlots": slots_json(free),
-            "options": parameters.options(query, question, hours),
+            "options": parameters.options(params, query, hours),
             "calendarIds": [result.targets[n].shown for n in indexes],
             "schedules": parameters.echoed_schedules(hours.schedules or ()),
             "failedCalendars": [],

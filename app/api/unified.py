@@ -55,7 +55,7 @@ class UnifiedEvents(MethodView):
     @blp.arguments(OptionalZoneHeader, location="headers")
     @blp.response(201, UnifiedAnswer)
     def post(
-        self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
+        self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
     ) -> Response:
         """Create a unified event
 
@@ -65,14 +65,14 @@ class UnifiedEvents(MethodView):
         is free or held: otherwise 409 `slotTaken`, and nothing is written.
         """
         key = idempotency.key()
-        refs = connections.of_user(authentication(), userId, query)
+        refs = connections.of_user(authentication(), userId, params)
         everything = connections.of_user(authentication(), userId, {"provider": []})
         others = [ref for ref in everything if ref not in refs]
         content = changes({"metaId": new_meta_id(key), **body}, header.get("zone"))
         by_chance = "metaId" not in body and key is None
         calendars = [(ref, PRIMARY) for ref in refs]
         condition = conditions.condition(
-            query,
+            params,
             userId,
             content,
             header.get("zone"),
@@ -94,12 +94,12 @@ class UnifiedEvent(MethodView):
     @route_facts("getUnifiedEvent", fails_with_provider=True, codes=(Code.NO_CONNECTED_CALENDARS,))
     @blp.arguments(ProviderQuery, location="query")
     @blp.response(200, UnifiedAnswer)
-    def get(self, query: dict[str, Any], userId: str, metaId: str) -> Response:
+    def get(self, params: dict[str, Any], userId: str, metaId: str) -> Response:
         """Read a unified event
 
         An account whose copy could not be read is named in `failedCalendars`.
         """
-        copies, failures = unified.get(connections.of_user(authentication(), userId, query), metaId)
+        copies, failures = unified.get(connections.of_user(authentication(), userId, params), metaId)
         return _answer(metaId, copies, failures.calendars())
 
     @route_facts("updateUnifiedEvent", fails_with_provider=True, codes=(Code.NO_CONNECTED_CALENDARS,))
@@ -109,7 +109,7 @@ class UnifiedEvent(MethodView):
     @blp.response(200, UnifiedAnswer)
     def put(
         self,
-        query: dict[str, Any],
+        params: dict[str, Any],
         body: dict[str, Any],
         header: dict[str, ZoneInfo],
         userId: str,
@@ -120,7 +120,7 @@ class UnifiedEvent(MethodView):
         Only what is sent is written. When some accounts fail, the error names them in `failedCalendars`,
         and the request can be repeated.
         """
-        refs = connections.of_user(authentication(), userId, query)
+        refs = connections.of_user(authentication(), userId, params)
         content = changes(body, header.get("zone"))
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))
         return _answer(content.meta_id or metaId, copies)
@@ -128,13 +128,13 @@ class UnifiedEvent(MethodView):
     @route_facts("deleteUnifiedEvent", fails_with_provider=True, codes=(Code.NO_CONNECTED_CALENDARS,))
     @blp.arguments(UnifiedDeleteQuery, location="query")
     @blp.response(200, SuccessSchema)
-    def delete(self, query: dict[str, Any], userId: str, metaId: str) -> dict[str, bool]:
+    def delete(self, params: dict[str, Any], userId: str, metaId: str) -> dict[str, bool]:
         """Delete every copy of a unified event
 
         When some accounts fail, the error names them in `failedCalendars`, and the request can be repeated.
         """
         unified.delete(
-            connections.of_user(authentication(), userId, query), metaId, query.get("sendNotificationsFor")
+            connections.of_user(authentication(), userId, params), metaId, params.get("sendNotificationsFor")
         )
         return {"success": True}
 

@@ -46,23 +46,23 @@ class Users(MethodView):
     @route_facts("listUsers")
     @blp.arguments(UserListQuery, location="query")
     @blp.response(200, UserSchema(many=True))
-    def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
+    def get(self, params: dict[str, Any]) -> list[dict[str, Any]]:
         """List users
 
         An organization of a listed user holds at most 100 members here; `GET /v1/organizations/{orgSlug}`
         has all of them.
         """
-        include = query["include"] or user_queries.RELATIONS
+        include = params["include"] or user_queries.RELATIONS
         with services().stores.database.reading() as session:
             page = user_queries.page(
                 session,
                 within=within(),
                 include=include,
-                after=paging.after(query),
-                limit=paging.one_more(query),
+                after=paging.after(params),
+                limit=paging.one_more(params),
                 show_only=within(),
             )
-        page = page._replace(users=paging.cut(query, page.users, "custom_id"))
+        page = page._replace(users=paging.cut(params, page.users, "custom_id"))
         return user_list_view(page, include=include)
 
     @route_facts(
@@ -85,19 +85,19 @@ class UserById(MethodView):
     @route_facts("getUser")
     @blp.arguments(IncludeQuery, location="query")
     @blp.response(200, UserSchema)
-    def get(self, query: dict[str, Any], userId: str) -> dict[str, Any]:
+    def get(self, params: dict[str, Any], userId: str) -> dict[str, Any]:
         """Read a user
 
         With the connected accounts and the organizations of the user, unless `include` names one of them.
         """
         with services().stores.database.reading() as session:
-            return _view(session, userId, query["include"])
+            return _view(session, userId, params["include"])
 
     @route_facts("renameUser", codes=(Code.USER_EXISTS,))
     @blp.arguments(IncludeQuery, location="query")
     @blp.arguments(RenameBody)
     @blp.response(200, UserSchema)
-    def put(self, query: dict[str, Any], body: dict[str, Any], userId: str) -> dict[str, Any]:
+    def put(self, params: dict[str, Any], body: dict[str, Any], userId: str) -> dict[str, Any]:
         """Rename a user
 
         Connections and memberships stay. `id` is accepted in the place of `userId`.
@@ -105,19 +105,19 @@ class UserById(MethodView):
         new_id: str = body["userId"] if "userId" in body else body["id"]
         with services().stores.database.writing() as session:
             users.rename(session, caller(), userId, new_id)
-            return _view(session, new_id, query["include"])
+            return _view(session, new_id, params["include"])
 
     @route_facts("deleteUser")
     @blp.arguments(IncludeQuery, location="query")
     @blp.response(200, UserSchema)
-    def delete(self, query: dict[str, Any], userId: str) -> dict[str, Any]:
+    def delete(self, params: dict[str, Any], userId: str) -> dict[str, Any]:
         """Delete a user
 
         Answers with the deleted user. Grants are revoked where the provider offers it; tokens and cached
         data are removed in any case.
         """
         with services().stores.database.reading() as session:
-            view = _view(session, userId, query["include"])
+            view = _view(session, userId, params["include"])
         users.delete(caller(), userId)
         return view
 
@@ -127,7 +127,7 @@ class UserOrganizations(MethodView):
     @route_facts("listUserOrganizations")
     @blp.arguments(PageQuery, location="query")
     @blp.response(200, OrganizationSchema(many=True))
-    def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
+    def get(self, params: dict[str, Any], userId: str) -> list[dict[str, Any]]:
         """List a user's organizations
 
         Each with its members, by slug. An API key that is bound to an organization sees that one only.
@@ -135,7 +135,7 @@ class UserOrganizations(MethodView):
         with services().stores.database.reading() as session:
             row = _load(session, userId, ["organizations"])
         shown = organizations_shown(row, within=within())
-        return [organization_view(each) for each in paging.cut_short_list(query, shown, "slug")]
+        return [organization_view(each) for each in paging.cut_short_list(params, shown, "slug")]
 
 
 def _load(session: Session, custom_id: str, include: Collection[str]) -> User:

@@ -45,16 +45,16 @@ class Webhooks(MethodView):
     @route_facts("listWebhooks")
     @blp.arguments(PageQuery, location="query")
     @blp.response(200, WebhookSchema(many=True))
-    def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
+    def get(self, params: dict[str, Any]) -> list[dict[str, Any]]:
         """List webhook endpoints
 
         An API key that is bound to an organization sees those of its organization.
         """
         with services().stores.database.reading() as session:
             rows = webhooks.page(
-                session, within=within(), after=paging.after(query), limit=paging.one_more(query)
+                session, within=within(), after=paging.after(params), limit=paging.one_more(params)
             )
-        return [webhook_view(row) for row in paging.cut(query, rows, "id")]
+        return [webhook_view(row) for row in paging.cut(params, rows, "id")]
 
     @route_facts("createWebhook", replay_check=replay_access.webhook, codes=(Code.TOO_MANY_WEBHOOKS,))
     @blp.arguments(WebhookBody)
@@ -151,7 +151,7 @@ class Deliveries(MethodView):
     @route_facts("listDeliveries")
     @blp.arguments(DeliveriesQuery, location="query")
     @blp.response(200, DeliverySchema(many=True))
-    def get(self, query: dict[str, Any], webhookId: str) -> list[dict[str, Any]]:
+    def get(self, params: dict[str, Any], webhookId: str) -> list[dict[str, Any]]:
         """List what was sent to an endpoint
 
         The newest first; deliveries are deleted after 30 days.
@@ -160,10 +160,10 @@ class Deliveries(MethodView):
             rows = delivery_log.page(
                 session,
                 webhook_endpoints.find(session, caller(), webhookId).id,
-                before=paging.after(query),
-                limit=paging.one_more(query),
+                before=paging.after(params),
+                limit=paging.one_more(params),
             )
-        return [delivery_view(row) for row in paging.cut(query, rows, "id")]
+        return [delivery_view(row) for row in paging.cut(params, rows, "id")]
 
 
 @blp.route("/webhooks/<webhook_id:webhookId>/deliveries/<delivery_id:deliveryId>/replay")

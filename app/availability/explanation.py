@@ -61,34 +61,34 @@ class Explained:
 
 
 def of_request(
-    result: BusyResult, question: Query, at: int, request: int = 0, *, partial: bool = False
+    result: BusyResult, query: Query, at: int, request: int = 0, *, partial: bool = False
 ) -> Explained:
     """Explain ``at`` for one request of a result, which covers the query's busy range.
 
     ``partial``: unread calendars do not count, as with ``onFailure=partial``.
     """
-    (facts,) = explain(question, at, *result.of_request(request))
-    return _explained(result, question, request, facts, partial=partial)
+    (facts,) = explain(query, at, *result.of_request(request))
+    return _explained(result, query, request, facts, partial=partial)
 
 
-def of_all_requests(result: BusyResult, question: Query, at: int) -> list[Explained]:
+def of_all_requests(result: BusyResult, query: Query, at: int) -> list[Explained]:
     """Explain ``at`` for every request of a result."""
-    found = explain(question, at, *result.of_requests(np.arange(result.request_count)))
-    return [_explained(result, question, n, facts, partial=False) for n, facts in enumerate(found)]
+    found = explain(query, at, *result.of_requests(np.arange(result.request_count)))
+    return [_explained(result, query, n, facts, partial=False) for n, facts in enumerate(found)]
 
 
-def of_no_calendars(question: Query, at: int) -> Explained:
+def of_no_calendars(query: Query, at: int) -> Explained:
     """The explanation for a user without connected calendars."""
-    return Explained(NO_CALENDARS, explanation_text.of_no_calendars(at, question.zone))
+    return Explained(NO_CALENDARS, explanation_text.of_no_calendars(at, query.zone))
 
 
-def of_no_user(question: Query, at: int) -> Explained:
+def of_no_user(query: Query, at: int) -> Explained:
     """The explanation for a user that does not exist."""
-    return Explained(NO_USER, explanation_text.of_no_user(at, question.zone))
+    return Explained(NO_USER, explanation_text.of_no_user(at, query.zone))
 
 
 def _explained(
-    result: BusyResult, question: Query, request: int, facts: Explanation, *, partial: bool
+    result: BusyResult, query: Query, request: int, facts: Explanation, *, partial: bool
 ) -> Explained:
     targets = [result.targets[index] for index in result.indexes(request)]
     calendars = [each for each in facts.covering if each.calendar < len(targets)]
@@ -96,14 +96,14 @@ def _explained(
     held = tuple(_held(result, request, each) for each in facts.covering[len(calendars) :])
     failures = Failures.of(result, request)
     if failures and not (partial and failures.something_read):
-        sentence = explanation_text.of_unread(facts.at, question.zone, _unread(failures))
+        sentence = explanation_text.of_unread(facts.at, query.zone, _unread(failures))
         return Explained(CALENDAR_UNREAD, sentence, blocking=blocking, held=held)
     if not targets:
-        return of_no_calendars(question, facts.at)
-    sentence = explanation_text.of_verdict(facts, question, [_name(target) for target in targets])
+        return of_no_calendars(query, facts.at)
+    sentence = explanation_text.of_verdict(facts, query, [_name(target) for target in targets])
     if held:
         expires_at = max(each.expires_at for each in held)
-        sentence = f"{sentence} {explanation_text.of_held(facts.at, expires_at, question.zone)}"
+        sentence = f"{sentence} {explanation_text.of_held(facts.at, expires_at, query.zone)}"
     if failures:
         sentence = f"{sentence} {explanation_text.of_left_out(_unread(failures))}"
     return Explained(facts.verdict, sentence, facts, blocking, held)

@@ -72,14 +72,14 @@ class GroupAvailability:
             found.append(Requirement(np.array(members, np.int64), required))
         return found
 
-    def slots_of_each(self, question: Query) -> Slots:
+    def slots_of_each(self, query: Query) -> Slots:
         """The slots of every readable member, on one grid, without a limit."""
-        return slots(replace(question, limit=None), *self.result.of_requests(self.readable()))
+        return slots(replace(query, limit=None), *self.result.of_requests(self.readable()))
 
-    def shared_slots(self, question: Query) -> tuple[Slots, list[str]]:
+    def shared_slots(self, query: Query) -> tuple[Slots, list[str]]:
         """The slots that the groups share, and the user ids of the engine's members."""
         readable = self.readable()
-        found = shared(self.slots_of_each(question), self.requirements(), int(readable.size), question.limit)
+        found = shared(self.slots_of_each(query), self.requirements(), int(readable.size), query.limit)
         return found, [self.connected[request] for request in readable.tolist()]
 
     def failed_users(self) -> list[dict[str, Any]]:
@@ -101,8 +101,8 @@ class GroupAvailability:
 
 def look_up_groups(
     authentication: Authentication,
-    query: Mapping[str, Any],
-    question: Query,
+    params: Mapping[str, Any],
+    query: Query,
     participants: Sequence[Mapping[str, Any]],
     freshness: Freshness,
 ) -> GroupAvailability:
@@ -121,16 +121,16 @@ def look_up_groups(
             param="participants",
         )
     known |= accounts.of_users(authentication, _without(users, known))
-    selector = parameters.selector(query, primary_only=True)
+    selector = parameters.selector(params, primary_only=True)
     requests = {
         user: CalendarRequest(refs, selector)
         for user in users
-        if (refs := parameters.of_provider(known.get(user, ()), query))
+        if (refs := parameters.of_provider(known.get(user, ()), params))
     }
     # The limit applies to shared slots. Those of each member are computed without it.
-    parameters.check_size({replace(question, limit=None): len(requests)})
-    result = look_up(authentication, list(requests.values()), *question.busy_range(), freshness)
-    partial = query["onFailure"] == "partial"
+    parameters.check_size({replace(query, limit=None): len(requests)})
+    result = look_up(authentication, list(requests.values()), *query.busy_range(), freshness)
+    partial = params["onFailure"] == "partial"
     return GroupAvailability(groups, users, frozenset(known), list(requests), result, partial)
 
 

@@ -75,8 +75,8 @@ def look_up(
 
 def of_user(
     authentication: Authentication,
-    query: Mapping[str, Any],
-    question: Query,
+    params: Mapping[str, Any],
+    query: Query,
     user: str,
     freshness: Freshness,
 ) -> BusyResult:
@@ -85,18 +85,18 @@ def of_user(
     :raise ApiError: for a range that could hold too many slots
     :raise NotFound: for a user that the key does not reach, or without calendars
     """
-    parameters.check_size({question: 1})
-    refs = accounts.of_user(authentication, user, query)
+    parameters.check_size({query: 1})
+    refs = accounts.of_user(authentication, user, params)
     if not refs:
         raise NotFound(accounts.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
-    request = CalendarRequest(refs, parameters.selector(query, primary_only=True))
-    return look_up(authentication, [request], *question.busy_range(), freshness)
+    request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
+    return look_up(authentication, [request], *query.busy_range(), freshness)
 
 
 def of_members(
     authentication: Authentication,
-    query: Mapping[str, Any],
-    question: Query,
+    params: Mapping[str, Any],
+    query: Query,
     slug: str,
     freshness: Freshness,
 ) -> Members:
@@ -105,17 +105,17 @@ def of_members(
     :raise ApiError: for a range that could hold too many slots
     :raise NotFound: for an organization that the key does not reach, or without members
     """
-    selector = parameters.selector(query, primary_only=True)
+    selector = parameters.selector(params, primary_only=True)
     members = accounts.of_members(authentication, slug)
     if not members:
         raise NotFound("Organization has no members", Code.ORGANIZATION_HAS_NO_MEMBERS)
     requests = {
         user: CalendarRequest(refs, selector)
         for user, connected in members.items()
-        if (refs := parameters.of_provider(connected, query))
+        if (refs := parameters.of_provider(connected, params))
     }
-    parameters.check_size({question: len(requests)})
-    result = look_up(authentication, list(requests.values()), *question.busy_range(), freshness)
+    parameters.check_size({query: len(requests)})
+    result = look_up(authentication, list(requests.values()), *query.busy_range(), freshness)
     return Members(list(members), list(requests), result)
 
 

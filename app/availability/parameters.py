@@ -33,13 +33,13 @@ class RangeTooLarge(ApiError):
 
 
 def time_range(
-    query: Mapping[str, Any], zone: ZoneInfo, names: tuple[str, str] = ("start", "end")
+    params: Mapping[str, Any], zone: ZoneInfo, names: tuple[str, str] = ("start", "end")
 ) -> tuple[int, int]:
     """The start and end of a range in milliseconds; ``names`` are those of the query parameters.
 
     :raise ApiError: for a range that is empty or too long
     """
-    start, end = (query[name].milliseconds(zone) for name in names)
+    start, end = (params[name].milliseconds(zone) for name in names)
     if start >= end:
         raise Invalid(f"{names[0]} must be before {names[1]}", param=names[0])
     longest = services().settings.longest_range_days
@@ -61,14 +61,14 @@ def age(result: BusyResult) -> dict[str, str]:
     return {"Age": str(0 if oldest is None else max(0, now_ms() - oldest) // 1000)}
 
 
-def selector(query: Mapping[str, Any], *, primary_only: bool) -> CalendarSelector:
+def selector(params: Mapping[str, Any], *, primary_only: bool) -> CalendarSelector:
     """The calendars that the query selects; ``primary_only`` is used if it names none."""
-    return CalendarSelector(tuple(query.get("calendarIds", ())), primary_only)
+    return CalendarSelector(tuple(params.get("calendarIds", ())), primary_only)
 
 
-def of_provider(connections: Sequence[ConnectionRef], query: Mapping[str, Any]) -> list[ConnectionRef]:
+def of_provider(connections: Sequence[ConnectionRef], params: Mapping[str, Any]) -> list[ConnectionRef]:
     """The connections of the providers in the parameter ``provider``; all if it is empty."""
-    providers = query["provider"]
+    providers = params["provider"]
     return [connection for connection in connections if not providers or connection.provider in providers]
 
 
@@ -90,45 +90,45 @@ class Hours(NamedTuple):
 ANY_HOURS = Hours()
 
 
-def slot_query(query: Mapping[str, Any], zone: ZoneInfo, hours: Hours = ANY_HOURS) -> Query:
+def slot_query(params: Mapping[str, Any], zone: ZoneInfo, hours: Hours = ANY_HOURS) -> Query:
     """The engine's query for slots inside the weekly schedules, if there are any, and the daily window.
 
     :raise ApiError: for a range that is empty or too long, or too many windows
     """
-    (question,) = slot_queries(query, zone, [hours])
-    return question
+    (query,) = slot_queries(params, zone, [hours])
+    return query
 
 
-def slot_queries(query: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[Hours]) -> list[Query]:
+def slot_queries(params: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[Hours]) -> list[Query]:
     """The engine's query for each of several users, whose schedules and overrides differ.
 
     :raise ApiError: for a range that is empty or too long, or too many windows
     """
-    start, end = time_range(query, zone)
+    start, end = time_range(params, zone)
     _check_windows(hours, start, end)
-    step = query.get("slotStep")
-    padding = query["padding"]
-    question = Query(
+    step = params.get("slotStep")
+    padding = params["padding"]
+    query = Query(
         start=start,
         end=end,
-        duration=query["slotDuration"] * MINUTE,
-        padding_before=query.get("paddingBefore", padding) * MINUTE,
-        padding_after=query.get("paddingAfter", padding) * MINUTE,
-        max_overlaps=query["maxOverlaps"],
+        duration=params["slotDuration"] * MINUTE,
+        padding_before=params.get("paddingBefore", padding) * MINUTE,
+        padding_after=params.get("paddingAfter", padding) * MINUTE,
+        max_overlaps=params["maxOverlaps"],
         zone=str(zone),
-        each_day=_daily_window(query),
+        each_day=_daily_window(params),
         step=None if step is None else step * MINUTE,
-        align_clock=query["align"] == "clock",
-        not_before=_earliest_start(query),
-        limit=query.get("limit"),
+        align_clock=params["align"] == "clock",
+        not_before=_earliest_start(params),
+        limit=params.get("limit"),
     )
-    within = {key: _within_hours(question, each) for key, each in _distinct(hours).items()}
+    within = {key: _within_hours(query, each) for key, each in _distinct(hours).items()}
     return [within[_identity(each)] for each in hours]
 
 
-def _earliest_start(query: Mapping[str, Any]) -> int | None:
+def _earliest_start(params: Mapping[str, Any]) -> int | None:
     """The first moment that the notice allows, as a whole minute: slots should not start at odd seconds."""
-    notice = query.get("minimumNotice")
+    notice = params.get("minimumNotice")
     return None if notice is None else (-(-now_ms() // MINUTE) + notice) * MINUTE
 
 
@@ -141,11 +141,11 @@ def _identity(hours: Hours) -> tuple[int, int]:
     return id(hours.schedules), id(hours.overrides)
 
 
-def _within_hours(question: Query, hours: Hours) -> Query:
+def _within_hours(query: Query, hours: Hours) -> Query:
     if hours.schedules is None and hours.overrides is None:
-        return question
+        return query
     windows = None if hours.schedules is None else weekly_windows(hours.schedules)
-    return replace(question, windows=windows, overrides=date_overrides(hours.overrides or ()))
+    return replace(query, windows=windows, overrides=date_overrides(hours.overrides or ()))
 
 
 def _check_windows(hours: Sequence[Hours], start: int, end: int) -> None:
@@ -181,34 +181,34 @@ def check_size(members: Mapping[Query, int]) -> None:
     :raise RangeTooLarge: above the limit
     """
     most = services().settings.most_slots
-    if sum(rough_limit(question) * count for question, count in members.items()) <= most:
+    if sum(rough_limit(query) * count for query, count in members.items()) <= most:
         return
     slots = 0
-    for question, count in members.items():
-        slots += count_limit(question, count)
+    for query, count in members.items():
+        slots += count_limit(query, count)
         if slots > most:
             raise RangeTooLarge(
                 f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
             )
 
 
-def rough_limit(question: Query) -> int:
+def rough_limit(query: Query) -> int:
     """A cheap upper bound of ``count_limit``: the slots of the whole range, without regard to windows."""
-    length = question.end - question.start
-    if not question.align_clock:
-        return _limited(question, length // min(question.stride, question.duration))
+    length = query.end - query.start
+    if not query.align_clock:
+        return _limited(query, length // min(query.stride, query.duration))
     # The multiples restart at each midnight and at each change of the UTC offset, at most
     # one in two days.
-    return _limited(question, length // question.stride + 2 * (length // DAY) + 4)
+    return _limited(query, length // query.stride + 2 * (length // DAY) + 4)
 
 
-def _limited(question: Query, count: int) -> int:
-    return count if question.limit is None else min(count, question.limit)
+def _limited(query: Query, count: int) -> int:
+    return count if query.limit is None else min(count, query.limit)
 
 
-def _daily_window(query: Mapping[str, Any]) -> Window | None:
+def _daily_window(params: Mapping[str, Any]) -> Window | None:
     """The daily window; None if the query has neither edge."""
-    earliest, latest = query.get("earliestTimeEachDay"), query.get("latestTimeEachDay")
+    earliest, latest = params.get("earliestTimeEachDay"), params.get("latestTimeEachDay")
     if earliest is None and latest is None:
         return None
     return Window.daily(earliest or 0, latest or MINUTES_OF_A_DAY)
@@ -237,25 +237,25 @@ def date_overrides(overrides: Sequence[Mapping[str, Any]]) -> tuple[DateOverride
     )
 
 
-def options(query: Mapping[str, Any], question: Query, hours: Hours = ANY_HOURS) -> dict[str, Any]:
+def options(params: Mapping[str, Any], query: Query, hours: Hours = ANY_HOURS) -> dict[str, Any]:
     """The options of the query, as the answer repeats them."""
     echoed: dict[str, Any] = {
-        "start": timestamp(question.start),
-        "end": timestamp(question.end),
-        "maxOverlaps": query["maxOverlaps"],
-        "padding": query["padding"],
-        "slotDuration": query["slotDuration"],
-        "timeZone": question.zone,
+        "start": timestamp(query.start),
+        "end": timestamp(query.end),
+        "maxOverlaps": params["maxOverlaps"],
+        "padding": params["padding"],
+        "slotDuration": params["slotDuration"],
+        "timeZone": query.zone,
     }
     for name in ("earliestTimeEachDay", "latestTimeEachDay"):
-        if name in query:
-            echoed[name] = clock(query[name])
+        if name in params:
+            echoed[name] = clock(params[name])
     for name in ("slotStep", "paddingBefore", "paddingAfter", "minimumNotice", "limit"):
-        if name in query:
-            echoed[name] = query[name]
+        if name in params:
+            echoed[name] = params[name]
     if hours.overrides is not None:
         echoed["overrides"] = echoed_overrides(hours.overrides)
-    if question.align_clock:
+    if query.align_clock:
         echoed["align"] = "clock"
     return echoed
 

@@ -127,13 +127,13 @@ class Condition:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def is_given(query: Mapping[str, Any]) -> bool:
+def is_given(params: Mapping[str, Any]) -> bool:
     """Whether the query of a create has a condition."""
-    return bool(query["ifFree"]) or "hold" in query
+    return bool(params["ifFree"]) or "hold" in params
 
 
 def condition(
-    query: Mapping[str, Any],
+    params: Mapping[str, Any],
     user: str,
     content: Changes,
     zone: ZoneInfo | None,
@@ -146,11 +146,11 @@ def condition(
 
     :raise ApiError: when the event has no length
     """
-    if not is_given(query):
+    if not is_given(params):
         return None
     start, end = (_milliseconds(edge, zone) for edge in (content.start, content.end))
     meta_id = content.meta_id if repeatable else None
-    return Condition(user, Time.of(start, end, query), query.get("hold"), calendars, meta_id, deadlines)
+    return Condition(user, Time.of(start, end, params), params.get("hold"), calendars, meta_id, deadlines)
 
 
 @contextmanager

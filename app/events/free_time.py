@@ -73,7 +73,7 @@ def busy(
 
     :raise ApiError: when a calendar of one of them could not be read
     """
-    question = Query(
+    query = Query(
         time.start,
         time.end,
         time.end - time.start,
@@ -83,12 +83,12 @@ def busy(
     )
     freshness = Freshness(newer_than=now_ms())
     users = list(requests)
-    result = look_up(authentication, list(requests.values()), *question.busy_range(), freshness)
+    result = look_up(authentication, list(requests.values()), *query.busy_range(), freshness)
     failures = {users[n]: Failures.of(result, n) for n in sorted(result.failing())}
     if failures:
         raise _unread(failures)
     # Without held time: the caller has locked the time in the database.
-    free_parts = free(question, result.busy, result.request_of, result.request_count)
+    free_parts = free(query, result.busy, result.request_of, result.request_count)
     whole = Intervals(np.array([time.start]), np.array([time.end]))
     return [
         Overlap(user, start, end)

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from app.dashboard.explorer.data import ExplorerData, Lane
-from app.dashboard.explorer.form import Question
+from app.dashboard.explorer.form import ExplorerQuery
 from app.dashboard.explorer.svg import HOUR, HOUR_HEIGHT, Day, clock_of
 from scheduling.intervals import Intervals
 
@@ -41,11 +41,11 @@ class Column(NamedTuple):
     layers: dict[str, list[Block]]
 
 
-def columns(question: Question, found: ExplorerData, day: Day) -> list[Column]:
+def columns(query: ExplorerQuery, found: ExplorerData, day: Day) -> list[Column]:
     """The users' parts of a day, side by side; ``left`` and ``width`` are percent of the day's width."""
     width = 100 / max(1, len(found.lanes))
     return [
-        Column(lane, n * width, width, _blocks(question, found, lane.group_index, day))
+        Column(lane, n * width, width, _blocks(query, found, lane.group_index, day))
         for n, lane in enumerate(found.lanes)
     ]
 
@@ -61,7 +61,7 @@ def position(day: Day, at: int) -> float | None:
 
 
 def _blocks(
-    question: Question, found: ExplorerData, group_index: int | None, day: Day
+    query: ExplorerQuery, found: ExplorerData, group_index: int | None, day: Day
 ) -> dict[str, list[Block]]:
     if group_index is None:
         return {}
@@ -70,11 +70,11 @@ def _blocks(
     if len(found.held):
         by_name["held"] = found.held
     blocks = {name: _cut(each.group(group_index), day) for name, each in by_name.items()}
-    blocks["slots"] = _labelled(list(_slots(question, found.slots.group(group_index), day)))
+    blocks["slots"] = _labelled(list(_slots(query, found.slots.group(group_index), day)))
     return blocks
 
 
-def _slots(question: Question, slots: Intervals, day: Day) -> Iterator[Block]:
+def _slots(query: ExplorerQuery, slots: Intervals, day: Day) -> Iterator[Block]:
     """The part of each slot within a day; the label is on the day on which the slot starts.
 
     A slot that overlaps the next one is drawn until the next one starts.
@@ -88,7 +88,7 @@ def _slots(question: Question, slots: Intervals, day: Day) -> Iterator[Block]:
                 continue
             top = _pixels(max(start, day.start) - day.start)
             height = _pixels(drawn_end - day.start) - top
-            label = clock_of(question.zone, start) if start >= day.start else ""
+            label = clock_of(query.zone, start) if start >= day.start else ""
             yield Block(top, max(LEAST_HEIGHT, height - GAP), label)
 
 

@@ -16,7 +16,7 @@ from app.availability.lookup import look_up
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.dashboard.explorer.fields import MOST_SHOWN
-from app.dashboard.explorer.form import Question
+from app.dashboard.explorer.form import ExplorerQuery
 from app.http.api_key_hook import authentication
 from app.http.errors import Invalid
 from app.services import services
@@ -42,7 +42,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExplorerData:
-    """The answer to a question: ``layers`` and ``slots`` have one group for each lane with a ``group_index``.
+    """The answer to a query: ``layers`` and ``slots`` have one group for each lane with a ``group_index``.
 
     ``hidden`` is the number of members beyond ``MOST_SHOWN``. ``indexes`` has the index of each user in
     ``result``. ``age`` is that of the oldest read, in seconds; ``took`` is the duration in milliseconds.
@@ -63,49 +63,49 @@ class ExplorerData:
     people: Mapping[str, Sequence[ConnectionRef]] = field(default_factory=dict)
 
 
-def load(question: Question, *, fresh: bool = False) -> ExplorerData:
-    """Look up the busy time of all users of a question; ``fresh`` reads every calendar from its provider.
+def load(query: ExplorerQuery, *, fresh: bool = False) -> ExplorerData:
+    """Look up the busy time of all users of a query; ``fresh`` reads every calendar from its provider.
 
     :raise NotFound: for an unknown organization
     :raise Invalid: without organization and users
     """
     began = time.perf_counter()
-    people, hidden = _people(question)
+    people, hidden = _people(query)
     indexes = {user: n for n, user in enumerate(user for user, refs in people.items() if refs)}
     selector = CalendarSelector()
     result = look_up(
         authentication(),
         [CalendarRequest(people[user] or (), selector) for user in indexes],
-        *question.engine.busy_range(),
+        *query.slot_query.busy_range(),
         Freshness(newer_than=now_ms() if fresh else None),
     )
     failing = result.failing()
     readable = [user for user, index in indexes.items() if index not in failing]
     busy = result.of_requests(np.array([indexes[user] for user in readable], np.int64))
-    parts, offered = layers(question.engine, *busy), slots_of_each(question.engine, *busy)
+    parts, offered = layers(query.slot_query, *busy), slots_of_each(query.slot_query, *busy)
     group_indexes = {user: group_index for group_index, user in enumerate(readable)}
     lanes = [_lane(user, refs, group_indexes, result, indexes) for user, refs in people.items()]
     oldest = result.oldest_read
     age = None if oldest is None else max(0, now_ms() - oldest) // 1000
     took = (time.perf_counter() - began) * 1000
-    held = Groups.pack([_held(question, result, indexes[user]) for user in readable])
-    outside = _outside(question)
+    held = Groups.pack([_held(query, result, indexes[user]) for user in readable])
+    outside = _outside(query)
     known = {user: refs for user, refs in people.items() if refs is not None}
     return ExplorerData(lanes, parts, offered, outside, hidden, age, took, result, indexes, held, known)
 
 
-def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | None], int]:
+def _people(query: ExplorerQuery) -> tuple[dict[str, Sequence[ConnectionRef] | None], int]:
     """The connections of each user, None for an unknown user; and the number of members left out."""
-    if question.organization is not None:
-        everybody = accounts.of_members(authentication(), question.organization)
-        members = {user: refs for user, refs in everybody.items() if _matches(question.find, user, refs)}
+    if query.organization is not None:
+        everybody = accounts.of_members(authentication(), query.organization)
+        members = {user: refs for user, refs in everybody.items() if _matches(query.find, user, refs)}
         first = dict(list(members.items())[:MOST_SHOWN])
         return dict(first), len(members) - len(first)
-    if not question.users:
+    if not query.users:
         raise Invalid("Choose an organization, or name users", param="organization")
     with services().stores.database.reading() as session:
-        known = connection_refs.of_users(session, question.users, within=None)
-    return {user: known.get(user) for user in question.users}, 0
+        known = connection_refs.of_users(session, query.users, within=None)
+    return {user: known.get(user) for user in query.users}, 0
 
 
 def _matches(text: str, user: str, refs: Sequence[ConnectionRef]) -> bool:
@@ -113,9 +113,9 @@ def _matches(text: str, user: str, refs: Sequence[ConnectionRef]) -> bool:
     return any(text.casefold() in name.casefold() for name in (user, *(each.email or "" for each in refs)))
 
 
-def _held(question: Question, result: BusyResult, request: int) -> Intervals:
+def _held(query: ExplorerQuery, result: BusyResult, request: int) -> Intervals:
     """The held time of a user within the range."""
-    start, end = question.engine.start, question.engine.end
+    start, end = query.slot_query.start, query.slot_query.end
     times = result.held.get(request, ())
     shown = [(max(each.starts, start), min(each.ends, end)) for each in times]
     return Intervals.of([(first, last) for first, last in shown if first < last])
@@ -135,9 +135,9 @@ def _lane(
     return Lane(user, note=NOT_KNOWN if refs is None else NOTHING_CONNECTED)
 
 
-def _outside(question: Question) -> Intervals:
+def _outside(query: ExplorerQuery) -> Intervals:
     """The parts of the range that no window covers."""
-    within = question.engine.within()
-    starts = np.concatenate(((question.engine.start,), within.ends))
-    ends = np.concatenate((within.starts, (question.engine.end,)))
+    within = query.slot_query.within()
+    starts = np.concatenate(((query.slot_query.start,), within.ends))
+    ends = np.concatenate((within.starts, (query.slot_query.end,)))
     return Intervals(starts, ends).take(starts < ends)

@@ -19,7 +19,7 @@ from app.availability.selection import CalendarSelector
 from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import data, form
 from app.dashboard.explorer.data import NOT_KNOWN, ExplorerData
-from app.dashboard.explorer.form import Question
+from app.dashboard.explorer.form import ExplorerQuery
 from app.events import lists
 from app.http.api_key_hook import authentication
 from app.http.errors import ApiError, Invalid
@@ -27,7 +27,7 @@ from app.schemas import timestamps
 from app.services import services
 from providers.events import Event
 
-# The value of ``person`` for all users of the question.
+# The value of ``person`` for all users of the query.
 EVERYBODY = ""
 
 
@@ -42,10 +42,10 @@ class UserExplanation(NamedTuple):
 def explorer_why() -> ResponseReturnValue:
     """The explanation without the rest of the page, for the user and the moment of the query."""
     try:
-        question = form.read(request.args, form.today(request.args))
+        query = form.read(request.args, form.today(request.args))
         person = request.args.get("person", EVERYBODY)
-        only = replace(question, organization=None, users=(person,)) if person else question
-        context = reasons(question, data.load(only), request.args)
+        only = replace(query, organization=None, users=(person,)) if person else query
+        context = reasons(query, data.load(only), request.args)
     except ApiError as error:
         return page("explorer_why.html", complaint=error.error)
     # Fill the field only after a click in the picture: while a user types in it, its text stays.
@@ -56,37 +56,37 @@ def explorer_why() -> ResponseReturnValue:
 def explorer_events() -> ResponseReturnValue:
     """The events behind a busy moment, as far as the grant allows reading them."""
     try:
-        question = form.read(request.args, form.today(request.args))
-        at = _moment(question, request.args)
+        query = form.read(request.args, form.today(request.args))
+        at = _moment(query, request.args)
         refs = connections.of_user(authentication(), request.args.get("person", ""), {"provider": []})
         selector = CalendarSelector(ids=tuple(request.args.getlist("calendar")))
-        first, last = at - question.engine.padding_after, at + question.engine.padding_before
+        first, last = at - query.slot_query.padding_after, at + query.slot_query.padding_before
         found = lists.find(refs, selector, first, last + 1, Freshness())
     except ApiError as error:
         return page("explorer_events.html", complaint=error.error)
-    events = [(calendar, event, _span(question, event)) for calendar, event in found.events]
+    events = [(calendar, event, _span(query, event)) for calendar, event in found.events]
     return page("explorer_events.html", events=events, failed=found.failures.calendars())
 
 
-def reasons(question: Question, found: ExplorerData, sent: Mapping[str, str]) -> dict[str, Any]:
+def reasons(query: ExplorerQuery, found: ExplorerData, sent: Mapping[str, str]) -> dict[str, Any]:
     """The context of the template; empty when no moment was chosen.
 
     :raise Invalid: for text that is no moment
     """
     if not sent.get("at") and not sent.get("moment"):
         return {}
-    at = _moment(question, sent)
+    at = _moment(query, sent)
     users = [lane.user for lane in found.lanes]
     # The chosen user may have been in an earlier picture and not be in this one.
     person = sent["person"] if sent.get("person") in users else EVERYBODY
     return {
         "at": at,
         "person": person,
-        "moment": _minute(question, at),
-        "explanations": _explanations(question, found, at, person),
-        "span": lambda pair: explanation_text.span(pair, at, question.engine.zone),
-        "question": question,
-        "why_curl": question.explain_curl(base_url(), person, at),
+        "moment": _minute(query, at),
+        "explanations": _explanations(query, found, at, person),
+        "span": lambda pair: explanation_text.span(pair, at, query.slot_query.zone),
+        "query": query,
+        "why_curl": query.explain_curl(base_url(), person, at),
     }
 
 
@@ -95,11 +95,13 @@ def base_url() -> str:
     return services().settings.public_url or request.url_root.rstrip("/")
 
 
-def _explanations(question: Question, found: ExplorerData, at: int, person: str) -> Sequence[UserExplanation]:
-    every = explanation.of_all_requests(found.result, question.engine, at)
+def _explanations(
+    query: ExplorerQuery, found: ExplorerData, at: int, person: str
+) -> Sequence[UserExplanation]:
+    every = explanation.of_all_requests(found.result, query.slot_query, at)
     known = {user: every[index] for user, index in found.indexes.items()}
     no_calendars, no_user = (
-        each(question.engine, at) for each in (explanation.of_no_calendars, explanation.of_no_user)
+        each(query.slot_query, at) for each in (explanation.of_no_calendars, explanation.of_no_user)
     )
     return [
         UserExplanation(lane.user, no_user if lane.note == NOT_KNOWN else known.get(lane.user, no_calendars))
@@ -108,16 +110,16 @@ def _explanations(question: Question, found: ExplorerData, at: int, person: str)
     ]
 
 
-def _moment(question: Question, sent: Mapping[str, str]) -> int:
-    """The chosen moment: ``moment`` in the question's time zone, or ``at`` in milliseconds.
+def _moment(query: ExplorerQuery, sent: Mapping[str, str]) -> int:
+    """The chosen moment: ``moment`` in the query's time zone, or ``at`` in milliseconds.
 
     When a clock is set back, it shows the same time twice: then ``at`` decides between the two.
     """
     try:
-        at = _milliseconds(sent["at"], question.zone) if sent.get("at") else None
+        at = _milliseconds(sent["at"], query.zone) if sent.get("at") else None
         typed = sent.get("moment")
-        if typed and (at is None or _minute(question, at) != typed):
-            return timestamps.parse(typed).milliseconds(question.zone)
+        if typed and (at is None or _minute(query, at) != typed):
+            return timestamps.parse(typed).milliseconds(query.zone)
     except (timestamps.NotATimestamp, ValueError) as error:
         raise Invalid("The moment must be a date and a time", param="moment") from error
     if at is None:
@@ -129,17 +131,17 @@ def _milliseconds(text: str, zone: ZoneInfo) -> int:
     return timestamps.from_milliseconds(int(text[:20])).milliseconds(zone)
 
 
-def _minute(question: Question, at: int) -> str:
+def _minute(query: ExplorerQuery, at: int) -> str:
     """A moment as the value of a ``datetime-local`` field."""
-    return f"{_local(question, at):%Y-%m-%dT%H:%M}"
+    return f"{_local(query, at):%Y-%m-%dT%H:%M}"
 
 
-def _local(question: Question, at: int) -> datetime:
-    return datetime.fromtimestamp(at / 1000, UTC).astimezone(question.zone)
+def _local(query: ExplorerQuery, at: int) -> datetime:
+    return datetime.fromtimestamp(at / 1000, UTC).astimezone(query.zone)
 
 
-def _span(question: Question, event: Event) -> str:
-    start, end = _local(question, event.start), _local(question, event.end)
+def _span(query: ExplorerQuery, event: Event) -> str:
+    start, end = _local(query, event.start), _local(query, event.end)
     if event.all_day:
         return "all day"
     if start.date() == end.date():

@@ -40,10 +40,10 @@ GROUPS = "/v1/scheduling"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """An availability question: ``arguments`` is the API's query string, ``query`` is the same, parsed.
+class ExplorerQuery:
+    """The form, parsed: ``arguments`` is the query string of the API, and ``params`` is the same, loaded.
 
-    ``engine`` is the query for the scheduling engine, which includes ``schedules``. ``together`` is
+    ``slot_query`` is the query for the scheduling engine, which includes ``schedules``. ``together`` is
     ``ALL`` or the number of people who have to be free together; None: slots of each person. ``find`` limits
     an organization to members whose id or address has this text; ``sort`` is the order of the lanes.
     """
@@ -54,9 +54,9 @@ class Question:
     first: date
     days: int
     arguments: Mapping[str, str]
-    query: Mapping[str, Any]
+    params: Mapping[str, Any]
     schedules: Sequence[Mapping[str, Any]] | None
-    engine: Query = field(repr=False)
+    slot_query: Query = field(repr=False)
     together: str | None = None
     find: str = ""
     sort: str = SORTS[0]
@@ -68,8 +68,8 @@ class Question:
 
     def hours(self) -> tuple[int, int]:
         """The first and last hour of a day to show: all windows, and an hour on either side."""
-        engine = self.engine
-        windows = engine.windows if engine.each_day is None else (engine.each_day,)
+        slot_query = self.slot_query
+        windows = slot_query.windows if slot_query.each_day is None else (slot_query.each_day,)
         if not windows or any(each.earliest > each.latest for each in windows):
             return 0, 24
         first = min(each.earliest for each in windows) // 60
@@ -77,7 +77,7 @@ class Question:
         return max(0, first - 1), min(24, last + 1)
 
     def curl(self, base: str, people: Sequence[str]) -> str:
-        """A curl command for the same question about ``people``, the users shown, with the key in ``$KEY``.
+        """A curl command for the same query about ``people``, the users shown, with the key in ``$KEY``.
 
         The API's call for an organization takes no weekly hours, and no part of its members: then the command
         names them.
@@ -97,11 +97,11 @@ class Question:
             return None
         return self._line(f"{base}{path}/explain", {**self.arguments, "at": timestamp(at)}, body)
 
-    def _line(self, url: str, query: Mapping[str, str], body: Mapping[str, Any] | None) -> str:
+    def _line(self, url: str, params: Mapping[str, str], body: Mapping[str, Any] | None) -> str:
         lines = ['curl -s -H "Authorization: Bearer $KEY"', f"-H 'x-timezone: {self.zone}'"]
         if body is not None:
             lines += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(orjson.dumps(body).decode())}"]
-        lines.append(shlex.quote(f"{url}?{urlencode(query, safe=':')}"))
+        lines.append(shlex.quote(f"{url}?{urlencode(params, safe=':')}"))
         return " \\\n  ".join(lines)
 
     def _call(self) -> tuple[str, dict[str, Any] | None]:
@@ -139,7 +139,7 @@ def today(sent: Mapping[str, str]) -> date:
     return datetime.now(zone).date()
 
 
-def read(sent: MultiDict[str, str], today: date) -> Question:
+def read(sent: MultiDict[str, str], today: date) -> ExplorerQuery:
     """Parse a query string.
 
     :raise ApiError: naming the field, or for a range with too many slots
@@ -149,26 +149,26 @@ def read(sent: MultiDict[str, str], today: date) -> Question:
     form["window"] = window(values)
     first = form.get("day") or today
     arguments = _arguments(values, form, first)
-    query = _load(OrganizationSlotsQuery, arguments)
+    params = _load(OrganizationSlotsQuery, arguments)
     organization = None if form["users"] else form.get("organization")
     schedules = _schedules(values, form)
     if schedules is not None:
         # Schedules replace the daily window.
         arguments = {name: value for name, value in arguments.items() if not name.endswith("TimeEachDay")}
-        query = _load(OrganizationSlotsQuery, arguments)
-    _check_days_exist(query, form["zone"])
-    engine = parameters.slot_query(query, form["zone"], parameters.Hours(schedules))
-    parameters.check_size({engine: len(form["users"]) or MOST_SHOWN})
-    return Question(
+        params = _load(OrganizationSlotsQuery, arguments)
+    _check_days_exist(params, form["zone"])
+    slot_query = parameters.slot_query(params, form["zone"], parameters.Hours(schedules))
+    parameters.check_size({slot_query: len(form["users"]) or MOST_SHOWN})
+    return ExplorerQuery(
         organization,
         form["users"],
         form["zone"],
         first,
         int(form["days"]),
         arguments,
-        query,
+        params,
         schedules,
-        engine,
+        slot_query,
         form.get("together"),
         form["find"].strip() if organization is not None else "",
         form["sort"],
@@ -180,8 +180,8 @@ def window(sent: Mapping[str, str]) -> str:
     return sent.get("window") or ("daily" if any(sent.get(name) for name in EDGES) else WINDOWS[0])
 
 
-def _check_days_exist(query: Mapping[str, Any], zone: ZoneInfo) -> None:
-    if query["start"].milliseconds(zone) == query["end"].milliseconds(zone):
+def _check_days_exist(params: Mapping[str, Any], zone: ZoneInfo) -> None:
+    if params["start"].milliseconds(zone) == params["end"].milliseconds(zone):
         sentence = f"First day must be one that {zone} has: its clocks left this one out"
         raise Invalid(sentence, param="day")
 

@@ -16,8 +16,8 @@ from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import columns, data, explanation, form, svg, zones
 from app.dashboard.explorer.data import ExplorerData
 from app.dashboard.explorer.fields import DEFAULTS, WINDOWS
-from app.dashboard.explorer.form import Question
-from app.dashboard.explorer.steps import same_question, steps
+from app.dashboard.explorer.form import ExplorerQuery
+from app.dashboard.explorer.steps import steps, url_starting_on
 from app.dashboard.explorer.svg import Day
 from app.dashboard.explorer.together import together
 from app.http.errors import ApiError
@@ -62,8 +62,8 @@ def explorer() -> ResponseReturnValue:
 def explorer_grid() -> ResponseReturnValue:
     """The picture without the rest of the page, for the current controls."""
     response = page("explorer_grid.html", **_picture())
-    query = urlencode({name: each for name, each in request.args.items() if each and name != "fresh"})
-    response.headers["HX-Replace-Url"] = f"{url_for('dashboard.explorer')}?{query}"
+    url_params = urlencode({name: each for name, each in request.args.items() if each and name != "fresh"})
+    response.headers["HX-Replace-Url"] = f"{url_for('dashboard.explorer')}?{url_params}"
     return response
 
 
@@ -75,73 +75,73 @@ def _more(sent: Mapping[str, str]) -> int:
 
 
 def _picture() -> dict[str, Any]:
-    """The context of the picture; only ``complaint`` for an invalid question."""
+    """The context of the picture; only ``complaint`` for an invalid query."""
     try:
-        question = form.read(request.args, form.today(request.args))
-        if question.is_empty:
+        query = form.read(request.args, form.today(request.args))
+        if query.is_empty:
             return {"is_empty": True}
-        found = data.load(question, fresh="fresh" in request.args)
-        shared = together(question, found)
+        found = data.load(query, fresh="fresh" in request.args)
+        shared = together(query, found)
     except ApiError as error:
         return {"complaint": error.error}
     return {
-        "question": question,
+        "query": query,
         "shown": found,
         "together": shared,
-        "curl": question.curl(explanation.base_url(), [lane.user for lane in found.lanes]),
-        **_drawing(question, found),
-        **_explanation(question, found),
+        "curl": query.curl(explanation.base_url(), [lane.user for lane in found.lanes]),
+        **_drawing(query, found),
+        **_explanation(query, found),
     }
 
 
-def _explanation(question: Question, found: ExplorerData) -> dict[str, Any]:
+def _explanation(query: ExplorerQuery, found: ExplorerData) -> dict[str, Any]:
     try:
-        return explanation.reasons(question, found, request.args)
+        return explanation.reasons(query, found, request.args)
     except ApiError as error:
         return {"why_complaint": error.error}
 
 
-def _drawing(question: Question, found: ExplorerData) -> dict[str, Any]:
+def _drawing(query: ExplorerQuery, found: ExplorerData) -> dict[str, Any]:
     whole = "whole" in request.args
-    cut, every = svg.days(question, whole=False), svg.days(question, whole=True)
+    cut, every = svg.days(query, whole=False), svg.days(query, whole=True)
     days = every if whole else cut
     # While members are filtered, the picture stays as it is, even if few are found.
-    in_days = len(found.lanes) <= svg.MOST_IN_DAYS and not question.find
-    shapes = _columns(question, found, days) if in_days else _lanes(question, found, days)
+    in_days = len(found.lanes) <= svg.MOST_IN_DAYS and not query.find
+    shapes = _columns(query, found, days) if in_days else _lanes(query, found, days)
     return {
         "days": days,
         "whole": whole,
         "is_cut": cut != every,
         "no_calendar": data.NOTHING_CONNECTED,
         "has_held": found.held.starts.size > 0,
-        "zones_of": zones.of_users(found.people, question.zone, days, now_ms()),
+        "zones_of": zones.of_users(found.people, query.zone, days, now_ms()),
         "sorts": SORT_LABELS,
-        "steps": steps(question, form.today(request.args)),
-        "same_question": same_question,
+        "steps": steps(query, form.today(request.args)),
+        "url_starting_on": url_starting_on,
         **shapes,
     }
 
 
-def _columns(question: Question, found: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
+def _columns(query: ExplorerQuery, found: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
     return {
         # On a day when clocks change, the hours have other positions than on the other days.
         "usual": next((n for n, day in enumerate(days) if not day.odd), 0),
-        "hours_of": [svg.hour_labels(day, question.zone) for day in days],
-        "columns": [columns.columns(question, found, day) for day in days],
+        "hours_of": [svg.hour_labels(day, query.zone) for day in days],
+        "columns": [columns.columns(query, found, day) for day in days],
         "outside": [columns.outside_blocks(found, day) for day in days],
         "now": (lines := [columns.position(day, now_ms()) for day in days]),
         "shows_now": any(line is not None for line in lines),
     }
 
 
-def _lanes(question: Question, found: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
+def _lanes(query: ExplorerQuery, found: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
     ruler = svg.Ruler.of(days)
     return {
         "ruler": ruler,
         "starts": " ".join(f"{day.start}-{day.end}" for day in days),
-        "heads": ruler.heads(question.zone),
-        "rows": svg.rows(question, found, ruler),
-        "dashes": svg.dashes(question, ruler),
+        "heads": ruler.heads(query.zone),
+        "rows": svg.rows(query, found, ruler),
+        "dashes": svg.dashes(query, ruler),
         "outside": ruler.paths(Groups.pack([found.outside]))[0],
         "now": (line := ruler.position(now_ms())),
         "shows_now": line is not None,

@@ -29,12 +29,12 @@ class Period(NamedTuple):
 def explorer_periods() -> ResponseReturnValue:
     """The busy periods, held time and slots of one person in the picture's range; none after an error."""
     try:
-        question = form.read(request.args, form.today(request.args))
+        query = form.read(request.args, form.today(request.args))
         person = request.args.get("person", "")
-        found = data.load(replace(question, organization=None, users=(person,)))
+        found = data.load(replace(query, organization=None, users=(person,)))
     except ApiError:
         return jsonify([])
-    start, end = question.engine.start, question.engine.end
+    start, end = query.slot_query.start, query.slot_query.end
     return jsonify([[*each] for each in _periods(found) if each.start < end and each.end > start])
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from flask import request, url_for
 
-from app.dashboard.explorer.form import Question
+from app.dashboard.explorer.form import ExplorerQuery
 from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR
 
 WEEK = timedelta(days=7)
@@ -26,18 +26,18 @@ class Step(NamedTuple):
     day: date
 
 
-def steps(question: Question, today: date) -> Sequence[Step]:
+def steps(query: ExplorerQuery, today: date) -> Sequence[Step]:
     """The links of a picture; a link to a year that the service does not know is left out."""
     found = [
-        Step("previous", "Previous week", "\N{LEFTWARDS ARROW}", question.first - WEEK),
+        Step("previous", "Previous week", "\N{LEFTWARDS ARROW}", query.first - WEEK),
         Step("today", "Today", "", today),
-        Step("next", "Next week", "\N{RIGHTWARDS ARROW}", question.first + WEEK),
+        Step("next", "Next week", "\N{RIGHTWARDS ARROW}", query.first + WEEK),
     ]
     return [step for step in found if FIRST_YEAR <= step.day.year <= LAST_YEAR]
 
 
-def same_question(day: date) -> str:
-    """The address of the page with this request's question from another day on."""
+def url_starting_on(day: date) -> str:
+    """The address of the page with this request's query, starting on another day."""
     kept = {name: each for name, each in request.args.items() if each and name not in _LEFT_OUT}
-    query = urlencode({**kept, "day": f"{day}", "show": "1"})
-    return f"{url_for('dashboard.explorer')}?{query}"
+    url_params = urlencode({**kept, "day": f"{day}", "show": "1"})
+    return f"{url_for('dashboard.explorer')}?{url_params}"

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from app.dashboard.explorer.data import ExplorerData, Lane
-from app.dashboard.explorer.form import Question, moment
+from app.dashboard.explorer.form import ExplorerQuery, moment
 from scheduling.intervals import Groups, Intervals, cross, merge
 from scheduling.windows import DAY, MINUTE
 
@@ -57,24 +57,24 @@ class Day(NamedTuple):
         return (self.end - self.start) / HOUR
 
 
-def days(question: Question, *, whole: bool) -> list[Day]:
+def days(query: ExplorerQuery, *, whole: bool) -> list[Day]:
     """The days of the range that have a window, cut to the hours of the windows.
 
     If ``whole`` is true, all days from midnight to midnight. A day that the time zone skipped is left out.
     """
-    cut = _days(question, *question.hours())
-    within = question.engine.inside_windows()
+    cut = _days(query, *query.hours())
+    within = query.slot_query.inside_windows()
     # If clocks change by more than an hour, or at unusual times, those hours may not cover every window.
     if whole or not _cover(cut, within):
-        return _days(question, 0, 24)
+        return _days(query, 0, 24)
     _, _, met = cross(within, Intervals.of((day.start, day.end) for day in cut))
     # If no day has a window, every day is shown.
     return [cut[n] for n in sorted(set(met.tolist()))] or cut
 
 
-def _days(question: Question, first: int, last: int) -> list[Day]:
-    dates = (question.first + timedelta(days=n) for n in range(question.days))
-    return [day for date in dates if (day := _day(date, question.zone, first, last)).start < day.end]
+def _days(query: ExplorerQuery, first: int, last: int) -> list[Day]:
+    dates = (query.first + timedelta(days=n) for n in range(query.days))
+    return [day for date in dates if (day := _day(date, query.zone, first, last)).start < day.end]
 
 
 # Cached, because every change of a control draws the same days again.
@@ -185,10 +185,10 @@ class Row(NamedTuple):
     offered: str = ""
 
 
-def rows(question: Question, found: ExplorerData, ruler: Ruler) -> list[Row]:
-    """The lanes of all users, in the order of the question."""
+def rows(query: ExplorerQuery, found: ExplorerData, ruler: Ruler) -> list[Row]:
+    """The lanes of all users, in the order of the query."""
     layers = found.layers
-    offered = rows_of_slots(found.slots, question.engine.stride, ruler.days)
+    offered = rows_of_slots(found.slots, query.slot_query.stride, ruler.days)
     drawn = zip(
         layers.busy.sizes().tolist(),
         found.slots.sizes().tolist(),
@@ -197,7 +197,7 @@ def rows(question: Question, found: ExplorerData, ruler: Ruler) -> list[Row]:
     )
     # The group indexes of the lanes are in the order of the lanes.
     made = [Row(lane) if lane.group_index is None else Row(lane, *next(drawn)) for lane in found.lanes]
-    return sorted(made, key=_ORDERS[question.sort])
+    return sorted(made, key=_ORDERS[query.sort])
 
 
 # Lanes without an answer are behind the others, or before them.
@@ -221,15 +221,15 @@ def rows_of_slots(slots: Groups, stride: int, days: Sequence[Day]) -> Groups:
     return Groups.sized(slots.starts[first], slots.ends[last], np.bincount(owners, minlength=len(slots)))
 
 
-def dashes(question: Question, ruler: Ruler) -> str:
+def dashes(query: ExplorerQuery, ruler: Ruler) -> str:
     """The ``stroke-dasharray`` that divides such an interval into slots, in tenths of a pixel.
 
     Slots that overlap are drawn as the time that they cover, with a gap before each start.
     """
     scale = ruler.per_hour * UNITS / HOUR
-    engine = question.engine
-    step = engine.stride * scale
-    slot = min(step, max(1.0, min(engine.duration, engine.stride) * scale - GAP))
+    slot_query = query.slot_query
+    step = slot_query.stride * scale
+    slot = min(step, max(1.0, min(slot_query.duration, slot_query.stride) * scale - GAP))
     # Six decimals: after a thousand dashes, the last one still ends where the last slot does.
     return f"{slot:.6f} {step - slot:.6f}"
 

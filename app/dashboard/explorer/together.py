@@ -12,7 +12,7 @@ import numpy as np
 
 from app.dashboard.explorer.data import ExplorerData
 from app.dashboard.explorer.fields import ALL
-from app.dashboard.explorer.form import Question
+from app.dashboard.explorer.form import ExplorerQuery
 from app.http.errors import Invalid
 from scheduling.query import Slots, slots
 from scheduling.shared_slots import Requirement, shared
@@ -40,41 +40,41 @@ class Together:
         return sum(len(shown) for _, shown in self.days)
 
 
-def together(question: Question, found: ExplorerData) -> Together | None:
-    """The slots that the shown people share; None if the question requires none.
+def together(query: ExplorerQuery, found: ExplorerData) -> Together | None:
+    """The slots that the shown people share; None if the query requires none.
 
     As for the API, slots start at multiples of the step on the local clock, and a person who cannot be read
     is not free.
 
     :raise Invalid: when more people are required than there are, or an organization has more than are shown
     """
-    if question.together is None:
+    if query.together is None:
         return None
     people = len(found.lanes)
     if found.hidden:
         raise Invalid(
             f"Free together takes at most {people} people; name the users to compare", param="together"
         )
-    required = people if question.together == ALL else int(question.together)
+    required = people if query.together == ALL else int(query.together)
     if required > people:
         raise Invalid(f"Free together must be at most {people}, the number of people", param="together")
     readable = [lane.user for lane in found.lanes if lane.group_index is not None]
     busy = found.result.of_requests(np.array([found.indexes[user] for user in readable], np.int64))
-    engine = question.engine
-    of_each = slots(replace(engine, align_clock=True, limit=None), *busy)
+    slot_query = query.slot_query
+    of_each = slots(replace(slot_query, align_clock=True, limit=None), *busy)
     requirement = Requirement(np.arange(len(readable)), required)
-    offered = shared(of_each, [requirement], len(readable), engine.limit)
-    by_day = groupby(_slots(offered, readable, question), key=lambda slot: slot.day)
+    offered = shared(of_each, [requirement], len(readable), slot_query.limit)
+    by_day = groupby(_slots(offered, readable, query), key=lambda slot: slot.day)
     return Together(required, people, [(day, list(each)) for day, each in by_day])
 
 
-def _slots(offered: Slots, people: Sequence[str], question: Question) -> list[SharedSlot]:
+def _slots(offered: Slots, people: Sequence[str], query: ExplorerQuery) -> list[SharedSlot]:
     firsts = offered.firsts()
     borders = [*firsts.tolist(), len(offered)]
     starts, members = offered.starts.take(firsts).tolist(), offered.members.tolist()
     found = []
     for start, (first, after) in zip(starts, pairwise(borders), strict=True):
-        local = datetime.fromtimestamp(start / 1000, UTC).astimezone(question.zone)
+        local = datetime.fromtimestamp(start / 1000, UTC).astimezone(query.zone)
         names = [people[member] for member in members[first:after]]
         found.append(SharedSlot(local.date(), f"{local:%H:%M}", names))
     return found

@@ -99,28 +99,28 @@ def earliest_start(notice: int | None) -> int | None:
     return next(at for at in range(NOW, NOW + MINUTE) if at % MINUTE == 0) + notice * MINUTE
 
 
-def plain_slots(question: Query, person: Person) -> list[dict]:
+def plain_slots(query: Query, person: Person) -> list[dict]:
     """A member's slots, as the schema of the answer dumps them."""
-    low, high = question.start - question.padding_after, question.end + question.padding_before
+    low, high = query.start - query.padding_after, query.end + query.padding_before
     near = [(start, end) for start, end in person.busy if end > low and start < high]
-    starts = oracle.slots_of(question, [near])
-    return [{"start": moment(at), "end": moment(at + question.duration)} for at in starts]
+    starts = oracle.slots_of(query, [near])
+    return [{"start": moment(at), "end": moment(at + query.duration)} for at in starts]
 
 
 def moment(time: int) -> datetime:
     return EPOCH + time * MILLISECOND
 
 
-def plain_options(loaded: dict, question: Query) -> dict:
+def plain_options(loaded: dict, query: Query) -> dict:
     options = {name: loaded[name] for name in ("padding", "maxOverlaps", "slotDuration")}
-    options |= {"start": moment(question.start), "end": moment(question.end), "timeZone": question.zone}
+    options |= {"start": moment(query.start), "end": moment(query.end), "timeZone": query.zone}
     for name in ("earliestTimeEachDay", "latestTimeEachDay"):
         if name in loaded:
             options[name] = f"{loaded[name] // 60:02}:{loaded[name] % 60:02}"
     for name in ("slotStep", "paddingBefore", "paddingAfter", "minimumNotice", "limit"):
         if name in loaded:
             options[name] = loaded[name]
-    return options | ({"align": "clock"} if question.align_clock else {})
+    return options | ({"align": "clock"} if query.align_clock else {})
 
 
 def plain_parameters(schema: type[fast_args.QuerySchema], query: dict, headers: dict) -> tuple[dict, Query]:
@@ -143,10 +143,10 @@ def plain_answer(route: str, people: list[Person], query: dict, headers: dict) -
     """The answer of the plain path; None for 400."""
     schema = {"user": UserSlotsQuery, "users": SlotsQuery, "organization": OrganizationSlotsQuery}[route]
     try:
-        loaded, question = plain_parameters(schema, query, headers)
+        loaded, engine_query = plain_parameters(schema, query, headers)
     except (ValidationError, ValueError):
         return None
-    options, slots = plain_options(loaded, question), [plain_slots(question, each) for each in people]
+    options, slots = plain_options(loaded, engine_query), [plain_slots(engine_query, each) for each in people]
     if route == "user":
         return UserSlotsAnswer().dump(
             {"data": {"availableSlots": slots[0], "options": options}, "failedCalendars": []}

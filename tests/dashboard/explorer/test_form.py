@@ -37,19 +37,19 @@ def read(app):
 
 def test_an_empty_form_is_office_hours_of_the_working_days_of_a_week(app):
     with app.test_request_context():
-        question = form.read(MultiDict(), date(2026, 12, 3))
+        query = form.read(MultiDict(), date(2026, 12, 3))
 
-    assert question.is_empty
-    assert (question.first, question.days, question.zone) == (THURSDAY, 7, ZoneInfo("UTC"))
-    engine = question.engine
-    assert (engine.start, engine.end) == (START, START + 7 * DAY)
-    assert (engine.duration, engine.padding_before, engine.padding_after) == (30 * MINUTE, 0, 0)
-    assert (engine.step, engine.align_clock) == (None, False)
-    assert (engine.windows, engine.each_day) == ((Window(frozenset(range(5)), 540, 1020),), None)
+    assert query.is_empty
+    assert (query.first, query.days, query.zone) == (THURSDAY, 7, ZoneInfo("UTC"))
+    slot_query = query.slot_query
+    assert (slot_query.start, slot_query.end) == (START, START + 7 * DAY)
+    assert (slot_query.duration, slot_query.padding_before, slot_query.padding_after) == (30 * MINUTE, 0, 0)
+    assert (slot_query.step, slot_query.align_clock) == (None, False)
+    assert (slot_query.windows, slot_query.each_day) == ((Window(frozenset(range(5)), 540, 1020),), None)
 
 
 def test_each_field_is_read_as_the_api_reads_it(read):
-    question = read(
+    query = read(
         users="ada, bruno;chen ada",
         zone="Europe/Berlin",
         days="14",
@@ -62,13 +62,13 @@ def test_each_field_is_read_as_the_api_reads_it(read):
         latestTimeEachDay="00:00",
     )
 
-    assert question.users == ("ada", "bruno", "chen")
-    engine = question.engine
-    assert (engine.start, engine.end) == (START - 3_600_000, START - 3_600_000 + 14 * DAY)
-    assert (engine.duration, engine.max_overlaps) == (45 * MINUTE, 2)
-    assert (engine.padding_before, engine.padding_after) == (10 * MINUTE, 10 * MINUTE)
-    assert (engine.step, engine.align_clock, engine.zone) == (15 * MINUTE, True, "Europe/Berlin")
-    assert engine.windows == (Window(EVERY_DAY, 510, 1440),)
+    assert query.users == ("ada", "bruno", "chen")
+    slot_query = query.slot_query
+    assert (slot_query.start, slot_query.end) == (START - 3_600_000, START - 3_600_000 + 14 * DAY)
+    assert (slot_query.duration, slot_query.max_overlaps) == (45 * MINUTE, 2)
+    assert (slot_query.padding_before, slot_query.padding_after) == (10 * MINUTE, 10 * MINUTE)
+    assert (slot_query.step, slot_query.align_clock, slot_query.zone) == (15 * MINUTE, True, "Europe/Berlin")
+    assert slot_query.windows == (Window(EVERY_DAY, 510, 1440),)
 
 
 @pytest.mark.parametrize("users", ["ada,", " ada , ", "ada;;", "ada\n"])
@@ -82,19 +82,19 @@ def test_commas_alone_name_no_users(read):
 
 def test_the_hours_of_a_day_alone_are_those_of_every_day(read):
     """Addresses from before there were working days have no other field."""
-    assert read(users="ada", latestTimeEachDay="12:00").engine.each_day == Window.daily(540, 720)
+    assert read(users="ada", latestTimeEachDay="12:00").slot_query.each_day == Window.daily(540, 720)
 
 
 def test_the_working_days_may_have_other_hours(read):
-    question = read(users="ada", window="workdays", earliestTimeEachDay="8:00", latestTimeEachDay="00:00")
+    query = read(users="ada", window="workdays", earliestTimeEachDay="8:00", latestTimeEachDay="00:00")
 
-    assert question.engine.windows == (Window(frozenset(range(5)), 480, 1440),)
+    assert query.slot_query.windows == (Window(frozenset(range(5)), 480, 1440),)
 
 
 def test_users_go_before_an_organization(read):
-    question = read(users="ada", organization="acme")
+    query = read(users="ada", organization="acme")
 
-    assert (question.users, question.organization) == (("ada",), None)
+    assert (query.users, query.organization) == (("ada",), None)
 
 
 def test_a_windows_name_is_a_zone_too(read):
@@ -102,7 +102,7 @@ def test_a_windows_name_is_a_zone_too(read):
 
 
 def test_a_weekly_window_is_read_day_by_day(read):
-    question = read(
+    query = read(
         users="ada",
         window="weekly",
         mondayFrom="09:00",
@@ -113,24 +113,24 @@ def test_a_weekly_window_is_read_day_by_day(read):
         sundayTo="02:00",
     )
 
-    assert question.engine.windows == (
+    assert query.slot_query.windows == (
         Window(frozenset({0, 4}), 540, 720),
         Window(frozenset({6}), 1320, 120),
     )
 
 
 def test_a_week_without_hours_is_never_open(read):
-    assert read(users="ada", window="weekly").engine.windows == ()
+    assert read(users="ada", window="weekly").slot_query.windows == ()
 
 
 def test_no_window_is_the_whole_day(read):
-    assert read(users="ada", window="none").engine.windows is None
+    assert read(users="ada", window="none").slot_query.windows is None
 
 
 def test_midnight_to_midnight_is_the_whole_day(read):
-    question = read(users="ada", earliestTimeEachDay="00:00", latestTimeEachDay="00:00")
+    query = read(users="ada", earliestTimeEachDay="00:00", latestTimeEachDay="00:00")
 
-    assert question.engine.each_day == Window.daily(0, 1440)
+    assert query.slot_query.each_day == Window.daily(0, 1440)
 
 
 def test_today_is_that_of_the_zone(app, monkeypatch):
@@ -351,8 +351,8 @@ EVIL = ["'; rm -rf ~; '", '"$(id)"', "a b\nc", "`id`", "\\", "$HOME", "--output=
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_nothing_escapes_the_quoting_of_a_curl_command(read, evil):
-    question = read(users="ada", window="daily")
-    line = question.explain_curl(f"http://ha{evil}st", evil, MOMENTS[0])
+    query = read(users="ada", window="daily")
+    line = query.explain_curl(f"http://ha{evil}st", evil, MOMENTS[0])
 
     command = parsed(line, "alm_x")
     assert command.header == ["Authorization: Bearer alm_x", "x-timezone: UTC"]

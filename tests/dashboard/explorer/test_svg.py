@@ -19,7 +19,7 @@ from scheduling.intervals import Groups, Intervals
 from scheduling.layers import layers
 from scheduling.query import slots
 from scheduling.windows import DAY, MINUTE, Window
-from tests.dashboard.asking import question, questions
+from tests.dashboard.explorer_queries import explorer_queries, explorer_query
 from tests.dashboard.picture import ROUNDED, dashed, pieces
 from tests.scheduling.strategies import members_of
 from tests.scheduling.test_query import laid
@@ -29,7 +29,9 @@ PIXEL = 0.051
 
 
 def asked_with_members(most: int = 3):
-    return questions().flatmap(lambda each: st.tuples(st.just(each), members_of(each.engine, most)))
+    return explorer_queries().flatmap(
+        lambda each: st.tuples(st.just(each), members_of(each.slot_query, most))
+    )
 
 
 def minutes_shown(days) -> list[int]:
@@ -63,24 +65,24 @@ def near(found, expected, tolerance) -> None:
 
 
 def offered(chosen, members) -> Groups:
-    found = slots(chosen.engine, *laid(members))
+    found = slots(chosen.slot_query, *laid(members))
     of_each = [[] for _ in members]
     for start, member in zip(found.starts.tolist(), found.members.tolist(), strict=True):
         of_each[member].append((start, start + found.duration))
     return Groups.of(of_each)
 
 
-@given(questions())
+@given(explorer_queries())
 def test_whole_days_are_the_range_without_a_gap(chosen):
     days = svg.days(chosen, whole=True)
 
-    assert days[0].start == chosen.engine.start
-    assert days[-1].end == chosen.engine.end
+    assert days[0].start == chosen.slot_query.start
+    assert days[-1].end == chosen.slot_query.end
     assert all(one.end == other.start and one.date < other.date for one, other in pairwise(days))
     assert all((day.odd is None) == (day.end - day.start == DAY) for day in days)
 
 
-@given(questions())
+@given(explorer_queries())
 def test_days_cut_to_hours_lose_nothing_of_a_window(chosen):
     cut, whole = svg.days(chosen, whole=False), svg.days(chosen, whole=True)
 
@@ -88,7 +90,7 @@ def test_days_cut_to_hours_lose_nothing_of_a_window(chosen):
     assert all(one.end <= other.start for one, other in pairwise(cut))
     shown = set(minutes_shown(cut))
     assert shown <= set(minutes_shown(whole))
-    for start, end in chosen.engine.within().pairs():
+    for start, end in chosen.slot_query.within().pairs():
         assert shown.issuperset(range(start, end, MINUTE))
 
 
@@ -106,25 +108,27 @@ CHANGES = [
 
 @pytest.mark.parametrize(("zone", "day", "hours", "odd"), CHANGES)
 def test_day_of_a_clock_change_is_marked(zone, day, hours, odd):
-    (found,) = svg.days(question(zone, day, 1, None), whole=True)
+    (found,) = svg.days(explorer_query(zone, day, 1, None), whole=True)
 
     assert (found.date, found.hours, found.odd) == (day, hours, odd)
 
 
 def test_a_day_that_a_zone_left_out_is_not_there():
-    days = svg.days(question("Pacific/Apia", date(2011, 12, 28), 5, None), whole=True)
+    days = svg.days(explorer_query("Pacific/Apia", date(2011, 12, 28), 5, None), whole=True)
 
     assert [day.date.day for day in days] == [28, 29, 31, 1]
 
 
 def test_no_hour_of_a_day_that_was_left_out_is_shown_twice():
-    days = svg.days(question("Pacific/Apia", date(2011, 12, 29), 3, (Window.daily(0, 60),)), whole=False)
+    days = svg.days(
+        explorer_query("Pacific/Apia", date(2011, 12, 29), 3, (Window.daily(0, 60),)), whole=False
+    )
 
     assert [(day.date.day, day.hours) for day in days] == [(29, 2), (31, 2)]
 
 
 def test_only_the_hours_around_the_windows_are_shown():
-    chosen = question("Europe/Berlin", date(2026, 12, 3), 1, (Window.daily(9 * 60, 16 * 60 + 30),))
+    chosen = explorer_query("Europe/Berlin", date(2026, 12, 3), 1, (Window.daily(9 * 60, 16 * 60 + 30),))
     (day,) = svg.days(chosen, whole=False)
 
     labels = [label for _, label in svg.hour_labels(day, chosen.zone)]
@@ -134,14 +138,14 @@ def test_only_the_hours_around_the_windows_are_shown():
 
 def test_a_window_after_a_jump_of_two_hours_is_shown():
     """In Troll, clocks jump from 01:00 to 03:00: the cut must not skip time after the jump."""
-    chosen = question("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
+    chosen = explorer_query("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
     (day,) = svg.days(chosen, whole=False)
 
-    assert day.start <= chosen.engine.within().pairs()[0][0]
+    assert day.start <= chosen.slot_query.within().pairs()[0][0]
 
 
 def test_an_overnight_window_shows_whole_days():
-    chosen = question("UTC", date(2026, 12, 3), 3, (Window.daily(22 * 60, 6 * 60),))
+    chosen = explorer_query("UTC", date(2026, 12, 3), 3, (Window.daily(22 * 60, 6 * 60),))
 
     assert [day.hours for day in svg.days(chosen, whole=False)] == [24, 24, 24]
 
@@ -151,7 +155,7 @@ def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
     chosen, members = case
     days = svg.days(chosen, whole=whole)
     ruler, shown = Ruler.of(days), minutes_shown(days)
-    layer = layers(chosen.engine, *laid(members))
+    layer = layers(chosen.slot_query, *laid(members))
     minute = ruler.per_hour * UNITS / 60
 
     for groups in (layer.padded, layer.tolerated, layer.busy):
@@ -162,7 +166,7 @@ def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
             near(pieces(path), expected, 2 * ROUNDED)
 
 
-@given(questions())
+@given(explorer_queries())
 def test_each_day_begins_where_its_first_minute_is_drawn(chosen):
     days = svg.days(chosen, whole=False)
     ruler = Ruler.of(days)
@@ -173,7 +177,7 @@ def test_each_day_begins_where_its_first_minute_is_drawn(chosen):
     assert ruler.per_hour >= svg.LEAST_HOUR
 
 
-@given(questions(), st.booleans())
+@given(explorer_queries(), st.booleans())
 def test_above_lanes_hours_are_named_where_they_begin(chosen, whole):
     days = svg.days(chosen, whole=whole)
     ruler, place = Ruler.of(days), {at: n for n, at in enumerate(minutes_shown(days))}
@@ -199,14 +203,14 @@ def test_dashes_are_the_slots(case):
     place = {at: n for n, at in enumerate(minutes_shown(days))}
     minute = ruler.per_hour * UNITS / 60
     found = offered(chosen, members)
-    rows = svg.rows_of_slots(found, chosen.engine.stride, days)
+    rows = svg.rows_of_slots(found, chosen.slot_query.stride, days)
     pattern = svg.dashes(chosen, ruler)
 
     for n, path in enumerate(ruler.paths(rows)):
         drawn = dashed(path, pattern)
         expected = [place[start] * minute for start, _ in found.group(n).pairs()]
-        if chosen.engine.stride >= chosen.engine.duration:
-            length = max(1.0, chosen.engine.duration // MINUTE * minute - GAP)
+        if chosen.slot_query.stride >= chosen.slot_query.duration:
+            length = max(1.0, chosen.slot_query.duration // MINUTE * minute - GAP)
             near([each for row in drawn for each in row], [(at, at + length) for at in expected], 2 * ROUNDED)
         else:
             # Slots that overlap cover their whole time, with a mark at the start of each.
@@ -217,7 +221,7 @@ def test_dashes_are_the_slots(case):
 
 
 def test_slots_of_a_minute_are_drawn_without_a_gap():
-    chosen = question("UTC", date(2026, 12, 3), 14, None, duration=MINUTE)
+    chosen = explorer_query("UTC", date(2026, 12, 3), 14, None, duration=MINUTE)
     ruler = Ruler.of(svg.days(chosen, whole=True))
 
     dash, gap = map(float, svg.dashes(chosen, ruler).split())
@@ -227,9 +231,9 @@ def test_slots_of_a_minute_are_drawn_without_a_gap():
 
 def data_of(chosen, members) -> ExplorerData:
     lanes = [Lane(f"user-{n}", n) for n in range(len(members))]
-    layer = layers(chosen.engine, *laid(members))
-    within = chosen.engine.within().pairs()
-    outside = Intervals.of(minus((chosen.engine.start, chosen.engine.end), within))
+    layer = layers(chosen.slot_query, *laid(members))
+    within = chosen.slot_query.within().pairs()
+    outside = Intervals.of(minus((chosen.slot_query.start, chosen.slot_query.end), within))
     return ExplorerData(lanes, layer, offered(chosen, members), outside, 0, None, 0.0, None, {})
 
 
@@ -293,7 +297,7 @@ def test_every_slot_stands_in_its_columns_with_its_time_once(case):
 
 
 def test_columns_share_the_width():
-    chosen = question("UTC", date(2026, 12, 3), 1, None)
+    chosen = explorer_query("UTC", date(2026, 12, 3), 1, None)
     shown = data_of(chosen, [[], [], []])
     (day,) = svg.days(chosen, whole=True)
 
@@ -303,7 +307,7 @@ def test_columns_share_the_width():
 
 
 def test_an_unread_user_has_a_column_without_blocks():
-    chosen = question("UTC", date(2026, 12, 3), 1, None)
+    chosen = explorer_query("UTC", date(2026, 12, 3), 1, None)
     lane = Lane("ada", failed=[{"calendarId": "x"}])
     shown = data_of(chosen, [])
     shown = ExplorerData([lane], shown.layers, shown.slots, shown.outside, 0, None, 0.0, None, {})
@@ -322,7 +326,7 @@ def test_an_unread_user_has_a_column_without_blocks():
     ],
 )
 def test_hours_are_those_that_the_clock_shows(zone, day, expected):
-    chosen = question(zone, day, 1, None)
+    chosen = explorer_query(zone, day, 1, None)
     (shown,) = svg.days(chosen, whole=True)
 
     labels = svg.hour_labels(shown, chosen.zone)

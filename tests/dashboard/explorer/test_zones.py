@@ -13,14 +13,14 @@ from app.dashboard.explorer import svg
 from app.dashboard.explorer.zones import MINUS, of_users, person_zone
 from scheduling.windows import zone_exists
 from store.sql.queries.connection_refs import ConnectionRef
-from tests.dashboard.asking import question, questions
+from tests.dashboard.explorer_queries import explorer_queries, explorer_query
 
 NOW = int(datetime(2026, 11, 24, 9, 15, tzinfo=UTC).timestamp() * 1000)
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Etc/GMT+5")
 
 
 def shown(name, zone="UTC", first=date(2026, 12, 3), days=7):
-    found = svg.days(question(zone, first, days, None), whole=True)
+    found = svg.days(explorer_query(zone, first, days, None), whole=True)
     return person_zone(name, ZoneInfo(zone), found, NOW)
 
 
@@ -62,7 +62,7 @@ def account(zone, *, alive=True):
     ],
 )
 def test_zone_of_a_user_is_from_first_live_connection_with_one(connections, place):
-    days = svg.days(question("UTC", date(2026, 12, 3), 7, None), whole=True)
+    days = svg.days(explorer_query("UTC", date(2026, 12, 3), 7, None), whole=True)
     found = of_users({"ada": connections}, ZoneInfo("UTC"), days, NOW)
     assert [each.place for each in found.values()] == ([] if place is None else [place])
 
@@ -96,7 +96,7 @@ def test_a_name_that_no_zone_has_is_not_shown(name):
         assert shown(name) is None
 
 
-@given(questions(), st.sampled_from(ZONES))
+@given(explorer_queries(), st.sampled_from(ZONES))
 def test_a_zone_is_shown_if_a_clock_differs_at_an_edge_of_a_day(chosen, name):
     days = svg.days(chosen, whole=False)
     edges = [datetime.fromtimestamp(at / 1000, UTC) for day in days for at in (day.start, day.end - 1)]

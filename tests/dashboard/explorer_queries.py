@@ -1,4 +1,4 @@
-"""Strategies for questions of the explorer, near changes of clocks."""
+"""Strategies for queries of the explorer, near changes of clocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from app.dashboard.explorer.fields import DAYS
-from app.dashboard.explorer.form import Question
+from app.dashboard.explorer.form import ExplorerQuery
 from app.schemas import timestamps
 from scheduling.query import Query
 from scheduling.windows import MINUTE, Window
@@ -21,15 +21,15 @@ def edge(zone: ZoneInfo, day: date) -> int:
     return timestamps.parse(f"{day}").milliseconds(zone)
 
 
-def question(
+def explorer_query(
     zone: str, first: date, days: int, windows: tuple[Window, ...] | None, **more: object
-) -> Question:
-    """A question without users."""
+) -> ExplorerQuery:
+    """A query without users."""
     clock = ZoneInfo(zone)
     start, end = edge(clock, first), edge(clock, first + timedelta(days=days))
-    asks = {"duration": 30 * MINUTE, **more}
-    engine = Query(start=start, end=end, zone=zone, windows=windows, **asks)
-    return Question(None, (), clock, first, days, {}, {}, None, engine)
+    options = {"duration": 30 * MINUTE, **more}
+    slot_query = Query(start=start, end=end, zone=zone, windows=windows, **options)
+    return ExplorerQuery(None, (), clock, first, days, {}, {}, None, slot_query)
 
 
 hours = st.tuples(st.integers(0, 23), st.integers(1, 24)).filter(lambda pair: pair[0] < pair[1])
@@ -37,15 +37,15 @@ daily = hours.map(lambda pair: (Window.daily(pair[0] * 60, pair[1] * 60),))
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> Question:
-    """Questions of every length, near a clock change of a time zone."""
+def explorer_queries(draw: st.DrawFn) -> ExplorerQuery:
+    """Queries of every length, near a clock change of a time zone."""
     zone, text = draw(st.sampled_from(ODD_TIMES))
     odd = datetime.fromisoformat(text).replace(tzinfo=UTC).astimezone(ZoneInfo(zone)).date()
     days = int(draw(st.sampled_from(DAYS)))
     first = odd - timedelta(days=draw(st.integers(0, days)))
     clock = ZoneInfo(zone)
     assume(edge(clock, first) < edge(clock, first + timedelta(days=days)))
-    return question(
+    return explorer_query(
         zone,
         first,
         days,
