@@ -26,7 +26,7 @@ class Member(NamedTuple):
     email: str
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """The users of an import, in its order, and the connections that were replaced."""
 
     created: list[str]
@@ -72,7 +72,7 @@ def connect(
 
 def import_members(
     session: Session, caller: Caller, slug: str, provider: str, members: Sequence[Member]
-) -> Imported:
+) -> ImportResult:
     """Make users, memberships and delegated connections, as far as they are missing.
 
     The number of SQL statements does not depend on the number of members. A repeated import changes nothing.
@@ -99,7 +99,7 @@ def import_members(
         chosen = set(those)
         return [each.user_id for each in members if numbers[each.user_id] in chosen]
 
-    return Imported(named(done.created), named(changed), named(done.unchanged - joined), done.replaced)
+    return ImportResult(named(done.created), named(changed), named(done.unchanged - joined), done.replaced)
 
 
 def preview_import(

@@ -14,7 +14,7 @@ from app.accounts.consent_cookie import ConsentCookie
 from app.accounts.ownership import CONNECTION, own_user
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid, NotFound
-from app.http.provider_failures import whole_request_failed
+from app.http.provider_failures import request_failed
 from app.services import services
 from providers.base import Failed
 from providers.errors import Reason
@@ -83,14 +83,14 @@ def providers() -> Mapping[ProviderName, Provider]:
 
 
 @dataclass(frozen=True, slots=True)
-class Invited:
+class InvitationRef:
     """The invitation that a consent begins with, and the path of its page, which contains a secret."""
 
     id: str
     path: str = field(repr=False)
 
 
-class Begun(NamedTuple):
+class ConsentLink(NamedTuple):
     """The link of a consent, and the cookie of the browser that it is bound to, if any."""
 
     link: str
@@ -117,8 +117,8 @@ def begin_here(
     site: str | None,
     host_url: str,
     back: str | None = None,
-    invitation: Invited | None = None,
-) -> Begun:
+    invitation: InvitationRef | None = None,
+) -> ConsentLink:
     """As ``begin``, for this browser; afterwards it is redirected to ``back``, a path of this service.
 
     Without ``back`` it gets a page with the result, from which an ``invitation`` can be opened again.
@@ -147,8 +147,8 @@ def _begin(
     site: str | None,
     back: str | None,
     browser: str | None,
-    invitation: Invited | None = None,
-) -> Begun:
+    invitation: InvitationRef | None = None,
+) -> ConsentLink:
     provider = ProviderName(name)
     registered = providers()[provider]
     oauth = registered.oauth
@@ -185,7 +185,7 @@ def _begin(
     )
     login_hint = options["expectedEmail"] or (connected.email if connected else None)
     link = oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint))
-    return Begun(link, None if browser is None else ConsentCookie.of(state, browser))
+    return ConsentLink(link, None if browser is None else ConsentCookie.of(state, browser))
 
 
 def callback(provider: ProviderName, site: str | None) -> str | None:
@@ -259,7 +259,7 @@ def _not_exchanged(failed: Failed) -> ApiError:
     if failed.message in _CODES or failed.reason is Reason.AUTHORIZATION_INVALID:
         # No connection is affected, so this is not the 401 of one.
         return consent_refused(failed.message)
-    return whole_request_failed(failed)
+    return request_failed(failed)
 
 
 def refusal(provider: ProviderName, word: str) -> ApiError:

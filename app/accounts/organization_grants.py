@@ -13,7 +13,7 @@ from app.accounts import disconnect, organizations
 from app.accounts.ownership import require_whole_service
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid, NotFound
-from app.http.provider_failures import whole_request_failed
+from app.http.provider_failures import request_failed
 from app.services import services
 from providers.names import ProviderName
 from providers.oauth.client import MANY_TENANTS
@@ -217,7 +217,7 @@ def _check(grant: NewGrant) -> GrantCheck:
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
     checked = reply.checked
     if reply.failed is not None:
-        raise whole_request_failed(reply.failed)
+        raise request_failed(reply.failed)
     if checked is None:
         raise RuntimeError("a grant was not checked")
     if checked.refused is not None:

@@ -85,7 +85,7 @@ class OrganizationBusy(MethodView):
             authentication(), list(calendar_requests.values()), start, end, cache_control.freshness()
         )
         users = list(calendar_requests)
-        failed = [Failures.of(result, n).user(users[n]) for n in sorted(result.failing())]
+        failed = [Failures.of(result, n).as_failed_user(users[n]) for n in sorted(result.failing())]
         return _answer(result, start, end, failedUsers=failed)
 
 

@@ -10,7 +10,7 @@ from flask.views import MethodView
 
 from app.api import cache_control
 from app.availability import explanation, lookup, parameters
-from app.availability.explanation import Blocking, Explained, HeldBlocking
+from app.availability.explanation import Blocking, HeldBlocking, UserVerdict
 from app.availability.failures import Failures
 from app.availability.parameters import ANY_HOURS, Hours
 from app.http.api_key_hook import authentication
@@ -86,11 +86,11 @@ class OrganizationExplanation(MethodView):
         """
         query = parameters.slot_query(params, header["zone"])
         at = params["at"].milliseconds(header["zone"])
-        members, users, result = lookup.of_members(
+        members, users, result = lookup.look_up_members(
             authentication(), params, query, orgSlug, cache_control.freshness()
         )
-        known = dict(zip(users, explanation.of_all_requests(result, query, at), strict=True))
-        no_calendars = explanation.of_no_calendars(query, at)
+        known = dict(zip(users, explanation.explain_all_users(result, query, at), strict=True))
+        no_calendars = explanation.explain_no_calendars(query, at)
         found = {user: known.get(user, no_calendars) for user in members}
         data = {
             "at": timestamp(at),
@@ -98,22 +98,22 @@ class OrganizationExplanation(MethodView):
             "members": [{"userId": user, **explained_fields(explained)} for user, explained in found.items()],
             "options": parameters.options(params, query),
         }
-        failed = [Failures.of(result, n).user(users[n]) for n in sorted(result.failing())]
+        failed = [Failures.of(result, n).as_failed_user(users[n]) for n in sorted(result.failing())]
         return json_response({"data": data, "failedUsers": failed}, headers=parameters.age(result))
 
 
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
     query = parameters.slot_query(params, zone, hours)
     at = params["at"].milliseconds(zone)
-    result = lookup.of_user(authentication(), params, query, user, cache_control.freshness())
-    explained = explanation.of_request(result, query, at, partial=params["onFailure"] == "partial")
+    result = lookup.look_up_user(authentication(), params, query, user, cache_control.freshness())
+    explained = explanation.explain_user(result, query, at, partial=params["onFailure"] == "partial")
     options = parameters.options(params, query, hours)
     data = {"at": timestamp(at), **explained_fields(explained), "options": options}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
     return json_response(body, headers=parameters.age(result))
 
 
-def explained_fields(explained: Explained) -> dict[str, Any]:
+def explained_fields(explained: UserVerdict) -> dict[str, Any]:
     """The part of the response about one user."""
     return {
         "offered": explained.offered,

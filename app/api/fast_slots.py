@@ -38,7 +38,7 @@ from app.availability.freshness import now_ms
 from app.availability.result import ResultBuilder
 from app.availability.selection import CalendarRequest, Target, known_targets
 from app.http import api_key_hook, fast_args, query_string, request_ids
-from app.http.authentication import Authentication, Outdated
+from app.http.authentication import Authentication, RowsOutdated
 from app.http.compression import LEAST_BYTES
 from app.http.errors import ApiError
 from app.observability import access_log
@@ -79,7 +79,7 @@ class _Parsed:
     authentication: Authentication
     params: Mapping[str, Any]
     query: Query
-    request: CalendarRequest
+    calendar_request: CalendarRequest
     targets: Sequence[Target]
     load: BucketLoad
     request_id: str
@@ -125,7 +125,7 @@ class FastSlots:
             values = await self._redis.mget(parsed.load.names())
             with self._app.app_context():
                 response = self._render(parsed, values)
-        except (ApiError, Outdated):
+        except (ApiError, RowsOutdated):
             # The plain path sends the error, if it remains.
             return None
         except (RedisError, TimeoutError) as error:
@@ -161,16 +161,18 @@ class FastSlots:
         parameters.check_size({query: 1})
         authentication = Authentication(caller, cached, verified=False)
         refs = connections.cached_of_user(authentication, user, params)
-        request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
-        if not refs or request.selector.ids or lookup.refused([request]):
+        calendar_request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
+        if not refs or calendar_request.selector.ids or lookup.precheck_failures([calendar_request]):
             return None
-        targets = known_targets(request, {})
+        targets = known_targets(calendar_request, {})
         keys = list(dict.fromkeys(target.key for target in targets))
         load = self._stores.busy.bucket_load(keys, *query.busy_range(), beside=lookup.VERSION_KEYS)
         if len(keys) * len(load.numbers) > MOST_BUCKETS:
             return None
         request_id = request_ids.choose(headers.get(b"x-request-id", b"").decode("latin1"))
-        return _Parsed(authentication, params, query, request, targets, load, request_id, accepts_gzip)
+        return _Parsed(
+            authentication, params, query, calendar_request, targets, load, request_id, accepts_gzip
+        )
 
     def _render(
         self, parsed: _Parsed, values: Sequence[bytes | None]
@@ -183,7 +185,7 @@ class FastSlots:
             return None
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
-        result = builder.build(1, (), held_time.active_by_request(held, [parsed.request]))
+        result = builder.build(1, (), held_time.active_by_user(held, [parsed.calendar_request]))
         options = parameters.options(parsed.params, parsed.query)
         body = b"".join(slots_of_user(parsed.query, result, Failures.of(result), options))
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)

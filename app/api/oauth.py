@@ -19,7 +19,7 @@ from app.http.api_key_hook import caller, within
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import Conflict, Forbidden, NotFound
-from app.http.provider_failures import whole_request_failed
+from app.http.provider_failures import request_failed
 from app.http.route_facts import route_facts
 from app.schemas.authorization import AccessTokenSchema, RevokeQuery
 from app.schemas.connections import (
@@ -159,9 +159,7 @@ class AccessToken(MethodView):
         if row.grant_id is not None:
             raise Conflict("A delegated connection has no tokens of its own", Code.CONNECTION_DELEGATED)
         if not row.usable:
-            raise whole_request_failed(
-                Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title()))
-            )
+            raise request_failed(Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title())))
         if ends_soon(row.expires_at):
             _refresh(row.id)
             row = _find(userId, provider)
@@ -195,7 +193,7 @@ def _refresh(connection_id: str) -> None:
     job = FreshToken(connection_id)
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
     if reply.failed is not None:
-        raise whole_request_failed(reply.failed)
+        raise request_failed(reply.failed)
 
 
 def _check_shows_tokens(shown: bool) -> None:

@@ -14,7 +14,7 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.api import cache_control
 from app.availability import lookup, parameters
-from app.availability.failures import Failures
+from app.availability.failures import Failures, error_entry
 from app.availability.lookup import look_up
 from app.availability.parameters import ANY_HOURS, Hours
 from app.availability.result import BusyResult
@@ -115,23 +115,23 @@ class OrganizationScheduling(MethodView):
         A member with a calendar that could not be read has no slots and is in `failedUsers`.
         """
         query = parameters.slot_query(params, header["zone"])
-        _, users, result = lookup.of_members(
+        _, users, result = lookup.look_up_members(
             authentication(), params, query, orgSlug, cache_control.freshness()
         )
         failing = sorted(result.failing())
         readable = np.delete(np.arange(len(users)), failing)
-        free = slots(query, *result.of_requests(readable))
+        free = slots(query, *result.of_users(readable))
         data = {
             "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
             "options": parameters.options(params, query),
         }
-        failed = [Failures.of(result, n).user(users[n]) for n in failing]
+        failed = [Failures.of(result, n).as_failed_user(users[n]) for n in failing]
         return _answer(json_object(data), result, failedUsers=failed)
 
 
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
     query = parameters.slot_query(params, zone, hours)
-    result = lookup.of_user(authentication(), params, query, user, cache_control.freshness())
+    result = lookup.look_up_user(authentication(), params, query, user, cache_control.freshness())
     failures = Failures.of(result)
     partial = params["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
@@ -144,7 +144,7 @@ def slots_of_user(
     query: Query, result: BusyResult, failures: Failures, options: Mapping[str, Any]
 ) -> Iterator[bytes]:
     """The body of the answer for one user, in pieces."""
-    data = {"availableSlots": slots_json(slots(query, *result.of_request(0))), "options": options}
+    data = {"availableSlots": slots_json(slots(query, *result.of_user(0))), "options": options}
     return json_object({"data": json_object(data), "failedCalendars": failures.calendars()})
 
 
@@ -184,16 +184,13 @@ def _entry(
     """One user's entry, as JSON."""
     failures = Failures.of(result, index)
     if failures:
-        return json_object({"userId": user, "status": "error", **failures.entry()})
-    indexes = result.indexes(index)
+        return json_object(failures.as_error_entry(user))
+    indexes = result.target_indexes(index)
     if not indexes:
-        error, code = "User not found", Code.USER_NOT_FOUND
         if exists:
-            error, code = connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS
-        return json_object(
-            {"userId": user, "status": "error", "error": error, "code": code, "failedCalendars": []}
-        )
-    free = slots(query, *result.of_request(index))
+            return json_object(error_entry(user, connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS))
+        return json_object(error_entry(user, "User not found", Code.USER_NOT_FOUND))
+    free = slots(query, *result.of_user(index))
     return json_object(
         {
             "userId": user,

@@ -41,7 +41,7 @@ class HeldBlocking(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class UserVerdict:
     """Why a moment is, or is not, offered for one user; ``reason`` is one of ``REASONS`` or ``NO_USER``.
 
     ``facts`` are None if there is no calendar, or one could not be read that counts: then nothing is free.
@@ -60,58 +60,60 @@ class Explained:
         return self.reason == Verdict.OFFERED
 
 
-def of_request(
-    result: BusyResult, query: Query, at: int, request: int = 0, *, partial: bool = False
-) -> Explained:
-    """Explain ``at`` for one request of a result, which covers the query's busy range.
+def explain_user(
+    result: BusyResult, query: Query, at: int, user_index: int = 0, *, partial: bool = False
+) -> UserVerdict:
+    """Explain ``at`` for one user of a result, which covers the query's busy range.
 
     ``partial``: unread calendars do not count, as with ``onFailure=partial``.
     """
-    (facts,) = explain(query, at, *result.of_request(request))
-    return _explained(result, query, request, facts, partial=partial)
+    (facts,) = explain(query, at, *result.of_user(user_index))
+    return _explained(result, query, user_index, facts, partial=partial)
 
 
-def of_all_requests(result: BusyResult, query: Query, at: int) -> list[Explained]:
-    """Explain ``at`` for every request of a result."""
-    found = explain(query, at, *result.of_requests(np.arange(result.request_count)))
+def explain_all_users(result: BusyResult, query: Query, at: int) -> list[UserVerdict]:
+    """Explain ``at`` for every user of a result."""
+    found = explain(query, at, *result.of_users(np.arange(result.user_count)))
     return [_explained(result, query, n, facts, partial=False) for n, facts in enumerate(found)]
 
 
-def of_no_calendars(query: Query, at: int) -> Explained:
+def explain_no_calendars(query: Query, at: int) -> UserVerdict:
     """The explanation for a user without connected calendars."""
-    return Explained(NO_CALENDARS, explanation_text.of_no_calendars(at, query.zone))
+    return UserVerdict(NO_CALENDARS, explanation_text.no_calendars_sentence(at, query.zone))
 
 
-def of_no_user(query: Query, at: int) -> Explained:
+def explain_missing_user(query: Query, at: int) -> UserVerdict:
     """The explanation for a user that does not exist."""
-    return Explained(NO_USER, explanation_text.of_no_user(at, query.zone))
+    return UserVerdict(NO_USER, explanation_text.missing_user_sentence(at, query.zone))
 
 
 def _explained(
-    result: BusyResult, query: Query, request: int, facts: Explanation, *, partial: bool
-) -> Explained:
-    targets = [result.targets[index] for index in result.indexes(request)]
+    result: BusyResult, query: Query, user_index: int, facts: Explanation, *, partial: bool
+) -> UserVerdict:
+    targets = [result.targets[each] for each in result.target_indexes(user_index)]
     calendars = [each for each in facts.covering if each.calendar < len(targets)]
     blocking = tuple(Blocking(targets[each.calendar], each) for each in calendars)
-    held = tuple(_held(result, request, each) for each in facts.covering[len(calendars) :])
-    failures = Failures.of(result, request)
+    held = tuple(_held(result, user_index, each) for each in facts.covering[len(calendars) :])
+    failures = Failures.of(result, user_index)
     if failures and not (partial and failures.something_read):
-        sentence = explanation_text.of_unread(facts.at, query.zone, _unread(failures))
-        return Explained(CALENDAR_UNREAD, sentence, blocking=blocking, held=held)
+        sentence = explanation_text.unread_sentence(facts.at, query.zone, _unread(failures))
+        return UserVerdict(CALENDAR_UNREAD, sentence, blocking=blocking, held=held)
     if not targets:
-        return of_no_calendars(query, facts.at)
-    sentence = explanation_text.of_verdict(facts, query, [_name(target) for target in targets])
+        return explain_no_calendars(query, facts.at)
+    sentence = explanation_text.verdict_sentence(facts, query, [_name(target) for target in targets])
     if held:
         expires_at = max(each.expires_at for each in held)
-        sentence = f"{sentence} {explanation_text.of_held(facts.at, expires_at, query.zone)}"
+        sentence = f"{sentence} {explanation_text.held_sentence(facts.at, expires_at, query.zone)}"
     if failures:
-        sentence = f"{sentence} {explanation_text.of_left_out(_unread(failures))}"
-    return Explained(facts.verdict, sentence, facts, blocking, held)
+        sentence = f"{sentence} {explanation_text.left_out_sentence(_unread(failures))}"
+    return UserVerdict(facts.verdict, sentence, facts, blocking, held)
 
 
-def _held(result: BusyResult, request: int, period: Covering) -> HeldBlocking:
-    """Held time of a request; touching holds are one period, which ends to be held with the last of them."""
-    inside = [each for each in result.held[request] if each.starts < period.end and each.ends > period.start]
+def _held(result: BusyResult, user_index: int, period: Covering) -> HeldBlocking:
+    """Held time of a user; touching holds are one period, which ends to be held with the last of them."""
+    inside = [
+        each for each in result.held[user_index] if each.starts < period.end and each.ends > period.start
+    ]
     return HeldBlocking(period, max(each.expires_at for each in inside))
 
 

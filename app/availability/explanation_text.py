@@ -27,7 +27,7 @@ class Unreadable(NamedTuple):
         return f"{self.provider.title()}'s calendar {self.calendar} ({self.reason})"
 
 
-def of_verdict(found: Explanation, query: Query, calendars: Sequence[str]) -> str:
+def verdict_sentence(found: Explanation, query: Query, calendars: Sequence[str]) -> str:
     """Why the moment is, or is not, offered; ``calendars[i]`` is the name of calendar ``i``.
 
     A busy period of a calendar behind them is held time.
@@ -39,7 +39,7 @@ def of_verdict(found: Explanation, query: Query, calendars: Sequence[str]) -> st
     return f"{clock.moment()} is not offered: {because}."
 
 
-def of_unread(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
+def unread_sentence(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
     """Why the moment is not offered: calendars could not be read."""
     if len(unread) == 1:
         provider, calendar, reason = unread[0]
@@ -49,34 +49,34 @@ def of_unread(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
     return f"{_Clock(at, zone).moment()} is not offered: {text}, so nothing is offered."
 
 
-def of_left_out(unread: Sequence[Unreadable]) -> str:
+def left_out_sentence(unread: Sequence[Unreadable]) -> str:
     """An additional sentence for ``onFailure=partial``: the calendars that do not count."""
     return f"Not counted, because unread: {_listed(list(map(str, unread)))}."
 
 
-def of_held(at: int, expires_at: int, zone: str) -> str:
+def held_sentence(at: int, expires_at: int, zone: str) -> str:
     """An additional sentence for held time: when it is free again."""
     return f"The hold expires at {_Clock(at, zone).time(expires_at)}."
 
 
-def of_no_calendars(at: int, zone: str) -> str:
+def no_calendars_sentence(at: int, zone: str) -> str:
     """Why the moment is not offered: the user has no connected calendar."""
     moment = _Clock(at, zone).moment()
     return f"{moment} is not offered: no calendar is connected, so nothing is offered."
 
 
-def of_no_user(at: int, zone: str) -> str:
+def missing_user_sentence(at: int, zone: str) -> str:
     """Why the moment is not offered: the user does not exist."""
     return f"{_Clock(at, zone).moment()} is not offered: there is no such user."
 
 
-def of_shared(at: int, zone: str, slot: Pair) -> str:
+def shared_sentence(at: int, zone: str, slot: Pair) -> str:
     """The moment is offered to groups: it is in a slot that they share."""
     clock = _Clock(at, zone)
     return f"{clock.moment()} is offered: it lies in the slot {clock.span(slot)}."
 
 
-def of_not_enough_free(at: int, zone: str, slot: Pair, counts: Sequence[tuple[int, int]]) -> str:
+def not_enough_free_sentence(at: int, zone: str, slot: Pair, counts: Sequence[tuple[int, int]]) -> str:
     """Why the moment is not offered to groups; ``counts`` has the free and the required users of each."""
     clock = _Clock(at, zone)
     lacking = [
@@ -87,7 +87,7 @@ def of_not_enough_free(at: int, zone: str, slot: Pair, counts: Sequence[tuple[in
     return f"{clock.moment()} is not offered: in the slot {clock.span(slot)}, {'; '.join(lacking)}."
 
 
-def of_beyond_limit(at: int, query: Query, slot: Pair) -> str:
+def beyond_limit_sentence(at: int, query: Query, slot: Pair) -> str:
     """Why the moment is not offered to groups: they share enough earlier slots."""
     assert query.limit is not None, "a slot is left out for a limit"
     clock = _Clock(at, query.zone)

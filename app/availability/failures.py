@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from app.availability.result import BusyResult
 from app.availability.selection import main_calendar
+from app.http.error_codes import Code
 from app.http.errors import ApiError
-from app.http.provider_failures import most_telling, reason_and_message, whole_request_failed
+from app.http.provider_failures import most_telling, reason_and_message, request_failed
 from providers.base import Failed
 from providers.errors import Reason
 from providers.names import ProviderName
@@ -17,17 +18,17 @@ from store.sql.queries.connection_refs import ConnectionRef
 
 
 class Failure(NamedTuple):
-    """A calendar that could not be read. ``whole_account``: no calendar of the account could be read."""
+    """A calendar that could not be read. ``connection_failed``: none of its connection could be read."""
 
     calendar_id: str
     connection: ConnectionRef
     failed: Failed
-    whole_account: bool = False
+    connection_failed: bool = False
 
 
-def account_failure(connection: ConnectionRef, failed: Failed) -> Failure:
-    """The failure of a whole account, listed under its main calendar."""
-    return Failure(main_calendar(connection).shown, connection, failed, whole_account=True)
+def connection_failure(connection: ConnectionRef, failed: Failed) -> Failure:
+    """The failure of a connection, listed under its main calendar."""
+    return Failure(main_calendar(connection).shown, connection, failed, connection_failed=True)
 
 
 class Failures:
@@ -38,17 +39,19 @@ class Failures:
         self.something_read = something_read
 
     @classmethod
-    def of(cls, result: BusyResult, request: int = 0) -> Failures:
-        """The failures of one request in a result."""
-        accounts = [account_failure(*account) for account in result.accounts.get(request, ())]
-        indexes = result.indexes(request)
+    def of(cls, result: BusyResult, user_index: int = 0) -> Failures:
+        """The failures of one user in a result."""
+        failed_connections = [
+            connection_failure(*each) for each in result.failed_connections.get(user_index, ())
+        ]
+        indexes = result.target_indexes(user_index)
         calendars = [
             Failure(target.shown, target.connection, *result.unread[index])
             for index in indexes
             if index in result.unread
             for target in [result.targets[index]]
         ]
-        return cls([*accounts, *calendars], something_read=len(calendars) < len(indexes))
+        return cls([*failed_connections, *calendars], something_read=len(calendars) < len(indexes))
 
     def __bool__(self) -> bool:
         return bool(self._failures)
@@ -67,26 +70,17 @@ class Failures:
             for failure in self._failures
         ]
 
-    def user(self, custom_id: str) -> dict[str, Any]:
-        """The entry for ``failedUsers``; no calendars if all accounts failed as a whole."""
-        failed = self._most_telling().failed
-        return {
-            "customId": custom_id,
-            "userId": custom_id,
-            **reason_and_message(failed),
-            "failedCalendars": self.calendars() if self.something_read or not self._accounts_only() else [],
-        }
+    def as_failed_user(self, custom_id: str) -> dict[str, Any]:
+        """The entry for ``failedUsers``; no calendars if only connections failed."""
+        calendars = self.calendars() if self.something_read or not self._connections_only() else []
+        return failed_user(custom_id, self._most_telling().failed, calendars)
 
-    def entry(self) -> dict[str, Any]:
-        """The error fields of one user in an answer for several users."""
+    def as_error_entry(self, custom_id: str) -> dict[str, Any]:
+        """The entry of the user in an answer for several users."""
         failed = self._most_telling().failed
-        return {
-            "error": failed.message,
-            # The words of the reasons are codes.
-            "code": failed.reason,
-            "reason": failed.reason,
-            "failedCalendars": self.calendars(),
-        }
+        # The words of the reasons are codes.
+        code = {"code": failed.reason, "reason": failed.reason}
+        return {**_error_entry(custom_id, failed.message), **code, "failedCalendars": self.calendars()}
 
     def error(self) -> ApiError:
         """The error answer of a request that fails because of these calendars; it lists each of them.
@@ -102,17 +96,38 @@ class Failures:
             error.extra_fields["failedCalendars"] = self.calendars()
         return error
 
-    def _accounts_only(self) -> bool:
-        return all(failure.whole_account for failure in self._failures)
+    def _connections_only(self) -> bool:
+        return all(failure.connection_failed for failure in self._failures)
 
     def _most_telling(self) -> Failure:
         failed = most_telling(failure.failed for failure in self._failures)
         return next(failure for failure in self._failures if failure.failed is failed)
 
 
+def failed_user(
+    custom_id: str, failed: Failed, failed_calendars: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """An entry for ``failedUsers``."""
+    return {
+        "customId": custom_id,
+        "userId": custom_id,
+        **reason_and_message(failed),
+        "failedCalendars": list(failed_calendars),
+    }
+
+
+def error_entry(custom_id: str, error: str, code: Code) -> dict[str, Any]:
+    """The entry of a user without calendars in an answer for several users."""
+    return {**_error_entry(custom_id, error), "code": code, "failedCalendars": []}
+
+
+def _error_entry(custom_id: str, error: str) -> dict[str, Any]:
+    return {"userId": custom_id, "status": "error", "error": error}
+
+
 def error_of(connection: ConnectionRef, failed: Failed) -> ApiError:
     """The error answer of a request that fails because one account did."""
-    return whole_request_failed(failed, sufficient_scopes(connection, failed))
+    return request_failed(failed, sufficient_scopes(connection, failed))
 
 
 def sufficient_scopes(connection: ConnectionRef, failed: Failed) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.availability import explanation, explanation_text
-from app.availability.explanation import Explained
+from app.availability.explanation import UserVerdict
 from app.availability.groups import Group, GroupAvailability
 from scheduling.explain import Pair, Verdict, explain
 from scheduling.intervals import Groups, Indexes
@@ -27,7 +27,7 @@ class MissingUser(NamedTuple):
 
     user: str
     at: int
-    explained: Explained
+    explained: UserVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ExplainedMoment:
         return self.reason == Verdict.OFFERED
 
 
-def explain_groups(found: GroupAvailability, query: Query, at: int) -> ExplainedMoment:
+def explain_groups(availability: GroupAvailability, query: Query, at: int) -> ExplainedMoment:
     """Explain whether a slot that the groups share holds the moment ``at``.
 
     It is offered if and only if one of the shared slots contains it (start included, end excluded).
@@ -65,28 +65,30 @@ def explain_groups(found: GroupAvailability, query: Query, at: int) -> Explained
     nobody_busy = Groups.of([]), np.zeros(0, np.int64), 1
     (facts,) = explain(replace(query, limit=None), at, *nobody_busy)
     if facts.verdict is not Verdict.OFFERED:
-        return ExplainedMoment(facts.verdict, explanation_text.of_verdict(facts, query, ()))
+        return ExplainedMoment(facts.verdict, explanation_text.verdict_sentence(facts, query, ()))
     possible = slots(replace(query, limit=None), *nobody_busy).starts
     around = possible[(possible > at - query.duration) & (possible <= at)].tolist()
-    of_each = found.slots_of_each(query)
-    requirements = found.requirements()
+    of_each = availability.slots_of_each(query)
+    requirements = availability.requirements()
     start = max(around, key=lambda each: (_satisfied(of_each, each, requirements), -each))
     members = set(_free_members(of_each, start).tolist())
-    connected = [found.connected[request] for request in found.readable().tolist()]
+    connected = [availability.connected[index] for index in availability.readable().tolist()]
     free_users = {connected[member] for member in members}
     slot = (start, start + query.duration)
     groups = [
-        _explained_group(found, query, slot, group, requirement, free_users)
-        for group, requirement in zip(found.groups, requirements, strict=True)
+        _explained_group(availability, query, slot, group, requirement, free_users)
+        for group, requirement in zip(availability.groups, requirements, strict=True)
     ]
     counts = [(len(each.free), each.required) for each in groups]
     if any(free < required for free, required in counts):
-        sentence = explanation_text.of_not_enough_free(at, query.zone, slot, counts)
+        sentence = explanation_text.not_enough_free_sentence(at, query.zone, slot, counts)
         return ExplainedMoment(NOT_ENOUGH_FREE, sentence, slot, groups)
-    if start not in found.shared_slots(query)[0].starts:
-        sentence = explanation_text.of_beyond_limit(at, query, slot)
+    if start not in availability.shared_slots(query)[0].starts:
+        sentence = explanation_text.beyond_limit_sentence(at, query, slot)
         return ExplainedMoment(Verdict.BEYOND_LIMIT, sentence, slot, groups)
-    return ExplainedMoment(Verdict.OFFERED, explanation_text.of_shared(at, query.zone, slot), slot, groups)
+    return ExplainedMoment(
+        Verdict.OFFERED, explanation_text.shared_sentence(at, query.zone, slot), slot, groups
+    )
 
 
 def _free_members(of_each: Slots, start: int) -> Indexes:
@@ -105,34 +107,34 @@ def _satisfied(of_each: Slots, start: int, requirements: Sequence[Requirement]) 
 
 
 def _explained_group(
-    found: GroupAvailability,
+    availability: GroupAvailability,
     query: Query,
     slot: Pair,
     group: Group,
     requirement: Requirement,
     free_users: set[str],
 ) -> ExplainedGroup:
-    request_of = {user: request for request, user in enumerate(found.connected)}
+    index_of = {user: index for index, user in enumerate(availability.connected)}
     missing = []
     for user in group.users:
         if user in free_users:
             continue
-        request = request_of.get(user)
-        at = slot[0] if request is None else _first_blocked(found, query, request, slot[0])
-        if request is not None:
-            explained = explanation.of_request(found.result, replace(query, limit=None), at, request)
-        elif user in found.known:
-            explained = explanation.of_no_calendars(query, at)
+        index = index_of.get(user)
+        at = slot[0] if index is None else _first_blocked(availability, query, index, slot[0])
+        if index is not None:
+            explained = explanation.explain_user(availability.result, replace(query, limit=None), at, index)
+        elif user in availability.existing:
+            explained = explanation.explain_no_calendars(query, at)
         else:
             # The reason of users without calendars, so that clients need not know one more.
-            explained = replace(explanation.of_no_user(query, at), reason=explanation.NO_CALENDARS)
+            explained = replace(explanation.explain_missing_user(query, at), reason=explanation.NO_CALENDARS)
         missing.append(MissingUser(user, at, explained))
     shown = [user for user in group.users if user in free_users]
     return ExplainedGroup(requirement.required, shown, missing)
 
 
-def _first_blocked(found: GroupAvailability, query: Query, request: int, start: int) -> int:
+def _first_blocked(availability: GroupAvailability, query: Query, index: int, start: int) -> int:
     """The first moment from ``start`` on at which the user is not free."""
-    stretches = free(query, *found.result.of_request(request)).flat()
+    stretches = free(query, *availability.result.of_user(index)).flat()
     around = ((stretches.starts <= start) & (start < stretches.ends)).nonzero()[0]
     return int(stretches.ends[around[0]]) if around.size else start

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from app.accounts import connections as accounts
+from app.accounts import connections
 from app.availability import parameters
-from app.availability.failures import Failures
+from app.availability.failures import Failures, failed_user
 from app.availability.freshness import Freshness
 from app.availability.lookup import look_up
 from app.availability.result import BusyResult
@@ -18,7 +18,6 @@ from app.availability.selection import CalendarRequest
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound
-from app.http.provider_failures import reason_and_message
 from app.schemas.availability import MOST_USERS
 from providers.base import Failed
 from providers.errors import Reason
@@ -28,7 +27,7 @@ from scheduling.shared_slots import Requirement, shared
 from store.sql.queries.connection_refs import ConnectionRef
 
 _NO_USER = Failed(Reason.NOT_FOUND, "User not found")
-_NO_CALENDARS = Failed(Reason.NOT_FOUND, accounts.NO_CALENDARS)
+_NO_CALENDARS = Failed(Reason.NOT_FOUND, connections.NO_CALENDARS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,59 +43,58 @@ class GroupAvailability:
     """Groups, and the busy periods of their users.
 
     - ``users``: every user of a group once, in the order of the request.
-    - ``known``: the users that exist; request ``i`` of ``result`` is that of ``connected[i]``, one of them.
+    - ``existing``: the users that exist; user ``i`` of ``result`` is ``connected[i]``, one of them.
     - ``partial``: users who cannot be read do not count among all.
     """
 
     groups: Sequence[Group]
     users: Sequence[str]
-    known: frozenset[str]
+    existing: frozenset[str]
     connected: Sequence[str]
     result: BusyResult
     partial: bool
 
     def readable(self) -> Indexes:
-        """The requests whose calendars were all read. In the engine, member ``n`` is the n-th of them."""
+        """The indexes of the users who could be read. In the engine, member ``n`` is the n-th of them."""
         return np.delete(np.arange(len(self.connected)), sorted(self.result.failing()))
 
     def requirements(self) -> list[Requirement]:
         """Of each group, the members of the engine, and how many of them have to be free."""
-        member_of = {self.connected[request]: n for n, request in enumerate(self.readable().tolist())}
-        found = []
+        member_of = {self.connected[index]: n for n, index in enumerate(self.readable().tolist())}
+        requirements = []
         for group in self.groups:
             members = [member_of[user] for user in group.users if user in member_of]
             required = group.required
             if required is None:
                 # A group without readable users has no slots, also if unreadable users do not count.
                 required = max(1, len(members)) if self.partial else len(group.users)
-            found.append(Requirement(np.array(members, np.int64), required))
-        return found
+            requirements.append(Requirement(np.array(members, np.int64), required))
+        return requirements
 
     def slots_of_each(self, query: Query) -> Slots:
         """The slots of every readable member, on one grid, without a limit."""
-        return slots(replace(query, limit=None), *self.result.of_requests(self.readable()))
+        return slots(replace(query, limit=None), *self.result.of_users(self.readable()))
 
     def shared_slots(self, query: Query) -> tuple[Slots, list[str]]:
         """The slots that the groups share, and the user ids of the engine's members."""
         readable = self.readable()
-        found = shared(self.slots_of_each(query), self.requirements(), int(readable.size), query.limit)
-        return found, [self.connected[request] for request in readable.tolist()]
+        slots = shared(self.slots_of_each(query), self.requirements(), int(readable.size), query.limit)
+        return slots, [self.connected[index] for index in readable.tolist()]
 
     def failed_users(self) -> list[dict[str, Any]]:
         """Entries for ``failedUsers``, in the order of the request."""
-        request_of = {user: request for request, user in enumerate(self.connected)}
+        index_of = {user: index for index, user in enumerate(self.connected)}
         failing = self.result.failing()
         return [
-            self._failed_user(user, request_of.get(user))
+            self._failed_user(user, index_of.get(user))
             for user in self.users
-            if request_of.get(user) is None or request_of[user] in failing
+            if index_of.get(user) is None or index_of[user] in failing
         ]
 
-    def _failed_user(self, user: str, request: int | None) -> dict[str, Any]:
-        if request is not None:
-            return Failures.of(self.result, request).user(user)
-        failed = _NO_CALENDARS if user in self.known else _NO_USER
-        return {"customId": user, "userId": user, **reason_and_message(failed), "failedCalendars": []}
+    def _failed_user(self, user: str, index: int | None) -> dict[str, Any]:
+        if index is not None:
+            return Failures.of(self.result, index).as_failed_user(user)
+        return failed_user(user, _NO_CALENDARS if user in self.existing else _NO_USER)
 
 
 def look_up_groups(
@@ -112,47 +110,43 @@ def look_up_groups(
         could hold too many slots
     :raise NotFound: for an organization that the key does not reach, or without members
     """
-    known: dict[str, Sequence[ConnectionRef]] = {}
-    groups = [_group(authentication, each, n, known) for n, each in enumerate(participants)]
+    refs_of: dict[str, Sequence[ConnectionRef]] = {}
+    groups = [_group(authentication, each, n, refs_of) for n, each in enumerate(participants)]
     users = list(dict.fromkeys(user for group in groups for user in group.users))
     if len(users) > MOST_USERS:
         raise Invalid(
             f"participants must have at most {MOST_USERS} users together, and have {len(users)}",
             param="participants",
         )
-    known |= accounts.of_users(authentication, _without(users, known))
+    refs_of |= connections.of_users(authentication, [user for user in users if user not in refs_of])
     selector = parameters.selector(params, primary_only=True)
-    requests = {
+    calendar_requests = {
         user: CalendarRequest(refs, selector)
         for user in users
-        if (refs := parameters.of_provider(known.get(user, ()), params))
+        if (refs := parameters.of_provider(refs_of.get(user, ()), params))
     }
     # The limit applies to shared slots. Those of each member are computed without it.
-    parameters.check_size({replace(query, limit=None): len(requests)})
-    result = look_up(authentication, list(requests.values()), *query.busy_range(), freshness)
+    parameters.check_size({replace(query, limit=None): len(calendar_requests)})
+    result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
     partial = params["onFailure"] == "partial"
-    return GroupAvailability(groups, users, frozenset(known), list(requests), result, partial)
+    return GroupAvailability(groups, users, frozenset(refs_of), list(calendar_requests), result, partial)
 
 
 def _group(
     authentication: Authentication,
-    given: Mapping[str, Any],
+    participant: Mapping[str, Any],
     number: int,
-    known: dict[str, Sequence[ConnectionRef]],
+    refs_of: dict[str, Sequence[ConnectionRef]],
 ) -> Group:
-    """A group of the request. The connections of an organization's members are added to ``known``."""
-    required = given["required"]
-    if (users := given.get("users")) is not None:
+    """A group of the request. The connections of an organization's members are added to ``refs_of``."""
+    required = participant["required"]
+    if (users := participant.get("users")) is not None:
         return Group(users, required)
-    members = accounts.of_members(authentication, given["organization"])
+    members = connections.of_members(authentication, participant["organization"])
     if not members:
         raise NotFound("Organization has no members", Code.ORGANIZATION_HAS_NO_MEMBERS)
     if required is not None and required > len(members):
         sentence = f"participants[{number}].required must be at most {len(members)}, the size of the group"
         raise Invalid(sentence, param=f"participants.{number}.required")
-    known.update(members)
+    refs_of.update(members)
     return Group(list(members), required)
-
-
-def _without(users: Iterable[str], known: Mapping[str, object]) -> list[str]:
-    return [user for user in users if user not in known]

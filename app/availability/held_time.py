@@ -10,14 +10,16 @@ from store.cache.held_times import Held
 from store.sql.queries.holds import ActiveTime
 
 
-def active_by_request(held: Held, requests: Sequence[CalendarRequest]) -> dict[int, Sequence[ActiveTime]]:
-    """The held time of each request's user that has not expired; requests without any are absent."""
+def active_by_user(
+    held: Held, calendar_requests: Sequence[CalendarRequest]
+) -> dict[int, Sequence[ActiveTime]]:
+    """The held time of each user that has not expired, by index; users without any are absent."""
     if not held:
         return {}
     moment = now_ms()
     found: dict[int, Sequence[ActiveTime]] = {}
-    for number, request in enumerate(requests):
-        times = held.get(request.connections[0].user, ()) if request.connections else ()
+    for number, calendar_request in enumerate(calendar_requests):
+        times = held.get(calendar_request.connections[0].user, ()) if calendar_request.connections else ()
         if active := [each for each in times if each.expires_at > moment]:
             found[number] = active
     return found

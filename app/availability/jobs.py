@@ -9,12 +9,12 @@ from store.cache.busy_buckets import CalendarKey
 from workers.fanout.jobs import GrantRef, ReadBusy
 
 
-def grants_of(requests: Iterable[CalendarRequest]) -> dict[str, GrantRef]:
+def grants_of(calendar_requests: Iterable[CalendarRequest]) -> dict[str, GrantRef]:
     """The organization grants of delegated connections, by connection id."""
     return {
         each.id: GrantRef(each.grant, each.provider)
-        for request in requests
-        for each in request.connections
+        for calendar_request in calendar_requests
+        for each in calendar_request.connections
         if each.grant is not None
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from app.accounts import connections as accounts
+from app.accounts import connections
 from app.accounts.calendar_names import renamed
 from app.availability import held_time, parameters, refresh
 from app.availability.freshness import Freshness, now_ms
@@ -18,11 +18,11 @@ from app.availability.selection import (
     CalendarRequest,
     Lists,
     Target,
-    accounts_to_list,
+    connections_to_list,
     known_targets,
     precheck,
     reads_main_only,
-    unlisted_accounts,
+    unlisted_connections,
 )
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
@@ -51,7 +51,7 @@ _LIST_AND_READ = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
 class Members(NamedTuple):
     """All users of an organization, and the busy periods of the ``connected`` ones.
 
-    Request ``i`` of ``result`` is that of ``connected[i]``.
+    User ``i`` of ``result`` is ``connected[i]``.
     """
 
     users: Sequence[str]
@@ -61,19 +61,19 @@ class Members(NamedTuple):
 
 def look_up(
     authentication: Authentication,
-    requests: Sequence[CalendarRequest],
+    calendar_requests: Sequence[CalendarRequest],
     start: int,
     end: int,
     freshness: Freshness,
 ) -> BusyResult:
-    """The busy periods of every calendar of each request, over ``[start, end)`` in milliseconds.
+    """The busy periods of every calendar of each user, over ``[start, end)`` in milliseconds.
 
     One deadline holds for all providers: a calendar that is not read by then has failed.
     """
-    return _AvailabilityLookup(authentication, requests, start, end, freshness).result()
+    return _AvailabilityLookup(authentication, calendar_requests, start, end, freshness).result()
 
 
-def of_user(
+def look_up_user(
     authentication: Authentication,
     params: Mapping[str, Any],
     query: Query,
@@ -86,14 +86,14 @@ def of_user(
     :raise NotFound: for a user that the key does not reach, or without calendars
     """
     parameters.check_size({query: 1})
-    refs = accounts.of_user(authentication, user, params)
+    refs = connections.of_user(authentication, user, params)
     if not refs:
-        raise NotFound(accounts.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
-    request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
-    return look_up(authentication, [request], *query.busy_range(), freshness)
+        raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
+    calendar_request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
+    return look_up(authentication, [calendar_request], *query.busy_range(), freshness)
 
 
-def of_members(
+def look_up_members(
     authentication: Authentication,
     params: Mapping[str, Any],
     query: Query,
@@ -106,17 +106,17 @@ def of_members(
     :raise NotFound: for an organization that the key does not reach, or without members
     """
     selector = parameters.selector(params, primary_only=True)
-    members = accounts.of_members(authentication, slug)
+    members = connections.of_members(authentication, slug)
     if not members:
         raise NotFound("Organization has no members", Code.ORGANIZATION_HAS_NO_MEMBERS)
-    requests = {
+    calendar_requests = {
         user: CalendarRequest(refs, selector)
         for user, connected in members.items()
         if (refs := parameters.of_provider(connected, params))
     }
-    parameters.check_size({query: len(requests)})
-    result = look_up(authentication, list(requests.values()), *query.busy_range(), freshness)
-    return Members(list(members), list(requests), result)
+    parameters.check_size({query: len(calendar_requests)})
+    result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
+    return Members(list(members), list(calendar_requests), result)
 
 
 class _AvailabilityLookup:
@@ -125,13 +125,13 @@ class _AvailabilityLookup:
     def __init__(
         self,
         authentication: Authentication,
-        requests: Sequence[CalendarRequest],
+        calendar_requests: Sequence[CalendarRequest],
         start: int,
         end: int,
         freshness: Freshness,
     ) -> None:
         self._authentication = authentication
-        self._requests = requests
+        self._calendar_requests = calendar_requests
         self._start, self._end = start, end
         self._freshness = freshness
         # Noted before the cache is loaded: a read that begins after this moment is fresh enough to share.
@@ -140,13 +140,13 @@ class _AvailabilityLookup:
         self._deadline = time.monotonic() + seconds
         self._lists_deadline = time.monotonic() + seconds * LISTS_SHARE
         self._stores = services().stores
-        self._refused = refused(requests)
-        self._grants = grants_of(requests)
+        self._precheck_failures = precheck_failures(calendar_requests)
+        self._grants = grants_of(calendar_requests)
 
     def result(self) -> BusyResult:
         """The busy periods of all calendars."""
         lists = self._calendar_lists()
-        targets = [known_targets(request, lists) for request in self._requests]
+        targets = [known_targets(calendar_request, lists) for calendar_request in self._calendar_requests]
         keys = list(dict.fromkeys(self._keys(targets)))
         known, held = self._load(keys)
         unlisted = self._unlisted_jobs(lists)
@@ -154,14 +154,16 @@ class _AvailabilityLookup:
         stale = refresh.stale_calendars(keys, known)
         self._count(len(keys), len(stale), len(known.missing), len(unlisted))
         self._refresh(keys, stale, lists)
-        replies = self._refused | self._gather(jobs, self._deadline)
+        replies = self._precheck_failures | self._gather(jobs, self._deadline)
         builder = ResultBuilder(keys, known, jobs, replies)
-        for n, request in enumerate(self._requests):
+        for n, calendar_request in enumerate(self._calendar_requests):
             builder.add_calendars(n, targets[n])
-            for connection in unlisted_accounts(request, lists):
-                builder.add_account(n, connection)
+            for connection in unlisted_connections(calendar_request, lists):
+                builder.add_connection(n, connection)
         result = builder.build(
-            len(self._requests), self._lists_read_at(lists), held_time.active_by_request(held, self._requests)
+            len(self._calendar_requests),
+            self._lists_read_at(lists),
+            held_time.active_by_user(held, self._calendar_requests),
         )
         # A worker may have learned the real id of a main calendar with its first read.
         return replace(result, targets=renamed(result.targets)) if jobs else result
@@ -189,18 +191,26 @@ class _AvailabilityLookup:
 
     def _calendar_lists(self) -> Lists:
         """The calendar lists that decide what to read, cached or read now, as far as they are known."""
-        requests = [each for each in self._requests if each.selector.ids or each.selector.everything]
-        if not requests:
+        calendar_requests = [
+            each for each in self._calendar_requests if each.selector.ids or each.selector.everything
+        ]
+        if not calendar_requests:
             return {}
         self._authentication.verify_version_now()
-        ids = [each.id for request in requests for each in self._readable(request.connections)]
+        ids = [
+            each.id
+            for calendar_request in calendar_requests
+            for each in self._readable(calendar_request.connections)
+        ]
         known = self._stores.calendar_lists.load(ids, newer_than=self._freshness.newer_than)
         # The accounts without a cached list, and whether every request for one wants all its calendars.
         unknown: dict[str, bool] = {}
-        for request in requests:
-            for connection in self._readable(accounts_to_list(request.connections, request.selector)):
+        for calendar_request in calendar_requests:
+            for connection in self._readable(
+                connections_to_list(calendar_request.connections, calendar_request.selector)
+            ):
                 if connection.id not in known:
-                    everything = unknown.get(connection.id, True) and request.selector.everything
+                    everything = unknown.get(connection.id, True) and calendar_request.selector.everything
                     unknown[connection.id] = everything
         watched = self._watched([each for each, everything in unknown.items() if everything])
         missing = {
@@ -221,9 +231,9 @@ class _AvailabilityLookup:
         """The times of the lists that say what all calendars of an account are."""
         return [
             lists[connection.id].read_at
-            for request in self._requests
-            if request.selector.everything
-            for connection in request.connections
+            for calendar_request in self._calendar_requests
+            if calendar_request.selector.everything
+            for connection in calendar_request.connections
             if connection.id in lists
         ]
 
@@ -232,8 +242,8 @@ class _AvailabilityLookup:
         start, end = self._stores.busy.hull(self._start, self._end)
         return {
             connection.id: ReadBusy(connection.id, None, start, end)
-            for request in self._requests
-            for connection in self._readable(unlisted_accounts(request, lists))
+            for calendar_request in self._calendar_requests
+            for connection in self._readable(unlisted_connections(calendar_request, lists))
         }
 
     def _count(self, known_by_id: int, stale: int, missing: int, unlisted: int) -> None:
@@ -246,7 +256,7 @@ class _AvailabilityLookup:
         """Refresh in the background the stale data that this result uses."""
         hull = self._stores.busy.hull(self._start, self._end)
         jobs: list[Job] = [*read_jobs(keys, dict.fromkeys(stale, hull), self._grants).values()]
-        jobs += refresh.stale_lists(self._requests, lists)
+        jobs += refresh.stale_lists(self._calendar_requests, lists)
         refresh.enqueue(jobs, deadline=self._deadline, coalescing=self._coalescing)
 
     def _gather(self, jobs: Mapping[str, Job], deadline: float) -> dict[str, Reply]:
@@ -257,11 +267,16 @@ class _AvailabilityLookup:
         return dict(zip(jobs, replies, strict=True))
 
     def _keys(self, targets: Iterable[Sequence[Target]]) -> Iterator[CalendarKey]:
-        refused = self._refused
-        return (target.key for each in targets for target in each if target.key.connection not in refused)
+        precheck_failures = self._precheck_failures
+        return (
+            target.key
+            for each in targets
+            for target in each
+            if target.key.connection not in precheck_failures
+        )
 
     def _readable(self, connections: Iterable[ConnectionRef]) -> list[ConnectionRef]:
-        return [connection for connection in connections if connection.id not in self._refused]
+        return [connection for connection in connections if connection.id not in self._precheck_failures]
 
     def _watched(self, connections: Sequence[str]) -> set[str]:
         """The connections whose main calendar is watched; none if the answer must be newer than the cache."""
@@ -271,11 +286,11 @@ class _AvailabilityLookup:
         return {each for each, channel in zip(connections, channels, strict=True) if channel is not None}
 
 
-def refused(requests: Sequence[CalendarRequest]) -> dict[str, Reply]:
+def precheck_failures(calendar_requests: Sequence[CalendarRequest]) -> dict[str, Reply]:
     """Failures that need no provider, by connection id: the grant is revoked, or too narrow."""
     failures: dict[str, Reply] = {}
-    for connections, selector in requests:
-        for connection in connections:
+    for refs, selector in calendar_requests:
+        for connection in refs:
             lists = selector.everything and not reads_main_only(connection)
             failed = precheck(connection, *(_LIST_AND_READ if lists else _READ))
             if failed is not None:

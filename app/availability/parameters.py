@@ -119,17 +119,17 @@ def slot_queries(params: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[Hour
         each_day=_daily_window(params),
         step=None if step is None else step * MINUTE,
         align_clock=params["align"] == "clock",
-        not_before=_earliest_start(params),
+        not_before=_not_before(params),
         limit=params.get("limit"),
     )
     within = {key: _within_hours(query, each) for key, each in _distinct(hours).items()}
     return [within[_identity(each)] for each in hours]
 
 
-def _earliest_start(params: Mapping[str, Any]) -> int | None:
+def _not_before(params: Mapping[str, Any]) -> int | None:
     """The first moment that the notice allows, as a whole minute: slots should not start at odd seconds."""
-    notice = params.get("minimumNotice")
-    return None if notice is None else (-(-now_ms() // MINUTE) + notice) * MINUTE
+    minutes = params.get("minimumNotice")
+    return None if minutes is None else (-(-now_ms() // MINUTE) + minutes) * MINUTE
 
 
 def _distinct(hours: Sequence[Hours]) -> dict[tuple[int, int], Hours]:

@@ -31,11 +31,11 @@ def stale_calendars(keys: Sequence[CalendarKey], known: CachedBusy) -> list[int]
     return [index for index, channel in zip(old, watched, strict=True) if channel is None]
 
 
-def stale_lists(requests: Sequence[CalendarRequest], lists: Lists) -> Iterator[ListCalendars]:
+def stale_lists(calendar_requests: Sequence[CalendarRequest], lists: Lists) -> Iterator[ListCalendars]:
     """Jobs for the stale calendar lists of accounts from which every calendar is requested."""
     calendar_lists = services().stores.calendar_lists
-    for request in requests:
-        for connection in request.connections if request.selector.everything else ():
+    for calendar_request in calendar_requests:
+        for connection in calendar_request.connections if calendar_request.selector.everything else ():
             known = lists.get(connection.id)
             if known is not None and not calendar_lists.fresh(known, now_ms()):
                 yield ListCalendars(connection.id)

@@ -21,77 +21,77 @@ _NO_PERIODS = Intervals.of(())
 
 
 class UnreadCalendar(NamedTuple):
-    """Why a calendar could not be read. ``whole_account``: no calendar of the account could be read."""
+    """Why a calendar could not be read. ``connection_failed``: no calendar of the account could be read."""
 
     failed: Failed
-    whole_account: bool = False
+    connection_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BusyResult:
-    """The calendars of one or more requests; the calendars of one request are adjacent.
+    """The calendars of one or more users; the calendars of one user are adjacent.
 
-    - ``targets[i]`` belongs to the request ``request_of[i]``, one of ``request_count``.
+    - ``targets[i]`` belongs to the user ``user_of[i]``, an index below ``user_count``.
     - ``busy`` has the periods of each target, unsorted and perhaps touching; none for an unread one.
     - ``unread`` has the failures, by the index of the target.
-    - ``accounts`` has, by request, the accounts whose list of calendars could not be read.
+    - ``failed_connections`` has, by user, the connections whose list of calendars could not be read.
     - ``oldest_read`` is the time of the oldest read that was used, in milliseconds; None if there was none.
-    - ``held`` has, by request, the held time of its user. It counts for slots, as one more calendar behind
+    - ``held`` has, by user, the held time. It counts for slots, as one more calendar behind
       the user's own, and not for busy periods.
     """
 
     targets: Sequence[Target]
-    request_of: Indexes
-    request_count: int
+    user_of: Indexes
+    user_count: int
     busy: Groups
     unread: Mapping[int, UnreadCalendar]
-    accounts: Mapping[int, Sequence[tuple[ConnectionRef, Failed]]]
+    failed_connections: Mapping[int, Sequence[tuple[ConnectionRef, Failed]]]
     oldest_read: int | None
     held: Mapping[int, Sequence[ActiveTime]] = field(default_factory=dict)
 
     def failing(self) -> set[int]:
-        """The requests with at least one calendar or account that could not be read."""
-        return {int(self.request_of[index]) for index in self.unread} | set(self.accounts)
+        """The users with at least one calendar or connection that could not be read."""
+        return {int(self.user_of[index]) for index in self.unread} | set(self.failed_connections)
 
-    def indexes(self, request: int) -> range:
-        """The indexes of one request's calendars in ``targets``."""
-        if self.request_count == 1:
+    def target_indexes(self, user_index: int) -> range:
+        """The indexes of one user's calendars in ``targets``."""
+        if self.user_count == 1:
             return range(len(self.targets))
-        first, after = self.request_of.searchsorted((request, request + 1)).tolist()
+        first, after = self.user_of.searchsorted((user_index, user_index + 1)).tolist()
         return range(first, after)
 
-    def of_request(self, request: int) -> tuple[Groups, Indexes, int]:
-        """One request's calendars as the engine's arguments, with the request as the only member."""
-        if self.request_count == 1:
-            return self._with_held(self.busy, self.request_of, [request])
-        indexes = self.indexes(request)
+    def of_user(self, user_index: int) -> tuple[Groups, Indexes, int]:
+        """One user's calendars as the engine's arguments, with the user as the only member."""
+        if self.user_count == 1:
+            return self._with_held(self.busy, self.user_of, [user_index])
+        indexes = self.target_indexes(user_index)
         calendars = self.busy.span(indexes.start, indexes.stop)
-        return self._with_held(calendars, np.zeros(len(indexes), np.int64), [request])
+        return self._with_held(calendars, np.zeros(len(indexes), np.int64), [user_index])
 
-    def of_requests(self, requests: Indexes) -> tuple[Groups, Indexes, int]:
-        """The calendars of these requests, sorted, as the engine's arguments; the first is member 0."""
-        if requests.size == self.request_count:
-            return self._with_held(self.busy, self.request_of, range(self.request_count))
-        indexes = np.isin(self.request_of, requests).nonzero()[0]
-        members = requests.searchsorted(self.request_of[indexes])
-        return self._with_held(self.busy.take(indexes), members, requests.tolist())
+    def of_users(self, users: Indexes) -> tuple[Groups, Indexes, int]:
+        """The calendars of these users, sorted, as the engine's arguments; the first is member 0."""
+        if users.size == self.user_count:
+            return self._with_held(self.busy, self.user_of, range(self.user_count))
+        indexes = np.isin(self.user_of, users).nonzero()[0]
+        members = users.searchsorted(self.user_of[indexes])
+        return self._with_held(self.busy.take(indexes), members, users.tolist())
 
     def _with_held(
-        self, calendars: Groups, member_of: Indexes, requests: Sequence[int]
+        self, calendars: Groups, member_of: Indexes, users: Sequence[int]
     ) -> tuple[Groups, Indexes, int]:
-        """The engine's arguments for these requests, with their held time."""
+        """The engine's arguments for these users, with their held time."""
         if not self.held:
-            return calendars, member_of, len(requests)
+            return calendars, member_of, len(users)
         extra = {
-            member: Intervals.of([(each.starts, each.ends) for each in self.held[request]])
-            for member, request in enumerate(requests)
-            if request in self.held
+            member: Intervals.of([(each.starts, each.ends) for each in self.held[user_index]])
+            for member, user_index in enumerate(users)
+            if user_index in self.held
         }
         members = np.append(member_of, np.array(list(extra), np.int64))
         # Stable: held time comes behind the calendars of its member.
         order = members.argsort(kind="stable")
         together = Groups.concat([calendars, Groups.pack(list(extra.values()))])
-        return together.take(order), members[order], len(requests)
+        return together.take(order), members[order], len(users)
 
 
 @dataclass(slots=True)
@@ -106,39 +106,39 @@ class ResultBuilder:
     jobs: Mapping[str, ReadBusy]
     replies: Mapping[str, Reply]
     _targets: list[Target] = field(default_factory=list)
-    _request_of: list[int] = field(default_factory=list)
+    _user_of: list[int] = field(default_factory=list)
     # The periods of each target, as an index into the cached periods followed by ``_read``.
     _periods: list[int] = field(default_factory=list)
     _read: list[Intervals] = field(default_factory=list)
     _unread: dict[int, UnreadCalendar] = field(default_factory=dict)
-    _accounts: dict[int, list[tuple[ConnectionRef, Failed]]] = field(default_factory=dict)
+    _failed_connections: dict[int, list[tuple[ConnectionRef, Failed]]] = field(default_factory=dict)
     _read_at: int = NEVER
     _index: dict[CalendarKey, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self._index = {key: index for index, key in enumerate(self.keys)}
 
-    def add_calendars(self, request: int, targets: Sequence[Target]) -> None:
+    def add_calendars(self, user_index: int, targets: Sequence[Target]) -> None:
         """Add calendars whose id was known before any job: cached periods, joined with newly read ones."""
         for target in targets:
             index = self._index.get(target.key)
             if index is None or index in self.known.missing:
-                self._add_reply(request, target, index)
+                self._add_reply(user_index, target, index)
             else:
-                self._add(request, target, index)
+                self._add(user_index, target, index)
 
-    def add_account(self, request: int, connection: ConnectionRef) -> None:
+    def add_connection(self, user_index: int, connection: ConnectionRef) -> None:
         """Add all calendars of an account whose list a job has read; without a list, add the failure."""
         reply = self.replies[connection.id]
         if reply.listed is None:
-            self._accounts.setdefault(request, []).append((connection, reply.failed or LATE))
+            self._failed_connections.setdefault(user_index, []).append((connection, reply.failed or LATE))
             return
         for target in listed_targets(connection, reply.listed):
-            self._add_reply(request, target, None)
+            self._add_reply(user_index, target, None)
 
     def build(
         self,
-        request_count: int,
+        user_count: int,
         lists_read_at: Sequence[int],
         held: Mapping[int, Sequence[ActiveTime]] | None = None,
     ) -> BusyResult:
@@ -149,11 +149,11 @@ class ResultBuilder:
         oldest = min([self._read_at, *cached, *lists_read_at])
         return BusyResult(
             self._targets,
-            np.array(self._request_of, np.int64),
-            request_count,
+            np.array(self._user_of, np.int64),
+            user_count,
             self._busy(),
             self._unread,
-            self._accounts,
+            self._failed_connections,
             None if oldest == NEVER else oldest,
             held or {},
         )
@@ -166,20 +166,20 @@ class ResultBuilder:
             return busy
         return busy.take(np.array(self._periods, np.int64))
 
-    def _add_reply(self, request: int, target: Target, index: int | None) -> None:
+    def _add_reply(self, user_index: int, target: Target, index: int | None) -> None:
         """Add a calendar whose account has a reply from a worker or from the precheck."""
         reply = self.replies[target.connection.id]
         outcome = reply.failed or reply.outcomes[target.key.calendar]
         if isinstance(outcome, Failed):
-            whole_account = reply.failed is not None
-            self._unread[len(self._targets)] = UnreadCalendar(outcome, whole_account=whole_account)
-            self._add_read(request, target, _NO_PERIODS)
+            connection_failed = reply.failed is not None
+            self._unread[len(self._targets)] = UnreadCalendar(outcome, connection_failed=connection_failed)
+            self._add_read(user_index, target, _NO_PERIODS)
             return
         self._read_at = min(self._read_at, reply.read_at)
         busy = outcome.busy
         if index is not None:
             busy = self._joined(index, self.jobs[target.connection.id], outcome)
-        self._add_read(request, target, busy)
+        self._add_read(user_index, target, busy)
 
     def _joined(self, index: int, job: ReadBusy, read: Read) -> Intervals:
         """Cached periods outside the job's range, and the newly read ones inside it.
@@ -193,11 +193,11 @@ class ResultBuilder:
             np.concatenate([cached.starts, read.busy.starts]), np.concatenate([cached.ends, read.busy.ends])
         )
 
-    def _add_read(self, request: int, target: Target, busy: Intervals) -> None:
-        self._add(request, target, len(self.keys) + len(self._read))
+    def _add_read(self, user_index: int, target: Target, busy: Intervals) -> None:
+        self._add(user_index, target, len(self.keys) + len(self._read))
         self._read.append(busy)
 
-    def _add(self, request: int, target: Target, periods: int) -> None:
+    def _add(self, user_index: int, target: Target, periods: int) -> None:
         self._targets.append(target)
-        self._request_of.append(request)
+        self._user_of.append(user_index)
         self._periods.append(periods)

@@ -111,10 +111,10 @@ def listed_targets(connection: ConnectionRef, calendars: Iterable[ListedCalendar
     ]
 
 
-def accounts_to_list(
+def connections_to_list(
     connections: Sequence[ConnectionRef], selector: CalendarSelector
 ) -> Sequence[ConnectionRef]:
-    """The accounts whose list is needed to find all their calendars, or the account of an id."""
+    """The connections whose list is needed to find all their calendars, or the connection of an id."""
     connections = [connection for connection in connections if not reads_main_only(connection)]
     if selector.everything:
         return connections
@@ -148,9 +148,9 @@ def targets_by_id(
     return list(targets.values())
 
 
-def known_targets(request: CalendarRequest, lists: Lists) -> list[Target]:
-    """The calendars of a request whose ids are known without another call to a provider."""
-    connections, selector = request
+def known_targets(calendar_request: CalendarRequest, lists: Lists) -> list[Target]:
+    """The calendars of a user whose ids are known without another call to a provider."""
+    connections, selector = calendar_request
     if selector.ids:
         return targets_by_id(selector.ids, connections, lists)
     if selector.everything:
@@ -164,11 +164,13 @@ def known_targets(request: CalendarRequest, lists: Lists) -> list[Target]:
     return [main_calendar(connection) for connection in connections]
 
 
-def unlisted_accounts(request: CalendarRequest, lists: Lists) -> list[ConnectionRef]:
-    """The accounts of which all calendars are requested and the list is not known."""
-    if not request.selector.everything:
+def unlisted_connections(calendar_request: CalendarRequest, lists: Lists) -> list[ConnectionRef]:
+    """The connections of which all calendars are requested and the list is not known."""
+    if not calendar_request.selector.everything:
         return []
-    return [each for each in request.connections if each.id not in lists and not reads_main_only(each)]
+    return [
+        each for each in calendar_request.connections if each.id not in lists and not reads_main_only(each)
+    ]
 
 
 def _in_account(

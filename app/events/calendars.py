@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.accounts import connections
-from app.availability.failures import Failures, account_failure
+from app.availability.failures import Failures, connection_failure
 from app.availability.selection import precheck
 from providers.base import Calendar
 from providers.scopes import Operation
@@ -16,24 +16,28 @@ from workers.queues import Queue
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UserCalendarList:
     """The calendars of the accounts that could be read, sorted; and the accounts that could not be read."""
 
     calendars: list[Calendar]
     failures: Failures
 
 
-def find(refs: Sequence[ConnectionRef]) -> Found:
+def find(refs: Sequence[ConnectionRef]) -> UserCalendarList:
     """All calendars on the lists of the accounts."""
-    refused = {ref.id: failed for ref in refs if (failed := precheck(ref, Operation.LIST_CALENDARS))}
-    jobs = {ref.id: ShowCalendars(ref.id) for ref in refs if ref.id not in refused}
-    replies = {each: Reply(failed=failed) for each, failed in refused.items()}
+    precheck_failures = {
+        ref.id: failed for ref in refs if (failed := precheck(ref, Operation.LIST_CALENDARS))
+    }
+    jobs = {ref.id: ShowCalendars(ref.id) for ref in refs if ref.id not in precheck_failures}
+    replies = {each: Reply(failed=failed) for each, failed in precheck_failures.items()}
     replies |= connections.gather(jobs, Queue.READS, deadline=connections.deadline())
     failures = Failures(
-        [account_failure(ref, failed) for ref in refs if (failed := replies[ref.id].failed)],
+        [connection_failure(ref, failed) for ref in refs if (failed := replies[ref.id].failed)],
         something_read=any(reply.failed is None for reply in replies.values()),
     )
-    return Found(sorted((each for ref in refs for each in replies[ref.id].calendars), key=sort_key), failures)
+    return UserCalendarList(
+        sorted((each for ref in refs for each in replies[ref.id].calendars), key=sort_key), failures
+    )
 
 
 def sort_key(calendar: Calendar) -> tuple[str | int, ...]:

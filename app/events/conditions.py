@@ -29,7 +29,7 @@ from app.events import free_time, holds
 from app.events.free_time import Time
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
-from app.http.errors import ApiError, OutOfService
+from app.http.errors import ApiError, ServiceUnavailable
 from app.services import services
 from providers.base import PRIMARY
 from providers.errors import Problem
@@ -186,14 +186,14 @@ def _reserve(authentication: Authentication, found: Condition) -> Lease:
     lease = Lease(token=found.token(authentication))
     lease.hold_id = holds.reserve(numbers, found.time, lease.token, holds.lease(deadlines=1))
     try:
-        requests = {found.user: _calendars(authentication, found)}
-        if conflicts := free_time.busy(authentication, requests, found.time):
+        calendar_requests = {found.user: _calendars(authentication, found)}
+        if conflicts := free_time.busy(authentication, calendar_requests, found.time):
             raise free_time.slot_taken(conflicts)
         with services().stores.database.writing() as session:
             end = holds.lease(deadlines=found.deadlines)
             if not hold_queries.renew(session, lease.hold_id, expires_at=end, now=now_ms()):
                 # The read took longer than the lease, or the same request was sent again.
-                raise OutOfService
+                raise ServiceUnavailable
     except BaseException:
         lease.give_back()
         raise

@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 
 from app.accounts import connections
 from app.http.error_codes import Code
-from app.http.errors import ApiError, OutOfService
+from app.http.errors import ApiError, ServiceUnavailable
 from providers.base import Failed
 from providers.errors import Problem
 from store.sql.queries.connection_refs import ConnectionRef
@@ -39,7 +39,7 @@ def write_one(ref: ConnectionRef, job: CreateEvent, *, deadline: float, repeatab
         return write({ref.id: job}, deadline=deadline)[ref.id]
     except (RedisError, BrokerError) as error:
         log.error("a create was cut off: %s", type(error).__name__)
-        raise _outcome_unknown(OutOfService(), repeatable=repeatable) from error
+        raise _outcome_unknown(ServiceUnavailable(), repeatable=repeatable) from error
 
 
 def may_exist(failed: Failed) -> bool:

@@ -45,8 +45,8 @@ class Time(NamedTuple):
             raise RangeTooLarge(f"The time from start to end must not be longer than {longest} days")
         return cls(start, end, options["padding"] * MINUTE, options["maxOverlaps"])
 
-    def without(self, overlaps: Sequence[Overlap]) -> list[Overlap]:
-        """The parts of this time that held time takes, with its padding."""
+    def taken_by(self, overlaps: Sequence[Overlap]) -> list[Overlap]:
+        """The parts of this time that held time takes, with the padding."""
         return [
             Overlap(
                 each.user,
@@ -67,7 +67,7 @@ def slot_taken(conflicts: Sequence[Overlap], sentence: str = "The time is taken"
 
 
 def busy(
-    authentication: Authentication, requests: Mapping[str, CalendarRequest], time: Time
+    authentication: Authentication, calendar_requests: Mapping[str, CalendarRequest], time: Time
 ) -> list[Overlap]:
     """The parts of the time in which the calendars of each user are busy, read from now on; empty if free.
 
@@ -82,13 +82,13 @@ def busy(
         max_overlaps=time.max_overlaps,
     )
     freshness = Freshness(newer_than=now_ms())
-    users = list(requests)
-    result = look_up(authentication, list(requests.values()), *query.busy_range(), freshness)
+    users = list(calendar_requests)
+    result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
     failures = {users[n]: Failures.of(result, n) for n in sorted(result.failing())}
     if failures:
         raise _unread(failures)
     # Without held time: the caller has locked the time in the database.
-    free_parts = free(query, result.busy, result.request_of, result.request_count)
+    free_parts = free(query, result.busy, result.user_of, result.user_count)
     whole = Intervals(np.array([time.start]), np.array([time.end]))
     return [
         Overlap(user, start, end)
@@ -102,5 +102,5 @@ def _unread(failures: Mapping[str, Failures]) -> ApiError:
     chosen = most_telling(each.failed for found in failures.values() for each in found)
     error = next(found.error() for found in failures.values() if any(each.failed is chosen for each in found))
     if "reason" in error.extra_fields:
-        error.extra_fields["failedUsers"] = [found.user(user) for user, found in failures.items()]
+        error.extra_fields["failedUsers"] = [found.as_failed_user(user) for user, found in failures.items()]
     return error

@@ -11,14 +11,14 @@ from zoneinfo import ZoneInfo
 from redis.exceptions import RedisError
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from app.accounts import connections as accounts
+from app.accounts import connections
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.events import free_time
 from app.events.free_time import Time
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
-from app.http.errors import Conflict, Invalid, NotFound, OutOfService
+from app.http.errors import Conflict, Invalid, NotFound, ServiceUnavailable
 from app.services import services
 from scheduling.windows import DAY
 from store.sql.queries import audit, connection_refs, holds, users
@@ -53,12 +53,12 @@ def take(
     if len(numbers) < len(names):
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     if not all(refs[each] for each in names):
-        raise NotFound(accounts.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
+        raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     request_key = idempotency_key or secrets.token_hex(32)
     hold_id = reserve(numbers, time, request_key, lease(deadlines=1), note=body["note"])
     try:
-        requests = {each: CalendarRequest(refs[each], CalendarSelector()) for each in names}
-        if conflicts := free_time.busy(authentication, requests, time):
+        calendar_requests = {each: CalendarRequest(refs[each], CalendarSelector()) for each in names}
+        if conflicts := free_time.busy(authentication, calendar_requests, time):
             raise free_time.slot_taken(conflicts)
         return _promise(authentication.caller, hold_id, body["expiresIn"])
     except BaseException:
@@ -115,13 +115,13 @@ def reserve(
     margin = {"before": time.padding, "after": time.padding}
     try:
         with services().stores.database.writing() as session:
-            taken = holds.take(session, list(numbers.values()), new, now=now_ms(), **margin)
+            outcome = holds.take(session, list(numbers.values()), new, now=now_ms(), **margin)
     except IntegrityError:
         # A user was deleted meanwhile: the next attempt says so.
-        raise OutOfService from None
-    if isinstance(taken, str):
-        return taken
-    raise free_time.slot_taken(time.without(taken))
+        raise ServiceUnavailable from None
+    if isinstance(outcome, str):
+        return outcome
+    raise free_time.slot_taken(time.taken_by(outcome))
 
 
 def lease(*, deadlines: float) -> int:
@@ -148,7 +148,7 @@ def _promise(caller: Caller, hold_id: str, seconds: int) -> HoldView:
     with services().stores.database.writing() as session:
         view = holds.promise(session, hold_id, expires_at=moment + seconds * 1000, now=moment)
         if view is None:
-            raise OutOfService
+            raise ServiceUnavailable
         audit.record(session, actor=caller.visible, action="createHold", subject=_subject(view.users))
     try:
         services().stores.held_times.changed()

@@ -9,13 +9,13 @@ from itertools import groupby, islice
 
 from app.accounts import connections
 from app.accounts.calendar_names import renamed
-from app.availability.failures import Failure, Failures, account_failure
+from app.availability.failures import Failure, Failures, connection_failure
 from app.availability.freshness import Freshness
 from app.availability.selection import (
     LISTS_SHARE,
     CalendarSelector,
     Target,
-    accounts_to_list,
+    connections_to_list,
     listed_targets,
     precheck,
     targets_by_id,
@@ -36,7 +36,7 @@ CALENDARS_AT_ONCE = {ProviderName.GOOGLE: 1, ProviderName.MICROSOFT: 19}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EventList:
     """Events by start, each with the shown id of its calendar; and the calendars that could not be read."""
 
     events: list[tuple[str, Event]]
@@ -45,24 +45,28 @@ class Found:
 
 def find(
     refs: Sequence[ConnectionRef], selector: CalendarSelector, start: int, end: int, freshness: Freshness
-) -> Found:
+) -> EventList:
     """The events that overlap ``[start, end)``, in UTC milliseconds, in the selected calendars."""
     began, deadline = time.monotonic(), connections.deadline()
-    refused = {ref.id: failed for ref in refs if (failed := _precheck(ref, selector))}
-    readable = [ref for ref in refs if ref.id not in refused]
+    failed_connections = {ref.id: failed for ref in refs if (failed := _precheck(ref, selector))}
+    readable = [ref for ref in refs if ref.id not in failed_connections]
     lists, unlisted = _lists(readable, selector, freshness, began + (deadline - began) * LISTS_SHARE)
     if selector.everything:
-        refused |= unlisted
+        failed_connections |= unlisted
     targets = _targets(refs, selector, lists)
-    read = _read([each for each in targets if each.connection.id not in refused], start, end, deadline)
+    read = _read(
+        [each for each in targets if each.connection.id not in failed_connections], start, end, deadline
+    )
     names = renamed([target for target, _ in read])
     read = [(target, each) for target, (_, each) in zip(names, read, strict=True)]
-    failures = _refused_accounts(refs, selector, refused) + _refused_calendars(targets, refused)
+    failures = _connection_failures(refs, selector, failed_connections) + _calendar_failures(
+        targets, failed_connections
+    )
     failures += [Failure(t.shown, t.connection, each) for t, each in read if isinstance(each, Failed)]
     calendars = [(t.shown, each) for t, each in read if not isinstance(each, Failed)]
     events = [(shown, event) for shown, each in calendars for event in each]
     events.sort(key=sort_key)
-    return Found(events, Failures(failures, something_read=bool(calendars)))
+    return EventList(events, Failures(failures, something_read=bool(calendars)))
 
 
 def sort_key(found: tuple[str, Event]) -> tuple[str | int, ...]:
@@ -76,21 +80,23 @@ def _precheck(ref: ConnectionRef, selector: CalendarSelector) -> Failed | None:
     return precheck(ref, *lists, Operation.LIST_EVENTS)
 
 
-def _refused_accounts(
-    refs: Sequence[ConnectionRef], selector: CalendarSelector, refused: Mapping[str, Failed]
+def _connection_failures(
+    refs: Sequence[ConnectionRef], selector: CalendarSelector, failed_connections: Mapping[str, Failed]
 ) -> list[Failure]:
     """Failures of refused accounts, if all their calendars are requested."""
     return [
-        account_failure(ref, refused[ref.id]) for ref in refs if selector.everything and ref.id in refused
+        connection_failure(ref, failed_connections[ref.id])
+        for ref in refs
+        if selector.everything and ref.id in failed_connections
     ]
 
 
-def _refused_calendars(targets: Sequence[Target], refused: Mapping[str, Failed]) -> list[Failure]:
+def _calendar_failures(targets: Sequence[Target], failed_connections: Mapping[str, Failed]) -> list[Failure]:
     """Failures of requested calendars in refused accounts."""
     return [
-        Failure(t.shown, t.connection, refused[t.connection.id], whole_account=True)
+        Failure(t.shown, t.connection, failed_connections[t.connection.id], connection_failed=True)
         for t in targets
-        if t.connection.id in refused
+        if t.connection.id in failed_connections
     ]
 
 
@@ -100,7 +106,7 @@ def _lists(
     """The calendar lists that are needed, cached or read now, and the failures by connection."""
     known = services().stores.calendar_lists.load([ref.id for ref in refs], newer_than=freshness.newer_than)
     missing = {
-        ref.id: ListCalendars(ref.id) for ref in accounts_to_list(refs, selector) if ref.id not in known
+        ref.id: ListCalendars(ref.id) for ref in connections_to_list(refs, selector) if ref.id not in known
     }
     replies = connections.gather(missing, Queue.READS, deadline=deadline)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}

@@ -13,12 +13,12 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from app.accounts import connections
-from app.availability.failures import Failures, account_failure
+from app.availability.failures import Failures, connection_failure
 from app.availability.selection import precheck
 from app.events import creates as event_creates
 from app.events.drafts import draft, notified
 from app.http.error_codes import Code
-from app.http.errors import ApiError, Conflict, NotFound, OutOfService
+from app.http.errors import ApiError, Conflict, NotFound, ServiceUnavailable
 from app.http.provider_failures import most_telling
 from app.services import services
 from providers.base import PRIMARY, Failed
@@ -54,13 +54,14 @@ def get(refs: Sequence[ConnectionRef], meta_id: str) -> tuple[Copies, Failures]:
     :raise ApiError: when there is no copy, or none could be read
     """
     _require_some(refs)
-    refused = [(ref, failed) for ref in refs if (failed := precheck(ref, Operation.LIST_EVENTS))]
-    readable = [ref for ref in refs if ref not in [other for other, _ in refused]]
+    precheck_failures = [(ref, failed) for ref in refs if (failed := precheck(ref, Operation.LIST_EVENTS))]
+    readable = [ref for ref in refs if ref not in [other for other, _ in precheck_failures]]
     jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in readable}
     replies = connections.gather(jobs, Queue.READS, deadline=connections.deadline())
     outcomes = _outcomes(readable, replies)
     failures = Failures(
-        [account_failure(*each) for each in [*refused, *outcomes.failed]], something_read=bool(outcomes.done)
+        [connection_failure(*each) for each in [*precheck_failures, *outcomes.failed]],
+        something_read=bool(outcomes.done),
     )
     if not outcomes.done:
         raise failures.error() if failures else NotFound("Event not found", Code.EVENT_NOT_FOUND)
@@ -105,7 +106,7 @@ def create(
     except (RedisError, BrokerError) as error:
         # Copies may have been created. A repeated request with this metaId finds them.
         log.error("a unified event was cut off: %s", type(error).__name__)
-        down = OutOfService()
+        down = ServiceUnavailable()
         sentence = f"{down.error}. The event may exist: {_is_safe_to_repeat(meta_id)}"
         raise down.reworded(sentence, Code.OUTCOME_UNKNOWN, metaId=meta_id) from error
     except LockTimeout:
@@ -235,7 +236,7 @@ def _most_telling_error(failed: Sequence[tuple[ConnectionRef, Failed]]) -> ApiEr
 
 
 def _failures(failed: Sequence[tuple[ConnectionRef, Failed]]) -> Failures:
-    return Failures([account_failure(*each) for each in failed], something_read=True)
+    return Failures([connection_failure(*each) for each in failed], something_read=True)
 
 
 def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef]:

@@ -12,7 +12,7 @@ from store.cache.versioned_cache import CachedVersion
 from store.sql.queries.api_keys import Caller
 
 
-class Outdated(Exception):
+class RowsOutdated(Exception):
     """The version under which the request loaded cached rows is no longer the current one."""
 
 
@@ -32,13 +32,13 @@ class Authentication:
     def verify_version(self, version: bytes | None) -> None:
         """Check that the cached rows have this version, which was read from Redis after the request began.
 
-        :raise Outdated: if they have another one; the view then runs again
+        :raise RowsOutdated: if they have another one; the view then runs again
         """
         # Makes this the cache of the process, so that the next request loads fresh rows.
         services().stores.versioned_cache.under(version)
         # Without a version in Redis the current one is unknown: Redis may have been flushed.
         if not self.verified and (version is None or self.cached.version != version):
-            raise Outdated
+            raise RowsOutdated
         self.mark_verified()
 
     def verify_version_now(self) -> None:

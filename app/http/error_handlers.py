@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 
 from app import docs_site
 from app.http.error_codes import Code
-from app.http.errors import ApiError, OutOfService, WorkersOverloaded
+from app.http.errors import ApiError, ServiceUnavailable, WorkersOverloaded
 from app.http.request_ids import request_id, route
 from app.http.validation_errors import validation_error
 from app.schemas.errors import STATUS_DESCRIPTIONS
@@ -87,4 +87,4 @@ def _busy(error: Overloaded) -> tuple[dict[str, Any], int, dict[str, str]]:
 def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
     name = type(error).__name__
     log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), name)
-    return _answer(OutOfService())
+    return _answer(ServiceUnavailable())

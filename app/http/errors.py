@@ -95,7 +95,7 @@ class WorkersOverloaded(ApiError):
         super().__init__(f"{sentence}; try again in {seconds} s", code, retry_after=seconds)
 
 
-class OutOfService(ApiError):
+class ServiceUnavailable(ApiError):
     """503: our own database, Redis or broker is down."""
 
     def __init__(self, extra_fields: Mapping[str, Any] | None = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.http.error_codes import Code
-from app.http.errors import ApiError, NotFound, OutOfService
+from app.http.errors import ApiError, NotFound, ServiceUnavailable
 from providers.base import Failed
 from providers.errors import Problem, Reason
 
@@ -36,7 +36,7 @@ def most_telling(failures: Iterable[Failed]) -> Failed:
     return min(failures, key=lambda failed: _RANK[failed.reason])
 
 
-def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) -> ApiError:
+def request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) -> ApiError:
     """The error for a request that read nothing or too little, or could not write an event.
 
     It has a ``reason``, unless the failure concerns no calendar: a problem with one event, or an outage of
@@ -45,8 +45,8 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
     if failed.problem is Problem.EVENT_NOT_FOUND:
         return NotFound("Event not found", Code.EVENT_NOT_FOUND)
     if failed.problem is Problem.OUT_OF_SERVICE:
-        return OutOfService()
-    # Problems and reasons have codes of the same names.
+        return ServiceUnavailable()
+    # The other problems, and all reasons, have codes of the same names.
     code = Code[(failed.problem or failed.reason).name]
     if failed.problem not in (None, Problem.OUTCOME_UNKNOWN):
         return ApiError(failed.message, code)
@@ -59,10 +59,10 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
 
 
 def one_calendar_failed(failed: Failed, valid_scopes: tuple[str, ...] | None) -> ApiError:
-    """As ``whole_request_failed``, for a request about one calendar that its path names."""
+    """As ``request_failed``, for a request about one calendar that its path names."""
     if failed.reason is Reason.NOT_FOUND and failed.problem is None:
         return NotFound("Calendar not found", Code.CALENDAR_NOT_FOUND, extra_fields={"reason": failed.reason})
-    return whole_request_failed(failed, valid_scopes)
+    return request_failed(failed, valid_scopes)
 
 
 def _retry_after(failed: Failed) -> int | None:

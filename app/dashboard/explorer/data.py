@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.accounts import connections as accounts
+from app.accounts import connections
 from app.availability.failures import Failures
 from app.availability.freshness import Freshness, now_ms
 from app.availability.lookup import look_up
@@ -81,7 +81,7 @@ def load(query: ExplorerQuery, *, fresh: bool = False) -> ExplorerData:
     )
     failing = result.failing()
     readable = [user for user, index in indexes.items() if index not in failing]
-    busy = result.of_requests(np.array([indexes[user] for user in readable], np.int64))
+    busy = result.of_users(np.array([indexes[user] for user in readable], np.int64))
     parts, offered = layers(query.slot_query, *busy), slots_of_each(query.slot_query, *busy)
     group_indexes = {user: group_index for group_index, user in enumerate(readable)}
     lanes = [_lane(user, refs, group_indexes, result, indexes) for user, refs in people.items()]
@@ -97,7 +97,7 @@ def load(query: ExplorerQuery, *, fresh: bool = False) -> ExplorerData:
 def _people(query: ExplorerQuery) -> tuple[dict[str, Sequence[ConnectionRef] | None], int]:
     """The connections of each user, None for an unknown user; and the number of members left out."""
     if query.organization is not None:
-        everybody = accounts.of_members(authentication(), query.organization)
+        everybody = connections.of_members(authentication(), query.organization)
         members = {user: refs for user, refs in everybody.items() if _matches(query.find, user, refs)}
         first = dict(list(members.items())[:MOST_SHOWN])
         return dict(first), len(members) - len(first)
@@ -113,10 +113,10 @@ def _matches(text: str, user: str, refs: Sequence[ConnectionRef]) -> bool:
     return any(text.casefold() in name.casefold() for name in (user, *(each.email or "" for each in refs)))
 
 
-def _held(query: ExplorerQuery, result: BusyResult, request: int) -> Intervals:
+def _held(query: ExplorerQuery, result: BusyResult, user_index: int) -> Intervals:
     """The held time of a user within the range."""
     start, end = query.slot_query.start, query.slot_query.end
-    times = result.held.get(request, ())
+    times = result.held.get(user_index, ())
     shown = [(max(each.starts, start), min(each.ends, end)) for each in times]
     return Intervals.of([(first, last) for first, last in shown if first < last])
 

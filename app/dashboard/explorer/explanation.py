@@ -13,7 +13,7 @@ from flask.typing import ResponseReturnValue
 
 from app.accounts import connections
 from app.availability import explanation, explanation_text
-from app.availability.explanation import Explained
+from app.availability.explanation import UserVerdict
 from app.availability.freshness import Freshness
 from app.availability.selection import CalendarSelector
 from app.dashboard.blueprint import blp, page
@@ -35,7 +35,7 @@ class UserExplanation(NamedTuple):
     """The explanation for one user."""
 
     user: str
-    explained: Explained
+    explained: UserVerdict
 
 
 @blp.get("/explorer/why")
@@ -98,10 +98,11 @@ def base_url() -> str:
 def _explanations(
     query: ExplorerQuery, found: ExplorerData, at: int, person: str
 ) -> Sequence[UserExplanation]:
-    every = explanation.of_all_requests(found.result, query.slot_query, at)
+    every = explanation.explain_all_users(found.result, query.slot_query, at)
     known = {user: every[index] for user, index in found.indexes.items()}
     no_calendars, no_user = (
-        each(query.slot_query, at) for each in (explanation.of_no_calendars, explanation.of_no_user)
+        each(query.slot_query, at)
+        for each in (explanation.explain_no_calendars, explanation.explain_missing_user)
     )
     return [
         UserExplanation(lane.user, no_user if lane.note == NOT_KNOWN else known.get(lane.user, no_calendars))

@@ -42,7 +42,7 @@ def _periods(found: ExplorerData) -> Iterator[Period]:
     if not found.indexes:
         return
     result = found.result
-    for index in result.indexes(0):
+    for index in result.target_indexes(0):
         target = result.targets[index]
         name = f"{target.shown} ({target.connection.provider.title()})"
         yield from _of(result.busy.group(index), "busy", name)

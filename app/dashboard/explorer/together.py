@@ -59,7 +59,7 @@ def together(query: ExplorerQuery, found: ExplorerData) -> Together | None:
     if required > people:
         raise Invalid(f"Free together must be at most {people}, the number of people", param="together")
     readable = [lane.user for lane in found.lanes if lane.group_index is not None]
-    busy = found.result.of_requests(np.array([found.indexes[user] for user in readable], np.int64))
+    busy = found.result.of_users(np.array([found.indexes[user] for user in readable], np.int64))
     slot_query = query.slot_query
     of_each = slots(replace(slot_query, align_clock=True, limit=None), *busy)
     requirement = Requirement(np.arange(len(readable)), required)

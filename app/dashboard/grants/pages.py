@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from flask.typing import ResponseReturnValue
 
-from app.accounts import oauth_flow
-from app.accounts import organization_grants as accounts
+from app.accounts import oauth_flow, organization_grants
 from app.dashboard import connection_badge
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.connection_badge import LEVELS
@@ -86,7 +85,7 @@ def remove_grant(slug: str, provider: str) -> ResponseReturnValue:
         known(session, slug)
     title = connection_badge.title(provider)
     try:
-        accounts.remove(caller(), slug, provider)
+        organization_grants.remove(caller(), slug, provider)
     except NotFound as error:
         if error.code is not Code.GRANT_NOT_FOUND:
             raise
@@ -107,8 +106,11 @@ def _registered() -> bool:
 def _store(slug: str, provider: ProviderName, form: Form) -> GrantSummary:
     sent = form.data
     if provider is ProviderName.GOOGLE:
-        return accounts.store_google(caller(), slug, sent["key"], sent["subject"], sent["scope"])
-    return accounts.store_microsoft(caller(), slug, sent["tenant"], sent["clientId"], sent["clientSecret"])
+        key, subject, scope = sent["key"], sent["subject"], sent["scope"]
+        return organization_grants.store_google(caller(), slug, key, subject, scope)
+    return organization_grants.store_microsoft(
+        caller(), slug, sent["tenant"], sent["clientId"], sent["clientSecret"]
+    )
 
 
 def _form(

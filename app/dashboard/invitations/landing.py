@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts import oauth_flow
-from app.accounts.oauth_flow import Invited
+from app.accounts.oauth_flow import InvitationRef
 from app.dashboard.connection_badge import LEVELS
 from app.dashboard.invitations import throttle
 from app.http.errors import ApiError
@@ -106,7 +106,7 @@ def begin(secret: str, provider: str) -> ResponseReturnValue:
             AuthorizeBody().load({"scope": row.scope}),
             site=base_url(),
             host_url=request.host_url,
-            invitation=Invited(row.id, url_for("invitation.opened", secret=secret)),
+            invitation=InvitationRef(row.id, url_for("invitation.opened", secret=secret)),
         )
     except ApiError as error:
         log.warning("an invitation cannot begin a consent: %s", error.error)

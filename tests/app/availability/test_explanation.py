@@ -38,8 +38,8 @@ def busy_result(requests, unread=(), accounts=()):
     rows = [(n, target, busy) for n, request in enumerate(requests) for target, busy in request]
     return BusyResult(
         targets=[target for _, target, _ in rows],
-        request_of=np.array([n for n, _, _ in rows], np.int64),
-        request_count=len(requests),
+        user_of=np.array([n for n, _, _ in rows], np.int64),
+        user_count=len(requests),
         busy=Groups.of([busy for _, _, busy in rows]),
         unread={index: UnreadCalendar(SILENT) for index in unread},
         accounts={n: [(account(f"user{n}"), SILENT)] for n in accounts},
@@ -62,7 +62,7 @@ def several():
 
 
 def test_all_requests_are_explained_in_order(several):
-    found = explanation.of_all_requests(several, QUESTION, NINE)
+    found = explanation.explain_all_users(several, QUESTION, NINE)
 
     assert [each.reason for each in found] == ["offered", "noCalendars", "busy", "calendarUnread"]
     assert [each.offered for each in found] == [True, False, False, False]
@@ -71,12 +71,12 @@ def test_all_requests_are_explained_in_order(several):
 
 
 def test_one_request_is_explained_as_among_all(several):
-    together = explanation.of_all_requests(several, QUESTION, NINE)
-    assert together == [explanation.of_request(several, QUESTION, NINE, n) for n in range(4)]
+    together = explanation.explain_all_users(several, QUESTION, NINE)
+    assert together == [explanation.explain_user(several, QUESTION, NINE, n) for n in range(4)]
 
 
 def test_blocking_periods_have_a_calendar_if_another_is_unread(several):
-    _, _, busy, ill = explanation.of_all_requests(several, QUESTION, NINE)
+    _, _, busy, ill = explanation.explain_all_users(several, QUESTION, NINE)
     for found, name in ((busy, "busy"), (ill, "ill")):
         ((target, period),) = found.blocking
         assert target == side(name)
@@ -86,7 +86,7 @@ def test_blocking_periods_have_a_calendar_if_another_is_unread(several):
 
 
 def test_an_account_without_a_calendar_list_is_unread():
-    found = explanation.of_request(busy_result([[]], accounts=[0]), QUESTION, NINE)
+    found = explanation.explain_user(busy_result([[]], accounts=[0]), QUESTION, NINE)
     assert found.reason == "calendarUnread"
     assert "Google's calendar user0@example.com could not be read" in found.sentence
 
@@ -95,15 +95,15 @@ def test_an_account_without_a_calendar_list_is_unread():
     ("partial", "reason"), [(False, "calendarUnread"), (True, "busy")], ids=["closed", "partial"]
 )
 def test_partial_counts_what_was_read(several, partial, reason):
-    assert explanation.of_request(several, QUESTION, NINE, 3, partial=partial).reason == reason
+    assert explanation.explain_user(several, QUESTION, NINE, 3, partial=partial).reason == reason
 
 
 def test_a_calendar_without_an_address_is_named_by_its_id():
     nameless = account("x")
     nameless = ConnectionRef(nameless.id, "x", "microsoft", None, frozenset(), True)
     calendar = Target(nameless, CalendarKey(nameless.id, "AAMk"), "AAMk")
-    found = explanation.of_request(busy_result([[(calendar, [BUSY])]]), QUESTION, NINE)
+    found = explanation.explain_user(busy_result([[(calendar, [BUSY])]]), QUESTION, NINE)
     assert found.sentence.endswith("not offered: AAMk is busy until 10:00.")
     main = Target(nameless, CalendarKey(nameless.id, PRIMARY), PRIMARY)
-    found = explanation.of_request(busy_result([[(main, [BUSY])]]), QUESTION, NINE)
+    found = explanation.explain_user(busy_result([[(main, [BUSY])]]), QUESTION, NINE)
     assert found.sentence.endswith("not offered: the main calendar at Microsoft is busy until 10:00.")

@@ -36,7 +36,7 @@ def explained(query, text, *calendars):
     busy = [[(local(start), local(end)) for start, end in each] for each in calendars]
     groups, owners = Groups.of(busy), np.zeros(len(busy), np.int64)
     (found,) = explain(query, local(text), groups, owners, 1)
-    sentence = explanation_text.of_verdict(found, query, CALENDARS)
+    sentence = explanation_text.verdict_sentence(found, query, CALENDARS)
     opening = f"{text} on Monday 23 November 2026 (Europe/Berlin) is "
     return found.verdict, sentence.removeprefix(opening)
 
@@ -331,7 +331,7 @@ def test_every_verdict_is_in_the_table():
 
 def sentence_at(query, moment, *busy):
     (found,) = explain(query, moment, Groups.of([busy]), np.zeros(1, np.int64), 1)
-    return explanation_text.of_verdict(found, query, CALENDARS)
+    return explanation_text.verdict_sentence(found, query, CALENDARS)
 
 
 def test_times_are_as_fine_as_they_are():
@@ -384,19 +384,19 @@ HERS = Unreadable("microsoft", "primary", "rateLimited")
     ],
 )
 def test_calendars_that_could_not_be_read_are_named_with_the_reason(unread, expected):
-    assert explanation_text.of_unread(NINE, BERLIN, unread) == (
+    assert explanation_text.unread_sentence(NINE, BERLIN, unread) == (
         f"09:00 on Monday 23 November 2026 (Europe/Berlin) is not offered: {expected}, so nothing is offered."
     )
 
 
 def test_calendars_that_do_not_count_are_named():
-    assert explanation_text.of_left_out([TEAM]) == (
+    assert explanation_text.left_out_sentence([TEAM]) == (
         "Not counted, because unread: Google's calendar team@example.com (accessDenied)."
     )
 
 
 def test_a_user_without_calendars():
-    assert explanation_text.of_no_calendars(NINE, BERLIN) == (
+    assert explanation_text.no_calendars_sentence(NINE, BERLIN) == (
         "09:00 on Monday 23 November 2026 (Europe/Berlin) is not offered: no calendar is connected, "
         "so nothing is "
         "offered."

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from werkzeug.test import TestResponse
 
-from app.http.provider_failures import whole_request_failed
+from app.http.provider_failures import request_failed
 from store.sql.queries import api_keys
 from tests.app.routes import facts_of, routes
 from tests.conftest import Api
@@ -391,7 +391,7 @@ def test_users_are_read_and_deleted_while_redis_is_down(api, new_app, new_user, 
 
 
 def test_a_worker_without_a_database_is_our_own_being_out_of_service():
-    answer = whole_request_failed(failures.DOWN)
+    answer = request_failed(failures.DOWN)
 
     assert (answer.status, answer.headers) == (503, {"Retry-After": "1"})
-    assert whole_request_failed(failures.BROKEN).status == 502
+    assert request_failed(failures.BROKEN).status == 502
