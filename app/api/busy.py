@@ -38,7 +38,7 @@ blp = Blueprint(
 
 @blp.route("/users/<user_id:userId>/calendar/busy")
 class UserBusy(MethodView):
-    @route_facts("listUserBusyPeriods", verifies_version=True, tells_age=True, fails_with_provider=True)
+    @route_facts("listUserBusyPeriods", verifies_version=True, sends_age=True, fails_with_provider=True)
     @blp.arguments(UserBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserBusyAnswer)
@@ -64,7 +64,7 @@ class UserBusy(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/calendar/busy")
 class OrganizationBusy(MethodView):
-    @route_facts("listOrganizationBusyPeriods", verifies_version=True, tells_age=True)
+    @route_facts("listOrganizationBusyPeriods", verifies_version=True, sends_age=True)
     @blp.arguments(OrganizationBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationBusyAnswer)

@@ -68,7 +68,7 @@ class Events(MethodView):
     @route_facts(
         "listEvents",
         fails_with_provider=True,
-        takes_freshness=True,
+        accepts_cache_control=True,
         bare_list=True,
         codes=(Code.NO_CONNECTED_CALENDARS, Code.RANGE_TOO_LARGE),
     )

@@ -40,7 +40,7 @@ blp = Blueprint(
 
 @blp.route("/users/<user_id:userId>/scheduling/explain")
 class UserExplanation(MethodView):
-    @route_facts("explainUserMoment", verifies_version=True, tells_age=True)
+    @route_facts("explainUserMoment", verifies_version=True, sends_age=True)
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserExplainedAnswer)
@@ -52,7 +52,7 @@ class UserExplanation(MethodView):
         """
         return _one_user(params, header["zone"], ANY_HOURS, userId)
 
-    @route_facts("explainUserMomentInSchedules", writes=False, verifies_version=True, tells_age=True)
+    @route_facts("explainUserMomentInSchedules", writes=False, verifies_version=True, sends_age=True)
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(RequiredSchedulesBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -72,7 +72,7 @@ class OrganizationExplanation(MethodView):
     @route_facts(
         "explainOrganizationMoment",
         verifies_version=True,
-        tells_age=True,
+        sends_age=True,
         codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
     )
     @blp.arguments(OrganizationMomentQuery, location="query")

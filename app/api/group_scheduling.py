@@ -43,7 +43,7 @@ class GroupScheduling(MethodView):
         "listSharedSlots",
         writes=False,
         verifies_version=True,
-        tells_age=True,
+        sends_age=True,
         codes=(Code.ORGANIZATION_NOT_FOUND, Code.ORGANIZATION_HAS_NO_MEMBERS),
     )
     @blp.arguments(GroupSlotsQuery, location="query")
@@ -76,7 +76,7 @@ class GroupExplanation(MethodView):
         "explainSharedMoment",
         writes=False,
         verifies_version=True,
-        tells_age=True,
+        sends_age=True,
         codes=(Code.ORGANIZATION_NOT_FOUND, Code.ORGANIZATION_HAS_NO_MEMBERS),
     )
     @blp.arguments(GroupMomentQuery, location="query")

@@ -48,7 +48,7 @@ blp = Blueprint(
 
 @blp.route("/users/<user_id:userId>/scheduling")
 class UserScheduling(MethodView):
-    @route_facts("listUserSlots", verifies_version=True, tells_age=True, fails_with_provider=True)
+    @route_facts("listUserSlots", verifies_version=True, sends_age=True, fails_with_provider=True)
     @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserSlotsAnswer)
@@ -64,7 +64,7 @@ class UserScheduling(MethodView):
         "listUserSlotsInSchedules",
         writes=False,
         verifies_version=True,
-        tells_age=True,
+        sends_age=True,
         fails_with_provider=True,
     )
     @blp.arguments(UserSlotsQuery, location="query")
@@ -84,7 +84,7 @@ class UserScheduling(MethodView):
 
 @blp.route("/users/scheduling")
 class UsersScheduling(MethodView):
-    @route_facts("listSlotsOfUsers", writes=False, verifies_version=True, tells_age=True)
+    @route_facts("listSlotsOfUsers", writes=False, verifies_version=True, sends_age=True)
     @blp.arguments(SlotsQuery, location="query")
     @blp.arguments(UsersBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -103,7 +103,7 @@ class OrganizationScheduling(MethodView):
     @route_facts(
         "listOrganizationSlots",
         verifies_version=True,
-        tells_age=True,
+        sends_age=True,
         codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
     )
     @blp.arguments(OrganizationSlotsQuery, location="query")

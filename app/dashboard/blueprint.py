@@ -30,14 +30,14 @@ roles.install(blp)
 
 
 @blp.before_request
-def _let_in() -> ResponseReturnValue | None:
+def _require_session() -> ResponseReturnValue | None:
     if request.endpoint == static_files.ENDPOINT:
         return None
     unknown = request.routing_exception is not None
     if not unknown:
         _refuse_nul()
         csrf.protect()
-    signed_in = sessions.recognise()
+    signed_in = sessions.load_session()
     if unknown or not facts_of_request().needs_sign_in:
         return None
     if signed_in:

@@ -14,7 +14,7 @@ from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.connection_badge import LEVELS
 from app.dashboard.sign_in import sessions
-from app.dashboard.users import known
+from app.dashboard.users import get_user
 from app.http.api_key_hook import caller
 from app.http.errors import Invalid
 from app.http.hosts import base_url
@@ -47,7 +47,7 @@ class ConnectForm(forms.Body):
 @route_facts(role=Role.OPERATOR)
 def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Make two links to connect an account: one for this browser, one to send to the user."""
-    user = known(custom_id)
+    user = get_user(custom_id)
     title = connection_badge.title(provider)
     if not oauth_flow.providers()[ProviderName(provider)].configured:
         return failed(
@@ -84,7 +84,7 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
 @blp.get("/users/<custom_id>/connect/<any(google, microsoft):provider>")
 def reload_connect(custom_id: str, provider: str) -> ResponseReturnValue:
     """The address of the page with the links, opened again: the links are shown only when they are made."""
-    known(custom_id)
+    get_user(custom_id)
     return warned(
         f"Links to connect {connection_badge.title(provider)} are shown once. Make new ones here.",
         "user",
@@ -127,7 +127,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
 @route_facts(role=Role.OPERATOR)
 def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Delete a connection; its grant is revoked under the rules of the API."""
-    delegated = any(each.grant_id for each in known(custom_id).connections if each.provider == provider)
+    delegated = any(each.grant_id for each in get_user(custom_id).connections if each.provider == provider)
     title = connection_badge.title(provider)
     if not forget_connections(caller(), custom_id, provider):
         return failed(f"{title} was already disconnected.", "user", custom_id=custom_id)

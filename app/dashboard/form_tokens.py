@@ -12,7 +12,7 @@ TICKET_BYTES = 16
 REMEMBERED_SECONDS = 14 * 24 * 3600
 
 
-def ticket() -> str:
+def new_form_token() -> str:
     """A new token for the hidden field of a form."""
     return secrets.token_urlsafe(TICKET_BYTES)
 

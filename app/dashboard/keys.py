@@ -206,7 +206,7 @@ def _expiry(form: forms.Form) -> datetime | None:
 
 
 def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
-    return page("new_key.html", status, form=form, ticket=form_tokens.ticket(), lasting=LASTING_DAYS)
+    return page("new_key.html", status, form=form, ticket=form_tokens.new_form_token(), lasting=LASTING_DAYS)
 
 
 def _organization_id(session: Session, slug: str) -> int:

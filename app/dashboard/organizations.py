@@ -83,7 +83,7 @@ def create_organization() -> ResponseReturnValue:
 @blp.get("/organizations/<slug>")
 def organization(slug: str) -> ResponseReturnValue:
     """One organization and its members."""
-    return one(slug, change=None, adding=forms.blank())
+    return organization_page(slug, change=None, adding=forms.blank())
 
 
 @blp.post("/organizations/<slug>/rename")
@@ -92,7 +92,7 @@ def rename_organization(slug: str) -> ResponseReturnValue:
     """Change an organization's name or slug."""
     form = forms.read(ChangeForm)
     if not form:
-        return one(slug, change=form, adding=forms.blank(), status=400)
+        return organization_page(slug, change=form, adding=forms.blank(), status=400)
     new_slug = form.data["slug"]
     try:
         with services().stores.database.writing() as session:
@@ -108,7 +108,7 @@ def rename_organization(slug: str) -> ResponseReturnValue:
             )
     except Conflict:
         form.refuse("slug", TAKEN)
-        return one(slug, change=form, adding=forms.blank(), status=409)
+        return organization_page(slug, change=form, adding=forms.blank(), status=409)
     return done("The organization is changed.", "organization", slug=new_slug)
 
 
@@ -118,18 +118,18 @@ def delete_organization(slug: str) -> ResponseReturnValue:
     """Delete an organization with its keys and webhooks, after its slug was typed."""
     if not forms.typed(slug):
         with services().stores.database.reading() as session:
-            known(session, slug)
+            get_organization(session, slug)
         return failed(f"Nothing was deleted: type {slug} to confirm it.", "organization", slug=slug)
     accounts.delete(caller(), slug)
     return done(f"The organization {slug} is deleted. Its users are still there.", "organizations")
 
 
-def one(
+def organization_page(
     slug: str, *, change: forms.Form | None, adding: forms.Form, status: int = 200
 ) -> ResponseReturnValue:
     """The page of an organization; ``change`` and ``adding`` are its forms, with their errors."""
     with services().stores.database.reading() as session:
-        found = known(session, slug)
+        found = get_organization(session, slug)
         sort = Sort.of_request("organization", users.ORDERS, "id", slug=slug)
         members = users.search(
             session,
@@ -166,7 +166,7 @@ def one(
         )
 
 
-def known(session: Session, slug: str) -> Summary:
+def get_organization(session: Session, slug: str) -> Summary:
     """An organization with its counts.
 
     :raise NotFound: when there is none of that slug

@@ -136,7 +136,7 @@ class ListPage(Generic[Row]):
         return cls(found.rows, found.offset, found.total, sort)
 
     @property
-    def following(self) -> str | None:
+    def next_page(self) -> str | None:
         """The address of the next page."""
         more = self.rows and self.offset + len(self.rows) < self.total
         return self.sort.at(after=self.sort.cursor(self.rows[-1])) if more else None
@@ -153,12 +153,12 @@ class ListPage(Generic[Row]):
         return None if self.sort.position is None else self.sort.at()
 
     @property
-    def outside(self) -> bool:
+    def past_end(self) -> bool:
         """Whether the page has no rows although the list has some: its position is past an end."""
         return not self.rows and self.total > 0
 
     @property
-    def extent(self) -> str:
+    def row_range(self) -> str:
         """The numbers of the rows, as in ``1-25 of 512``."""
         if not self.rows:
             return f"0 of {self.total:,}"

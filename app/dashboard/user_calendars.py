@@ -18,7 +18,7 @@ from app.availability.freshness import Freshness
 from app.availability.selection import CalendarSelector
 from app.dashboard import connection_badge
 from app.dashboard.blueprint import blp, page
-from app.dashboard.users import known
+from app.dashboard.users import get_user
 from app.events import calendars, lists
 from app.http.api_key_hook import authentication
 from app.schemas.timestamps import EPOCH, MILLISECOND
@@ -77,7 +77,7 @@ class Entry:
 @blp.get("/users/<custom_id>/calendars")
 def user_calendars(custom_id: str) -> ResponseReturnValue:
     """The calendars of a user's accounts."""
-    row = known(custom_id)
+    row = get_user(custom_id)
     found = calendars.find(connections.of_user(authentication(), custom_id, {"provider": ()}))
     return page(
         "user_calendars.html",
@@ -93,7 +93,7 @@ def user_calendars(custom_id: str) -> ResponseReturnValue:
 @blp.get("/users/<custom_id>/events")
 def user_events(custom_id: str) -> ResponseReturnValue:
     """The events of the next days in a user's calendars."""
-    row = known(custom_id)
+    row = get_user(custom_id)
     refs = connections.of_user(authentication(), custom_id, {"provider": ()})
     listed = calendars.find(refs)
     start = int(time.time() * 1000)

@@ -77,7 +77,7 @@ def create_user() -> ResponseReturnValue:
 @blp.get("/users/<custom_id>")
 def user(custom_id: str) -> ResponseReturnValue:
     """One user with connections and organizations."""
-    return _one(custom_id, forms.blank())
+    return _user_page(custom_id, forms.blank())
 
 
 @blp.post("/users/<custom_id>/rename")
@@ -86,7 +86,7 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
     """Change a user's identifier."""
     form = forms.read(RenameForm)
     if not form:
-        return _one(custom_id, form, 400)
+        return _user_page(custom_id, form, 400)
     new_id = form.data["id"]
     try:
         with services().stores.database.writing() as session:
@@ -100,7 +100,7 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
             )
     except Conflict:
         form.refuse("id", "is taken by another user")
-        return _one(custom_id, form, 409)
+        return _user_page(custom_id, form, 409)
     return done(
         f"{custom_id} is called {new_id} now. Requests with the old identifier get 404.",
         "user",
@@ -113,13 +113,13 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
 def delete_user(custom_id: str) -> ResponseReturnValue:
     """Delete a user and all data stored for the user, after the identifier was typed."""
     if not forms.typed(custom_id):
-        known(custom_id)
+        get_user(custom_id)
         return failed(f"Nothing was deleted: type {custom_id} to confirm it.", "user", custom_id=custom_id)
     accounts.delete(caller(), custom_id)
     return done(f"{custom_id} is deleted, with all tokens and cached calendar data.", "users")
 
 
-def known(custom_id: str) -> User:
+def get_user(custom_id: str) -> User:
     """A user with connections.
 
     :raise NotFound: when there is none of that identifier
@@ -167,8 +167,8 @@ def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
     )
 
 
-def _one(custom_id: str, form: forms.Form, status: int = 200) -> ResponseReturnValue:
-    row = known(custom_id)
+def _user_page(custom_id: str, form: forms.Form, status: int = 200) -> ResponseReturnValue:
+    row = get_user(custom_id)
     with services().stores.database.reading() as session:
         memberships = organizations.of_user(session, row.id)
         granting = organization_grants.owners(

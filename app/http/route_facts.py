@@ -35,14 +35,15 @@ class RouteFacts:
     ``needs_key``: the route requires an API key, if it is one of the API.
     ``needs_sign_in``: the route requires a signed-in person, if it is one of the dashboard.
     ``role``: the least role of that person; None means that the HTTP method decides.
-    ``polled``: open pages request the route by themselves, which is no use of the person's session.
+    ``polled``: open pages request the route periodically; such a request does not count as use of the
+      session.
     ``writes``: a read-only key is rejected; None means that the HTTP method decides.
     ``verifies_version``: the view itself verifies the version of the cached rows, with a Redis read that it
     needs anyway. That saves one round trip before the view.
     ``replay_check``: the route creates something and supports ``Idempotency-Key``.
     ``fails_with_provider``: the request fails if a provider fails.
-    ``takes_freshness``: the request may require fresh data with the header ``Cache-Control``.
-    ``tells_age``: the same, and the response has the header ``Age``.
+    ``accepts_cache_control``: the request may require fresh data with the header ``Cache-Control``.
+    ``sends_age``: the same, and the response has the header ``Age``.
     ``bare_list``: a second form of the response is a bare array, and bare strings for errors.
     ``codes``: error codes that do not follow from the other facts, see ``app.openapi.error_codes``.
     """
@@ -55,8 +56,8 @@ class RouteFacts:
     verifies_version: bool = False
     replay_check: ReplayCheck | None = None
     fails_with_provider: bool = False
-    takes_freshness: bool = False
-    tells_age: bool = False
+    accepts_cache_control: bool = False
+    sends_age: bool = False
     bare_list: bool = False
     codes: tuple[Code, ...] = ()
     polled: bool = False
@@ -90,8 +91,8 @@ def route_facts(
     verifies_version: bool = False,
     replay_check: ReplayCheck | None = None,
     fails_with_provider: bool = False,
-    takes_freshness: bool = False,
-    tells_age: bool = False,
+    accepts_cache_control: bool = False,
+    sends_age: bool = False,
     bare_list: bool = False,
     codes: tuple[Code, ...] = (),
     polled: bool = False,
@@ -106,8 +107,8 @@ def route_facts(
         verifies_version,
         replay_check,
         fails_with_provider,
-        takes_freshness,
-        tells_age,
+        accepts_cache_control,
+        sends_age,
         bare_list,
         codes,
         polled,

@@ -92,7 +92,7 @@ def of_request(facts: RouteFacts) -> list[dict[str, Any]]:
     """The header parameters that follow from the facts of a route."""
     return [
         *([IDEMPOTENCY_KEY] if facts.idempotent else []),
-        *([FRESHNESS] if facts.takes_freshness or facts.tells_age else []),
+        *([FRESHNESS] if facts.accepts_cache_control or facts.sends_age else []),
     ]
 
 
@@ -102,7 +102,7 @@ def of_response(facts: RouteFacts, status: str, *, no_store: bool) -> dict[str, 
     sent = {
         request_ids.HEADER: True,
         **dict.fromkeys(_QUOTA, facts.needs_key),
-        "Age": success and facts.tells_age,
+        "Age": success and facts.sends_age,
         "Cache-Control": no_store,
         REPLAYED: success and facts.idempotent,
         "WWW-Authenticate": status == "401",

@@ -12,7 +12,7 @@ from flask.typing import ResponseReturnValue
 from app.dashboard import user_filter
 from app.dashboard.blueprint import blp
 from app.dashboard.csv_cells import harmless
-from app.dashboard.organizations import known
+from app.dashboard.organizations import get_organization
 from app.dashboard.pagination import searched
 from app.services import services
 from store.sql.models import User
@@ -42,7 +42,7 @@ def export_users() -> ResponseReturnValue:
 def export_members(slug: str) -> ResponseReturnValue:
     """The members that the search and the filter find. The import of a grant's members reads this file."""
     with services().stores.database.reading() as session:
-        organization = known(session, slug)
+        organization = get_organization(session, slug)
         found = users.exported(
             session, searched(), within=organization.id, condition=user_filter.condition(session)
         )

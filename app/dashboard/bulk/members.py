@@ -13,7 +13,7 @@ from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed
 from app.dashboard.bulk.undo import Removal, remember
 from app.dashboard.identifiers import UserId
-from app.dashboard.organizations import one
+from app.dashboard.organizations import organization_page
 from app.dashboard.sign_in import sessions
 from app.http.api_key_hook import caller
 from app.http.error_codes import Code
@@ -80,7 +80,7 @@ def add_members(slug: str) -> ResponseReturnValue:
                     changes={"members": (None, new or None)},
                 )
     if not form:
-        return one(slug, change=None, adding=form, status=400)
+        return organization_page(slug, change=None, adding=form, status=400)
     before = len(user_ids) - added
     sentence = f"{added} added." if not before else f"{added} added; {before} had been members before."
     if registered:

@@ -14,7 +14,7 @@ from app.accounts.disconnect import clean_up
 from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.grants.member_list import MemberList, parse, written
-from app.dashboard.organizations import known
+from app.dashboard.organizations import get_organization
 from app.http.api_key_hook import caller
 from app.http.route_facts import route_facts
 from app.schemas.organization_grants import MOST_IMPORTED
@@ -114,7 +114,7 @@ def _granted(slug: str, provider: str) -> tuple[Summary, GrantSummary]:
     :raise NotFound: when either does not exist
     """
     with services().stores.database.reading() as session:
-        organization = known(session, slug)
+        organization = get_organization(session, slug)
         return organization, grants.find(session, caller(), slug, provider)
 
 

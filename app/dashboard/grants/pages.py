@@ -10,7 +10,7 @@ from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.connection_badge import LEVELS
 from app.dashboard.forms import Form
 from app.dashboard.grants import forms
-from app.dashboard.organizations import known
+from app.dashboard.organizations import get_organization
 from app.http.api_key_hook import caller
 from app.http.error_codes import Code
 from app.http.errors import ApiError, NotFound
@@ -55,7 +55,7 @@ def store_grant(slug: str, provider: str) -> ResponseReturnValue:
     """Check a grant with its provider, and store it unless the provider refuses it."""
     name = ProviderName(provider)
     with services().stores.database.reading() as session:
-        known(session, slug)
+        get_organization(session, slug)
     form = (
         forms.read_google() if name is ProviderName.GOOGLE else forms.read_microsoft(registered=_registered())
     )
@@ -82,7 +82,7 @@ def store_grant(slug: str, provider: str) -> ResponseReturnValue:
 def remove_grant(slug: str, provider: str) -> ResponseReturnValue:
     """Delete a grant with its delegated connections."""
     with services().stores.database.reading() as session:
-        known(session, slug)
+        get_organization(session, slug)
     title = connection_badge.title(provider)
     try:
         organization_grants.remove(caller(), slug, provider)
@@ -117,7 +117,7 @@ def _form(
     slug: str, provider: ProviderName, sent: Form | None = None, status: int = 200
 ) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
-        found = known(session, slug)
+        found = get_organization(session, slug)
         stored = next(iter(queries.of_organization(session, found.id, provider)), None)
     return page(
         "grant.html",

@@ -65,7 +65,7 @@ def invitations() -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         rows = user_invitations.page(session, state=state, text=searched(), before=_before(), limit=ROWS + 1)
         counts = user_invitations.counts(session)
-    following = same_list("invitations", before=_position(rows[ROWS - 1])) if len(rows) > ROWS else None
+    next_page = same_list("invitations", before=_position(rows[ROWS - 1])) if len(rows) > ROWS else None
     every = same_list("invitations", show=None, before=None)
     chips = [Chip("All", every, state is None, sum(counts.values()))]
     for each, title in TITLES.items():
@@ -74,7 +74,7 @@ def invitations() -> ResponseReturnValue:
     return page(
         "invitations.html",
         rows=rows[:ROWS],
-        following=following,
+        next_page=next_page,
         first=same_list("invitations", before=None) if request.args.get("before") else None,
         chips_of_states=chips,
         badge_of=badge_of,
@@ -173,7 +173,7 @@ def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
         status,
         form=form,
         levels=LEVELS,
-        ticket=form_tokens.ticket(),
+        ticket=form_tokens.new_form_token(),
         known_address=base_url() is not None,
         no_address=NO_ADDRESS,
     )

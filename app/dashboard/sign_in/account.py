@@ -84,7 +84,7 @@ def show(form: forms.Form, status: int = 200, invitation: str | None = None) -> 
             form=form,
             invitation=invitation,
             invited_as=request.form.get("role") if invitation else None,
-            ticket=form_tokens.ticket(),
+            ticket=form_tokens.new_form_token(),
             mine=mine,
             roles=list(Role),
             second_factor=me is not None and me.sealed_totp_secret is not None,

@@ -43,8 +43,8 @@ class CodeForm(forms.Body):
 def sign_in_code() -> ResponseReturnValue:
     """Finish a sign-in with a code."""
     if sessions.administrator() is not None:
-        return redirect(entering.after())
-    found = entering.expected()
+        return redirect(entering.next_url())
+    found = entering.pending_administrator()
     if found is None:
         return failed(TOO_LATE, "sign_in", after=request.args.get("after"))
     if request.method == "GET":
@@ -67,9 +67,9 @@ def sign_in_code() -> ResponseReturnValue:
     if action is None:
         form.refuse("", WRONG)
         return page("sign_in_code.html", 401, form=form)
-    response = entering.enter(found, redirect(entering.after(), 303), action)
+    response = entering.complete_sign_in(found, redirect(entering.next_url(), 303), action)
     if action != "signIn":
-        _say_how_many_are_left(found)
+        _flash_codes_left(found)
     return response
 
 
@@ -91,7 +91,7 @@ def _check(found: Administrator, code: str) -> str | None:
     return action
 
 
-def _say_how_many_are_left(found: Administrator) -> None:
+def _flash_codes_left(found: Administrator) -> None:
     with services().stores.database.reading() as session:
         left = second_factors.recovery_codes_left(session, found.id)
     flash(f"You have used a recovery code; {left} are left. Your account makes new ones.", "warn")

@@ -24,7 +24,7 @@ _EXPECTED = "second factor"
 _DASHBOARD_PATH = re.compile(r"/dashboard(/[^?#\\]*)?(\?[^#]*)?")
 
 
-def enter(found: Administrator, response: BaseResponse, action: str = "signIn") -> Response:
+def complete_sign_in(found: Administrator, response: BaseResponse, action: str = "signIn") -> Response:
     """Sign this browser in, as a known one, and answer with ``response``."""
     with services().stores.database.writing() as writing:
         audit.record(writing, actor=actor(found), action=action, subject=request.remote_addr or "")
@@ -32,13 +32,13 @@ def enter(found: Administrator, response: BaseResponse, action: str = "signIn") 
     return login_throttle.know_browser(found.name, make_response(response))
 
 
-def expect_code(found: Administrator) -> None:
+def remember_password_step(found: Administrator) -> None:
     """Remember in the browser's signed cookie that the password of this person was right."""
     session.clear()
     session[_EXPECTED] = [found.id, int(time.time()), _fingerprint(found)]
 
 
-def expected() -> Administrator | None:
+def pending_administrator() -> Administrator | None:
     """The person whose password was right a moment ago; None after another password or second factor."""
     kept = session.get(_EXPECTED)
     if not kept:
@@ -58,7 +58,7 @@ def actor(administrator: Administrator) -> str:
     return f"{administrator.role} {administrator.name}"
 
 
-def after() -> str:
+def next_url() -> str:
     """The page to open after signing in: a dashboard page from ``after``, else the overview.
 
     Other sites, and addresses outside the dashboard, are ignored.

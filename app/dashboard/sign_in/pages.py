@@ -31,7 +31,7 @@ class SignInForm(forms.Body):
 def sign_in() -> ResponseReturnValue:
     """Sign in with name and password; people with a second factor are asked for a code next."""
     if sessions.administrator() is not None:
-        return redirect(entering.after())
+        return redirect(entering.next_url())
     with services().stores.database.reading() as session:
         fresh = administrators.count(session) == 0
     if request.method == "GET":
@@ -49,9 +49,9 @@ def sign_in() -> ResponseReturnValue:
         form.refuse("", WRONG)
         return page("sign_in.html", 401, form=form, fresh=fresh)
     if found.sealed_totp_secret is not None:
-        entering.expect_code(found)
+        entering.remember_password_step(found)
         return redirect(url_for("dashboard.sign_in_code", after=request.args.get("after")), 303)
-    return entering.enter(found, redirect(entering.after(), 303))
+    return entering.complete_sign_in(found, redirect(entering.next_url(), 303))
 
 
 @blp.post("/sign-out")

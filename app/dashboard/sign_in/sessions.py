@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _KEPT_AS = "session"
 
 
-def recognise() -> bool:
+def load_session() -> bool:
     """Whether this request comes from a signed-in browser. If so, set the request's session and caller."""
     secret = session.get(_KEPT_AS)
     if not secret:

@@ -63,7 +63,7 @@ def webhook(webhook_id: str) -> ResponseReturnValue:
         status_of=delivery_log.status,
         payload=payload,
         overlaps=OVERLAPS,
-        ticket=form_tokens.ticket(),
+        ticket=form_tokens.new_form_token(),
     )
 
 

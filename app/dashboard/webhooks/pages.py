@@ -154,5 +154,5 @@ def _form(form: forms.Form, chosen: tuple[str, ...] | list[str], status: int = 2
         chosen=chosen,
         event_descriptions=EVENT_DESCRIPTIONS,
         slugs=slugs,
-        ticket=form_tokens.ticket(),
+        ticket=form_tokens.new_form_token(),
     )
