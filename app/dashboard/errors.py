@@ -96,12 +96,13 @@ def _answered(error: ApiError) -> Response:
 
 def _out_of_service(error: Exception) -> Response:
     cause = type(error).__name__
-    log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), cause)
+    line = "request failed, out of service: %s %s, request %s: %s"
+    log.error(line, request.method, route(), request_id(), cause)
     return _page(503, "The service is not available for a moment", _WHAT_TO_DO[503])
 
 
 def _failed(error: Exception) -> Response:
-    log.error("%s %s failed, request %s", request.method, route(), request_id(), exc_info=error)
+    log.error("request failed: %s %s, request %s", request.method, route(), request_id(), exc_info=error)
     return _page(
         500, "Something went wrong on our side", f"See the log entry with the request id {request_id()}."
     )

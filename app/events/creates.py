@@ -38,7 +38,7 @@ def write_one(ref: ConnectionRef, job: CreateEvent, *, deadline: float, repeatab
     try:
         return write({ref.id: job}, deadline=deadline)[ref.id]
     except (RedisError, BrokerError) as error:
-        log.error("a create was cut off: %s", type(error).__name__)
+        log.error("event create interrupted: %s", type(error).__name__)
         raise _outcome_unknown(ServiceUnavailable(), repeatable=repeatable) from error
 
 

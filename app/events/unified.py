@@ -105,7 +105,7 @@ def create(
                 raise _not_created(outcomes, left, meta_id, made=_has_made(outcomes))
     except (RedisError, BrokerError) as error:
         # Copies may have been created. A repeated request with this metaId finds them.
-        log.error("a unified event was cut off: %s", type(error).__name__)
+        log.error("unified event create interrupted: %s", type(error).__name__)
         down = ServiceUnavailable()
         sentence = f"{down.error}. The event may exist: {_is_safe_to_repeat(meta_id)}"
         raise down.reworded(sentence, Code.OUTCOME_UNKNOWN, metaId=meta_id) from error
@@ -252,7 +252,7 @@ def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef
     left = [ref for ref in made if not _is_gone(replies[ref.id].failed)]
     left += [ref for ref in unanswered if replies[ref.id].failed is not None]
     for ref in left:
-        log.warning("a copy may be left of an event that was not created", extra={"connection": ref.id})
+        log.warning("event copy may remain after rollback", extra={"connection": ref.id})
     return left
 
 

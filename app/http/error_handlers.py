@@ -80,11 +80,13 @@ def _section(error: ApiError) -> str:
 
 
 def _busy(error: Overloaded) -> tuple[dict[str, Any], int, dict[str, str]]:
-    log.warning("%s %s refused, request %s: %s", request.method, route(), request_id(), error)
+    line = "request refused, workers overloaded: %s %s, request %s: %s"
+    log.warning(line, request.method, route(), request_id(), error)
     return _answer(WorkersOverloaded(error))
 
 
 def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
     name = type(error).__name__
-    log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), name)
+    line = "request failed, out of service: %s %s, request %s: %s"
+    log.error(line, request.method, route(), request_id(), name)
     return _answer(ServiceUnavailable())

@@ -32,7 +32,11 @@ class Flask(flask.Flask):
     def log_exception(self, exc_info: Any) -> None:
         """Log one record with the traceback, without path and query, which contain personal data."""
         self.logger.error(
-            "%s %s failed, request %s", current_request().method, route(), request_id(), exc_info=exc_info
+            "request failed: %s %s, request %s",
+            current_request().method,
+            route(),
+            request_id(),
+            exc_info=exc_info,
         )
 
 

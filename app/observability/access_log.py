@@ -49,7 +49,7 @@ def record(method: str, at: str, status: int, seconds: float, key: str | None) -
     fields = {"method": method, "route": at, "status": status, "ms": round(seconds * 1000, 1)}
     if key is not None:
         fields["key"] = key
-    log.info("%s %s answered %d", method, at, status, extra=fields)
+    log.info("request answered: %s %s %d", method, at, status, extra=fields)
 
 
 def _key() -> str | None:

@@ -59,7 +59,7 @@ def readyz() -> Response:
     found = {part: each for part, each in faults().items() if each is not None}
     reasons = {part: each.reason for part, each in found.items()}
     for part, reason in reasons.items():
-        log.warning("%s: it %s", part, reason)
+        log.warning("part not ready: %s, it %s", part, reason)
     # Migrations keep the version before them working, so that its processes serve until they are replaced.
     failing = {part for part, each in found.items() if each.kind is not FaultKind.TOO_NEW}
     states = {part: UNAVAILABLE if part in failing else OK for part in PARTS}

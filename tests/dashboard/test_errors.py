@@ -73,9 +73,9 @@ def test_the_secret_of_a_link_is_in_no_log(visitor, monkeypatch, caplog):
 
         assert visitor.get("/welcome/planted-secret?q=planted-query").status in (500, 503)
 
-    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
-        "GET /dashboard/welcome/{secret} failed",
-        "GET /dashboard/welcome/{secret} out of service",
+    assert [record.getMessage().rpartition(", request")[0] for record in caplog.records] == [
+        "request failed: GET /dashboard/welcome/{secret}",
+        "request failed, out of service: GET /dashboard/welcome/{secret}",
     ]
     assert "planted" not in caplog.text
 
@@ -85,7 +85,7 @@ def test_the_secret_of_a_link_is_in_no_log_of_a_framework_error(app, path, caplo
     with app.test_request_context(path, method="PUT"):
         app.log_exception((RuntimeError, RuntimeError("broken"), None))
 
-    assert "PUT (no route) failed" in caplog.text
+    assert "request failed: PUT (no route)" in caplog.text
     assert "planted" not in caplog.text
 
 

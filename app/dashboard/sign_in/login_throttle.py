@@ -84,9 +84,9 @@ def note(name: str, *, known: bool, what: str = "sign-in") -> None:
         _limiter().hit(item, *key)
     # Unknown names are not logged: users sometimes type their password into the name field.
     who = f"administrator {name}" if known else "an unknown name"
-    log.warning("a %s as %s from %s failed", what, who, request.remote_addr)
+    log.warning("%s failed: %s from %s", what, who, request.remote_addr)
     if seconds := wait(name):
-        log.warning("%ss as %s from %s have to wait %d s", what, who, request.remote_addr, seconds)
+        log.warning("%s throttled: %s from %s, wait %d s", what, who, request.remote_addr, seconds)
         _warn_of_undeclared_proxy()
 
 

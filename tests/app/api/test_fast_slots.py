@@ -194,6 +194,6 @@ def test_a_fast_request_is_logged(warm, api, caplog):
         warm.get(PATH, **DAY)
 
     (record,) = caplog.records
-    assert record.getMessage() == "GET /v1/users/{userId}/scheduling answered 200"
+    assert record.getMessage() == "request answered: GET /v1/users/{userId}/scheduling 200"
     assert api.key.startswith(record.key)
     assert record.status == 200

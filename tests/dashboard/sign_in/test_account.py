@@ -130,7 +130,7 @@ def test_wrong_current_password_counts_as_failed_sign_in(browser_of, ada, client
     assert page.status == 429
     assert page.notices == ["Too many attempts. Try again in 15 minutes."]
     assert 14 * 60 < int(page.headers["Retry-After"]) <= 15 * 60 + 1
-    failed = f"a password change as administrator {ada.name} from {stolen.address} failed"
+    failed = f"password change failed: administrator {ada.name} from {stolen.address}"
     assert caplog.messages.count(failed) == 5
     # The same counter: signing in with that name from there is refused too.
     assert browser_of(address=stolen.address).sign_in(ada).status == 429

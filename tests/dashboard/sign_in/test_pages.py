@@ -302,11 +302,11 @@ def test_a_failure_is_logged_once_and_once_that_a_limit_is_reached(
 
     assert statuses(browser_of(address=address), *[Person(ada.name, "wrong")] * 4) == [401, 401, 429, 429]
 
-    failed = ("WARNING", f"a sign-in as administrator {ada.name} from {address} failed")
+    failed = ("WARNING", f"sign-in failed: administrator {ada.name} from {address}")
     *before, (level, limited) = [(each.levelname, each.getMessage()) for each in caplog.records]
     assert before == [failed, failed]
     assert level == "WARNING"
-    assert limited.startswith(f"sign-ins as administrator {ada.name} from {address} have to wait 3")
+    assert limited.startswith(f"sign-in throttled: administrator {ada.name} from {address}, wait 3")
 
 
 def test_unknown_name_is_neither_logged_nor_readable_in_redis(browser_of, client_address, stores, caplog):
@@ -314,7 +314,7 @@ def test_unknown_name_is_neither_logged_nor_readable_in_redis(browser_of, client
 
     assert browser_of(address=address).sign_in(Person("planted password", "wrong")).status == 401
 
-    assert caplog.messages == [f"a sign-in as an unknown name from {address} failed"]
+    assert caplog.messages == [f"sign-in failed: an unknown name from {address}"]
     keys = [key.decode() for key in stores.redis.scan_iter("*sign-in*")]
     assert any(address in key for key in keys)
     guessed = hashlib.sha256(b"planted password").hexdigest()

@@ -226,7 +226,7 @@ def test_guesses_of_codes_have_to_wait_even_with_the_right_password(
     assert (page.status, page.notices) == (429, ["Too many attempts. Try again in 15 minutes."])
     assert 14 * 60 < int(page.headers["Retry-After"]) <= 15 * 60 + 1
     assert browser_of(address=address).sign_in(ada).status == 429
-    line = f"a second factor as administrator {ada.name} from {address} failed"
+    line = f"second factor failed: administrator {ada.name} from {address}"
     assert caplog.messages.count(line) == 5
     failed = ("not signed in", "secondFactorFailed", f"{ada.name} from {address}")
     assert records(stores, f"{ada.name} from {address}").count(failed) == 5
