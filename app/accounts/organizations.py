@@ -147,8 +147,8 @@ def require_users(session: Session, caller: Caller, custom_ids: Sequence[str]) -
     return {each: found[each] for each in custom_ids}
 
 
-def _memberships(found: Mapping[str, int], changed: Collection[int]) -> MembershipChange:
+def _memberships(user_ids: Mapping[str, int], changed: Collection[int]) -> MembershipChange:
     return MembershipChange(
-        [each for each, user_id in found.items() if user_id in changed],
-        [each for each, user_id in found.items() if user_id not in changed],
+        [each for each, user_id in user_ids.items() if user_id in changed],
+        [each for each, user_id in user_ids.items() if user_id not in changed],
     )

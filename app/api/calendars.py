@@ -35,10 +35,10 @@ class Calendars(MethodView):
         Over all accounts. An account that could not be read is named in `failedCalendars`; when none could
         be read, the request fails.
         """
-        found = calendars.find(connections.of_user(authentication(), userId, params))
-        failures = found.failures
+        calendar_list = calendars.find(connections.of_user(authentication(), userId, params))
+        failures = calendar_list.failures
         if failures and not failures.something_read:
             raise failures.error()
-        page, extra_fields = paging.cut_by_sort_key(params, found.calendars, calendars.sort_key)
+        page, extra_fields = paging.cut_by_sort_key(params, calendar_list.calendars, calendars.sort_key)
         data = [calendar_view(each) for each in page]
         return json_response({"data": data, "failedCalendars": failures.calendars(), **extra_fields})

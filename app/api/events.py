@@ -89,14 +89,14 @@ class Events(MethodView):
         if not refs:
             sentence = NOT_CONNECTED if bare else connections.NO_CALENDARS
             raise NotFound(sentence, Code.NO_CONNECTED_CALENDARS)
-        wanted = CalendarSelector(tuple(params["calendarIds"]), primary_only=False)
-        found = lists.find(refs, wanted, start, end, cache_control.freshness())
-        if found.failures and not found.failures.something_read:
-            raise found.failures.error()
-        failed = found.failures.calendars()
+        selector = CalendarSelector(tuple(params["calendarIds"]), primary_only=False)
+        event_list = lists.find(refs, selector, start, end, cache_control.freshness())
+        if event_list.failures and not event_list.failures.something_read:
+            raise event_list.failures.error()
+        failed = event_list.failures.calendars()
         if bare:
-            return json_response(_views(found.events), headers=_headers(failed))
-        page, extra_fields = paging.cut_by_sort_key(params, found.events, lists.sort_key)
+            return json_response(_views(event_list.events), headers=_headers(failed))
+        page, extra_fields = paging.cut_by_sort_key(params, event_list.events, lists.sort_key)
         return json_response({"data": _views(page), "failedCalendars": failed, **extra_fields})
 
 

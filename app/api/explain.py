@@ -89,13 +89,15 @@ class OrganizationExplanation(MethodView):
         members, users, result = lookup.look_up_members(
             authentication(), params, query, orgSlug, cache_control.freshness()
         )
-        known = dict(zip(users, explanation.explain_all_users(result, query, at), strict=True))
+        by_user = dict(zip(users, explanation.explain_all_users(result, query, at), strict=True))
         no_calendars = explanation.explain_no_calendars(query, at)
-        found = {user: known.get(user, no_calendars) for user in members}
+        verdicts = {user: by_user.get(user, no_calendars) for user in members}
         data = {
             "at": timestamp(at),
-            "offeredBy": [user for user, explained in found.items() if explained.offered],
-            "members": [{"userId": user, **explained_fields(explained)} for user, explained in found.items()],
+            "offeredBy": [user for user, explained in verdicts.items() if explained.offered],
+            "members": [
+                {"userId": user, **explained_fields(explained)} for user, explained in verdicts.items()
+            ],
             "options": parameters.options(params, query),
         }
         failed = [Failures.of(result, n).as_failed_user(users[n]) for n in sorted(result.failing())]

@@ -59,15 +59,15 @@ class GroupScheduling(MethodView):
         """
         hours = Hours.of(body)
         query = parameters.slot_query(params, header["zone"], hours)
-        found = look_up_groups(
+        availability = look_up_groups(
             authentication(), params, query, body["participants"], cache_control.freshness()
         )
         data = {
-            "availableSlots": shared_slots_json(*found.shared_slots(query)),
+            "availableSlots": shared_slots_json(*availability.shared_slots(query)),
             "options": parameters.options(params, query, hours),
         }
-        answer = {"data": json_object(data), "failedUsers": found.failed_users()}
-        return json_response(json_object(answer), headers=parameters.age(found.result))
+        answer = {"data": json_object(data), "failedUsers": availability.failed_users()}
+        return json_response(json_object(answer), headers=parameters.age(availability.result))
 
 
 @blp.route("/scheduling/explain")
@@ -92,10 +92,10 @@ class GroupExplanation(MethodView):
         hours = Hours.of(body)
         query = parameters.slot_query(params, header["zone"], hours)
         at = params["at"].milliseconds(header["zone"])
-        found = look_up_groups(
+        availability = look_up_groups(
             authentication(), params, query, body["participants"], cache_control.freshness()
         )
-        explained = group_explanation.explain_groups(found, query, at)
+        explained = group_explanation.explain_groups(availability, query, at)
         data = {
             "at": timestamp(at),
             "offered": explained.offered,
@@ -105,8 +105,8 @@ class GroupExplanation(MethodView):
             "groups": [_group(group) for group in explained.groups],
             "options": parameters.options(params, query, hours),
         }
-        answer = {"data": data, "failedUsers": found.failed_users()}
-        return json_response(answer, headers=parameters.age(found.result))
+        answer = {"data": data, "failedUsers": availability.failed_users()}
+        return json_response(answer, headers=parameters.age(availability.result))
 
 
 def _group(group: ExplainedGroup) -> dict[str, Any]:

@@ -40,8 +40,8 @@ class Holds(MethodView):
 
         By start. An API key that is bound to an organization sees holds whose users are all its members.
         """
-        found = holds.listed(authentication(), params.get("user"))
-        page, extra_fields = paging.cut_by_sort_key(params, found, _sort_key)
+        hold_views = holds.listed(authentication(), params.get("user"))
+        page, extra_fields = paging.cut_by_sort_key(params, hold_views, _sort_key)
         return json_response({"data": [hold_view(each) for each in page], **extra_fields})
 
     @route_facts(

@@ -81,7 +81,7 @@ def hold(names: Names, _: Names) -> None:
         organizations.require_users(session, caller(), names["users"])
 
 
-def webhook(_: Names, kept: Names) -> None:
+def webhook(_: Names, stored_names: Names) -> None:
     """The created webhook endpoint."""
     with services().stores.database.reading() as session:
-        webhook_endpoints.find(session, caller(), kept["data"]["id"])
+        webhook_endpoints.find(session, caller(), stored_names["data"]["id"])

@@ -149,25 +149,25 @@ def slots_of_user(
 
 
 def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
-    wanted_users = body["users"]
-    hours = [Hours.of(user, body) for user in wanted_users]
+    requested_users = body["users"]
+    hours = [Hours.of(user, body) for user in requested_users]
     queries = parameters.slot_queries(params, zone, hours)
     parameters.check_size(Counter(queries))
     with services().stores.database.reading() as session:
-        known = connection_refs.of_users(session, {user["id"] for user in wanted_users}, within=within())
+        refs_of = connection_refs.of_users(session, {user["id"] for user in requested_users}, within=within())
     calendar_requests = [
         CalendarRequest(
-            parameters.of_provider(known.get(user["id"], []), params),
+            parameters.of_provider(refs_of.get(user["id"], []), params),
             parameters.selector(user, primary_only=True),
         )
-        for user in wanted_users
+        for user in requested_users
     ]
     opening, closing = queries[0].busy_range() if queries else (0, 1)
     result = look_up(authentication(), calendar_requests, opening, closing, cache_control.freshness())
     # Streamed: the entries are made after the request context has ended and must not use it.
     entries = (
-        _entry(user["id"], user["id"] in known, result, n, params, queries[n], hours[n])
-        for n, user in enumerate(wanted_users)
+        _entry(user["id"], user["id"] in refs_of, result, n, params, queries[n], hours[n])
+        for n, user in enumerate(requested_users)
     )
     return _answer(json_array(entries), result)
 

@@ -73,8 +73,8 @@ def explain_user(
 
 def explain_all_users(result: BusyResult, query: Query, at: int) -> list[UserVerdict]:
     """Explain ``at`` for every user of a result."""
-    found = explain(query, at, *result.of_users(np.arange(result.user_count)))
-    return [_explained(result, query, n, facts, partial=False) for n, facts in enumerate(found)]
+    all_facts = explain(query, at, *result.of_users(np.arange(result.user_count)))
+    return [_explained(result, query, n, facts, partial=False) for n, facts in enumerate(all_facts)]
 
 
 def explain_no_calendars(query: Query, at: int) -> UserVerdict:

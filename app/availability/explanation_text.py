@@ -27,15 +27,15 @@ class Unreadable(NamedTuple):
         return f"{self.provider.title()}'s calendar {self.calendar} ({self.reason})"
 
 
-def verdict_sentence(found: Explanation, query: Query, calendars: Sequence[str]) -> str:
+def verdict_sentence(facts: Explanation, query: Query, calendars: Sequence[str]) -> str:
     """Why the moment is, or is not, offered; ``calendars[i]`` is the name of calendar ``i``.
 
     A busy period of a calendar behind them is held time.
     """
-    clock = _Clock(found.at, query.zone)
-    if found.verdict is Verdict.OFFERED:
-        return f"{clock.moment()} is offered: {_offered(found, clock)}."
-    because = _BECAUSE[found.verdict](found, query, calendars, clock)
+    clock = _Clock(facts.at, query.zone)
+    if facts.verdict is Verdict.OFFERED:
+        return f"{clock.moment()} is offered: {_offered(facts, clock)}."
+    because = _BECAUSE[facts.verdict](facts, query, calendars, clock)
     return f"{clock.moment()} is not offered: {because}."
 
 
@@ -149,37 +149,37 @@ def _time(wall: datetime) -> str:
     return f"{shown} (UTC{wall.isoformat(timespec='minutes')[16:]})"
 
 
-def _offered(found: Explanation, clock: _Clock) -> str:
-    assert found.slot is not None, "an offered moment has a slot"
-    start, end = found.slot
-    if found.starts_slot:
-        return f"it is the start of the slot {clock.span((found.at, found.at + end - start))}"
-    return f"it lies in the slot {clock.span(found.slot)}"
+def _offered(facts: Explanation, clock: _Clock) -> str:
+    assert facts.slot is not None, "an offered moment has a slot"
+    start, end = facts.slot
+    if facts.starts_slot:
+        return f"it is the start of the slot {clock.span((facts.at, facts.at + end - start))}"
+    return f"it lies in the slot {clock.span(facts.slot)}"
 
 
-def _outside_range(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
-    if found.at < query.start:
+def _outside_range(facts: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    if facts.at < query.start:
         return f"the range asked for begins at {clock.time(query.start)}"
     return f"the range asked for ends at {clock.time(query.end)}"
 
 
-def _outside_window(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+def _outside_window(facts: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
     name = "the weekly schedule" if query.windows is not None else "the daily window"
     if query.windows is not None and query.each_day is not None:
         name = "the part of the weekly schedule in the daily window"
-    if found.window_before is None and found.window_after is None:
+    if facts.window_before is None and facts.window_after is None:
         return f"it lies outside {name}, which is never open in the range asked for"
     edges = []
-    if found.window_before is not None:
-        edges.append(f"closes at {clock.time(found.window_before)}")
-    if found.window_after is not None:
+    if facts.window_before is not None:
+        edges.append(f"closes at {clock.time(facts.window_before)}")
+    if facts.window_after is not None:
         again = " again" if edges else ""
-        edges.append(f"opens{again} at {clock.time(found.window_after)}")
+        edges.append(f"opens{again} at {clock.time(facts.window_after)}")
     return f"it lies outside {name}, which {' and '.join(edges)}"
 
 
-def _busy(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
-    covering = [each for each in found.covering if each.unpadded(found.at)]
+def _busy(facts: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
+    covering = [each for each in facts.covering if each.unpadded(facts.at)]
     longest = max(covering, key=lambda each: each.end)
     text = f"{_is_busy(longest, calendars)} {_extent(longest, query, clock)}"
     more = len(covering) - 1
@@ -188,10 +188,10 @@ def _busy(found: Explanation, query: Query, calendars: Sequence[str], clock: _Cl
     return f"{text}, and {_number(more, 'more calendar')} {'is' if more == 1 else 'are'} busy then"
 
 
-def _padding(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
-    longest = max(found.covering, key=lambda each: each.padded_end)
+def _padding(facts: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
+    longest = max(facts.covering, key=lambda each: each.padded_end)
     text = f"{_is_busy(longest, calendars)} {_extent(longest, query, clock)}, and"
-    if longest.end <= found.at:
+    if longest.end <= facts.at:
         return f"{text} {_keeping(query.padding_after)} it blocked until {clock.time(longest.padded_end)}"
     return f"{text} {_keeping(query.padding_before)} it blocked from {clock.time(longest.padded_start)} on"
 
@@ -200,10 +200,10 @@ def _keeping(padding: int) -> str:
     return f"{_length(padding)} of padding {'keeps' if padding == MINUTE else 'keep'}"
 
 
-def _too_many_overlaps(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
+def _too_many_overlaps(facts: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
     names = [*calendars, "held time"]
-    named = [f"{names[each.calendar]} {_extent(each, query, clock)}" for each in found.covering]
-    count = _number(len(found.covering), "busy period")
+    named = [f"{names[each.calendar]} {_extent(each, query, clock)}" for each in facts.covering]
+    count = _number(len(facts.covering), "busy period")
     return f"{count}{_padded(query)} overlap there, and {query.max_overlaps} may: {_listed(named)}"
 
 
@@ -221,44 +221,44 @@ def _too_soon(_: Explanation, query: Query, __: Sequence[str], clock: _Clock) ->
     return f"with the minimum notice, no slot starts before {clock.time(query.not_before)}"
 
 
-def _beyond_limit(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+def _beyond_limit(facts: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
     assert query.limit is not None, "a slot is left out for a limit"
     text = f"a slot would cover it, but only {_first_slots(query.limit)} returned"
-    if found.previous_slot is None:
+    if facts.previous_slot is None:
         return text
     last = "which" if query.limit == 1 else "the last of which"
-    return f"{text}, {last} starts at {clock.time(found.previous_slot[0])}"
+    return f"{text}, {last} starts at {clock.time(facts.previous_slot[0])}"
 
 
 def _first_slots(limit: int) -> str:
     return "the first slot is" if limit == 1 else f"the first {limit} slots are"
 
 
-def _too_short(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
-    start, end = _stretch(found)
+def _too_short(facts: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    start, end = _stretch(facts)
     text = f"only {_length(end - start)} {_verb(end - start)} free, {clock.span((start, end))}"
     return f"{text}, and a slot takes {_length(query.duration)}"
 
 
-def _remainder(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
-    end = _stretch(found)[1]
-    if found.previous_slot is None or found.previous_slot[0] < _stretch(found)[0]:
+def _remainder(facts: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    end = _stretch(facts)[1]
+    if facts.previous_slot is None or facts.previous_slot[0] < _stretch(facts)[0]:
         # The slots of this stretch are beyond the limit.
-        return f"no slot of the free time {clock.span(_stretch(found))} covers it"
-    last = found.previous_slot[1]
-    text = f"the last slot of the free time {clock.span(_stretch(found))} ends at {clock.time(last)}"
+        return f"no slot of the free time {clock.span(_stretch(facts))} covers it"
+    last = facts.previous_slot[1]
+    text = f"the last slot of the free time {clock.span(_stretch(facts))} ends at {clock.time(last)}"
     if end - last < query.duration:
         rest = end - last
         return f"{text}, and the {_length(rest)} after it {_verb(rest)} too short for another"
     return f"{text}, and the next would start too late: {_spacing(query)}"
 
 
-def _between_slots(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
-    start, end = _stretch(found)
+def _between_slots(facts: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    start, end = _stretch(facts)
     text = f"{_spacing(query)}, and none that fits into the free time {clock.span((start, end))} covers it"
-    if found.next_slot is None:
+    if facts.next_slot is None:
         return text
-    return f"{text}; the next slot starts at {clock.time(found.next_slot[0])}"
+    return f"{text}; the next slot starts at {clock.time(facts.next_slot[0])}"
 
 
 _Because = Callable[[Explanation, Query, Sequence[str], _Clock], str]
@@ -277,9 +277,9 @@ _BECAUSE: dict[Verdict, _Because] = {
 }
 
 
-def _stretch(found: Explanation) -> Pair:
-    assert found.free is not None, "the moment is free"
-    return found.free
+def _stretch(facts: Explanation) -> Pair:
+    assert facts.free is not None, "the moment is free"
+    return facts.free
 
 
 def _is_busy(period: Covering, calendars: Sequence[str]) -> str:

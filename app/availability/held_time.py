@@ -17,9 +17,9 @@ def active_by_user(
     if not held:
         return {}
     moment = now_ms()
-    found: dict[int, Sequence[ActiveTime]] = {}
+    active_of: dict[int, Sequence[ActiveTime]] = {}
     for number, calendar_request in enumerate(calendar_requests):
         times = held.get(calendar_request.connections[0].user, ()) if calendar_request.connections else ()
         if active := [each for each in times if each.expires_at > moment]:
-            found[number] = active
-    return found
+            active_of[number] = active
+    return active_of

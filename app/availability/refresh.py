@@ -20,13 +20,13 @@ from workers.queues import Queue
 log = logging.getLogger(__name__)
 
 
-def stale_calendars(keys: Sequence[CalendarKey], known: CachedBusy) -> list[int]:
+def stale_calendars(keys: Sequence[CalendarKey], cached: CachedBusy) -> list[int]:
     """The indexes of the keys whose cached periods are stale.
 
     Watched calendars are never stale: the provider reports every change, and the cache is invalidated.
     """
     busy = services().stores.busy
-    old = busy.stale(known, now_ms())
+    old = busy.stale(cached, now_ms())
     watched = busy.watched([keys[index] for index in old])
     return [index for index, channel in zip(old, watched, strict=True) if channel is None]
 
@@ -36,8 +36,8 @@ def stale_lists(calendar_requests: Sequence[CalendarRequest], lists: Lists) -> I
     calendar_lists = services().stores.calendar_lists
     for calendar_request in calendar_requests:
         for connection in calendar_request.connections if calendar_request.selector.everything else ():
-            known = lists.get(connection.id)
-            if known is not None and not calendar_lists.fresh(known, now_ms()):
+            cached = lists.get(connection.id)
+            if cached is not None and not calendar_lists.fresh(cached, now_ms()):
                 yield ListCalendars(connection.id)
 
 

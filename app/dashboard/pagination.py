@@ -131,9 +131,9 @@ class ListPage(Generic[Row]):
     sort: Sort
 
     @classmethod
-    def of(cls, found: Rows[Row], sort: Sort) -> ListPage[Row]:
+    def of(cls, result: Rows[Row], sort: Sort) -> ListPage[Row]:
         """A page, from the rows that were fetched for it."""
-        return cls(found.rows, found.offset, found.total, sort)
+        return cls(result.rows, result.offset, result.total, sort)
 
     @property
     def next_page(self) -> str | None:

@@ -157,17 +157,17 @@ def _check_and_save(provider: ProviderName, form: forms.Form) -> Finding | None:
     return finding
 
 
-def _cards(sent: Mapping[ProviderName, forms.Form], status: int = 200) -> ResponseReturnValue:
-    cards = [_card(each, sent.get(each.provider)) for each in oauth_clients.overview(base_url())]
+def _cards(submitted: Mapping[ProviderName, forms.Form], status: int = 200) -> ResponseReturnValue:
+    cards = [_card(each, submitted.get(each.provider)) for each in oauth_clients.overview(base_url())]
     default = services().settings.providers.microsoft_tenant
     return page("settings.html", status, cards=cards, default_tenant=default)
 
 
-def _card(registration: Registration, sent: forms.Form | None) -> Card:
+def _card(registration: Registration, submitted: forms.Form | None) -> Card:
     variables = oauth_clients.variables(registration.provider)
     return Card(
         registration=registration,
-        form=_as_saved(registration) if sent is None else sent,
+        form=_as_saved(registration) if submitted is None else submitted,
         steps=STEPS[registration.provider],
         variables=variables,
         badge=badge_of(registration),

@@ -154,12 +154,12 @@ def condition(
 
 
 @contextmanager
-def leased(authentication: Authentication, found: Condition | None) -> Iterator[Lease]:
+def leased(authentication: Authentication, condition: Condition | None) -> Iterator[Lease]:
     """The time of a create, for the block that creates the event.
 
     :raise Conflict: when the condition is not met, and no earlier attempt of the request created the event
     """
-    lease = Lease() if found is None else _acquire_unless_repeated(authentication, found)
+    lease = Lease() if condition is None else _acquire_unless_repeated(authentication, condition)
     try:
         yield lease
     except (ApiError, Overloaded) as error:
@@ -170,27 +170,27 @@ def leased(authentication: Authentication, found: Condition | None) -> Iterator[
     lease.use()
 
 
-def _acquire_unless_repeated(authentication: Authentication, found: Condition) -> Lease:
+def _acquire_unless_repeated(authentication: Authentication, condition: Condition) -> Lease:
     try:
-        return _claim(authentication, found) if found.hold else _reserve(authentication, found)
+        return _claim(authentication, condition) if condition.hold else _reserve(authentication, condition)
     except ApiError as error:
-        if error.code is not Code.SLOT_TAKEN or not _is_created(found):
+        if error.code is not Code.SLOT_TAKEN or not _is_created(condition):
             raise
     # The create that follows returns the event that is there, and makes no other one.
     return Lease()
 
 
-def _reserve(authentication: Authentication, found: Condition) -> Lease:
+def _reserve(authentication: Authentication, condition: Condition) -> Lease:
     with services().stores.database.reading() as session:
-        numbers = users.ids(session, [found.user], within=authentication.within)
-    lease = Lease(token=found.token(authentication))
-    lease.hold_id = holds.reserve(numbers, found.time, lease.token, holds.lease(deadlines=1))
+        numbers = users.ids(session, [condition.user], within=authentication.within)
+    lease = Lease(token=condition.token(authentication))
+    lease.hold_id = holds.reserve(numbers, condition.time, lease.token, holds.lease(deadlines=1))
     try:
-        calendar_requests = {found.user: _calendars(authentication, found)}
-        if conflicts := free_time.busy(authentication, calendar_requests, found.time):
+        calendar_requests = {condition.user: _calendars(authentication, condition)}
+        if conflicts := free_time.busy(authentication, calendar_requests, condition.time):
             raise free_time.slot_taken(conflicts)
         with services().stores.database.writing() as session:
-            end = holds.lease(deadlines=found.deadlines)
+            end = holds.lease(deadlines=condition.deadlines)
             if not hold_queries.renew(session, lease.hold_id, expires_at=end, now=now_ms()):
                 # The read took longer than the lease, or the same request was sent again.
                 raise ServiceUnavailable
@@ -200,31 +200,31 @@ def _reserve(authentication: Authentication, found: Condition) -> Lease:
     return lease
 
 
-def _claim(authentication: Authentication, found: Condition) -> Lease:
+def _claim(authentication: Authentication, condition: Condition) -> Lease:
     """Claim the hold that the client names.
 
     :raise Conflict: when it does not cover the time of the event
     """
-    assert found.hold is not None, "the condition names a hold"
-    time, token = found.time, found.token(authentication)
+    assert condition.hold is not None, "the condition names a hold"
+    time, token = condition.time, condition.token(authentication)
     with services().stores.database.writing() as session:
         claimed = hold_queries.claim(
             session,
-            found.hold,
-            found.user,
+            condition.hold,
+            condition.user,
             time.start,
             time.end,
             token=token,
-            expires_at=holds.lease(deadlines=found.deadlines),
+            expires_at=holds.lease(deadlines=condition.deadlines),
             within=authentication.within,
             now=now_ms(),
         )
-        view = hold_queries.find(session, found.hold, within=authentication.within, now=now_ms())
+        view = hold_queries.find(session, condition.hold, within=authentication.within, now=now_ms())
     if claimed is None:
         parts = [(time.start, time.end)]
-        if view is not None and found.user in view.users and not view.claimed:
+        if view is not None and condition.user in view.users and not view.claimed:
             parts = [(time.start, min(time.end, view.starts)), (max(time.start, view.ends), time.end)]
-        conflicts = [Overlap(found.user, *part) for part in parts if part[0] < part[1]]
+        conflicts = [Overlap(condition.user, *part) for part in parts if part[0] < part[1]]
         raise free_time.slot_taken(
             conflicts, "The hold does not cover the time of the event, has expired, or is in use"
         )
@@ -233,10 +233,10 @@ def _claim(authentication: Authentication, found: Condition) -> Lease:
     return Lease(claimed=claimed, token=token)
 
 
-def _calendars(authentication: Authentication, found: Condition) -> CalendarRequest:
+def _calendars(authentication: Authentication, condition: Condition) -> CalendarRequest:
     """The calendars that must be free: the user's main ones, and those of the event."""
-    refs = connections.of_user(authentication, found.user, {"provider": []})
-    others = [calendar for ref, calendar in found.calendars if not _is_main(ref, calendar)]
+    refs = connections.of_user(authentication, condition.user, {"provider": []})
+    others = [calendar for ref, calendar in condition.calendars if not _is_main(ref, calendar)]
     return CalendarRequest(refs, CalendarSelector((PRIMARY, *others) if others else ()))
 
 
@@ -244,20 +244,21 @@ def _is_main(ref: ConnectionRef, calendar: str) -> bool:
     return is_main(ref, calendar) or calendar.lower() == (ref.email or "").lower()
 
 
-def _is_created(found: Condition) -> bool:
+def _is_created(condition: Condition) -> bool:
     """Whether an earlier attempt of the request has created the event.
 
     :raise ApiError: when that cannot be read
     """
-    if found.meta_id is None:
+    if condition.meta_id is None:
         return False
     jobs = {
-        ref.id: GetEvent(ref.id, calendar, found.meta_id, by_meta=True) for ref, calendar in found.calendars
+        ref.id: GetEvent(ref.id, calendar, condition.meta_id, by_meta=True)
+        for ref, calendar in condition.calendars
     }
     replies = connections.gather(jobs, Queue.READS, deadline=connections.deadline())
     if any(reply.failed is None for reply in replies.values()):
         return True
-    for ref, calendar in found.calendars:
+    for ref, calendar in condition.calendars:
         failed = replies[ref.id].failed
         if failed is not None and failed.problem is not Problem.EVENT_NOT_FOUND:
             raise connections.error(ref, failed, calendar)

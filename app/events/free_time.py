@@ -99,8 +99,14 @@ def busy(
 
 def _unread(failures: Mapping[str, Failures]) -> ApiError:
     """The error for the most telling failure, which names the users that could not be read."""
-    chosen = most_telling(each.failed for found in failures.values() for each in found)
-    error = next(found.error() for found in failures.values() if any(each.failed is chosen for each in found))
+    decisive = most_telling(each.failed for user_failures in failures.values() for each in user_failures)
+    error = next(
+        user_failures.error()
+        for user_failures in failures.values()
+        if any(each.failed is decisive for each in user_failures)
+    )
     if "reason" in error.extra_fields:
-        error.extra_fields["failedUsers"] = [found.as_failed_user(user) for user, found in failures.items()]
+        error.extra_fields["failedUsers"] = [
+            user_failures.as_failed_user(user) for user, user_failures in failures.items()
+        ]
     return error

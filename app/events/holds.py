@@ -84,10 +84,10 @@ def find(authentication: Authentication, hold_id: str) -> HoldView:
     :raise NotFound: when it has expired, or the caller does not reach all of its users
     """
     with services().stores.database.reading() as session:
-        found = holds.find(session, hold_id, within=authentication.within, now=now_ms())
-    if found is None:
+        hold = holds.find(session, hold_id, within=authentication.within, now=now_ms())
+    if hold is None:
         raise NotFound("Hold not found", Code.HOLD_NOT_FOUND)
-    return found
+    return hold
 
 
 def release(authentication: Authentication, hold_id: str) -> None:

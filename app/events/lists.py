@@ -69,9 +69,9 @@ def find(
     return EventList(events, Failures(failures, something_read=bool(calendars)))
 
 
-def sort_key(found: tuple[str, Event]) -> tuple[str | int, ...]:
+def sort_key(entry: tuple[str, Event]) -> tuple[str | int, ...]:
     """The sort key of an event with the shown id of its calendar."""
-    calendar_id, event = found
+    calendar_id, event = entry
     return event.start, event.end, event.id, event.provider, calendar_id
 
 
@@ -104,16 +104,16 @@ def _lists(
     refs: Sequence[ConnectionRef], selector: CalendarSelector, freshness: Freshness, deadline: float
 ) -> tuple[dict[str, CalendarList], dict[str, Failed]]:
     """The calendar lists that are needed, cached or read now, and the failures by connection."""
-    known = services().stores.calendar_lists.load([ref.id for ref in refs], newer_than=freshness.newer_than)
+    lists = services().stores.calendar_lists.load([ref.id for ref in refs], newer_than=freshness.newer_than)
     missing = {
-        ref.id: ListCalendars(ref.id) for ref in connections_to_list(refs, selector) if ref.id not in known
+        ref.id: ListCalendars(ref.id) for ref in connections_to_list(refs, selector) if ref.id not in lists
     }
     replies = connections.gather(missing, Queue.READS, deadline=deadline)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
     for connection_id, reply in replies.items():
         if reply.listed is not None:
-            known[connection_id] = CalendarList(reply.read_at, reply.listed)
-    return known, failed
+            lists[connection_id] = CalendarList(reply.read_at, reply.listed)
+    return lists, failed
 
 
 def _targets(

@@ -230,8 +230,8 @@ def _require_success(outcomes: Outcomes, done: str) -> Outcomes:
 
 def _most_telling_error(failed: Sequence[tuple[ConnectionRef, Failed]]) -> ApiError:
     """The error answer for the most telling of several failures; it lists all of their accounts."""
-    chosen = most_telling(each for _, each in failed)
-    error = next(connections.error(ref, each) for ref, each in failed if each is chosen)
+    most_telling_failure = most_telling(each for _, each in failed)
+    error = next(connections.error(ref, each) for ref, each in failed if each is most_telling_failure)
     return _failures(failed).named_in(error)
 
 

@@ -84,10 +84,10 @@ def _attendee(attendee: Attendee) -> dict[str, Any]:
 
 def _together(events: Sequence[Event]) -> list[dict[str, Any]]:
     """The attendees of all copies, each address once."""
-    found: dict[str, dict[str, Any]] = {}
+    by_address: dict[str, dict[str, Any]] = {}
     for attendee in (each for event in events for each in event.attendees):
         view = {"email": attendee.email, "self": False, "originals": []}
-        known = found.setdefault(attendee.email.lower(), view)
-        known["self"] = known["self"] or attendee.is_self
-        known["originals"].append(attendee.original)
-    return list(found.values())
+        merged = by_address.setdefault(attendee.email.lower(), view)
+        merged["self"] = merged["self"] or attendee.is_self
+        merged["originals"].append(attendee.original)
+    return list(by_address.values())

@@ -29,9 +29,9 @@ def install(app: Flask) -> None:
     app.dispatch_request = _verifying(app.dispatch_request)  # type: ignore[method-assign]
 
 
-def authenticate_as(found: Caller, cached: CachedVersion) -> None:
+def authenticate_as(caller: Caller, cached: CachedVersion) -> None:
     """Authenticate a request by other means than an API key; ``cached`` is the version as it begins."""
-    g.authentication = Authentication(found, cached, verified=True)
+    g.authentication = Authentication(caller, cached, verified=True)
 
 
 def known_caller() -> Caller | None:

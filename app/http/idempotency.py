@@ -70,7 +70,7 @@ def _claim() -> Response | None:
     return _begin(g.idempotency_key, fingerprint, check)
 
 
-def _fingerprint(sent: str) -> str | None:
+def _fingerprint(idempotency_key: str) -> str | None:
     """A hash of the request; None for a body that is not JSON, which its route rejects.
 
     The key as sent is the salt: without it, a reader of the database cannot guess bodies.
@@ -80,7 +80,13 @@ def _fingerprint(sent: str) -> str | None:
     except orjson.JSONDecodeError:
         return None
     assert request.url_rule is not None, "an endpoint comes with its rule"
-    head = [sent, request.method, request.url_rule.rule, request.view_args, sorted(request.args.lists())]
+    head = [
+        idempotency_key,
+        request.method,
+        request.url_rule.rule,
+        request.view_args,
+        sorted(request.args.lists()),
+    ]
     # Times in the body may be local to this zone.
     head.append(request.headers.get("X-Timezone", ""))
     return hashlib.sha256(orjson.dumps(head, option=orjson.OPT_SORT_KEYS) + body).hexdigest()

@@ -54,9 +54,9 @@ def request_id() -> str:
     return _begin() if found is None else found
 
 
-def choose(sent: str) -> str:
+def choose(requested_id: str) -> str:
     """The id of a request whose client sent this header; the log lines of the request get it too."""
-    chosen = sent if SHAPE.fullmatch(sent) else secrets.token_hex(12)
+    chosen = requested_id if SHAPE.fullmatch(requested_id) else secrets.token_hex(12)
     current.set(chosen)
     return chosen
 

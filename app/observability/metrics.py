@@ -60,8 +60,8 @@ class Exposition:
     Counters exist with 0 from the start: otherwise Prometheus would not see their first increase.
     """
 
-    def __init__(self, found: Snapshot) -> None:
-        self._snapshot = found
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
         """Each metric with its samples."""

@@ -132,13 +132,13 @@ class UnifiedCreateQuery(CreateQuery, ProviderQuery):
     """The condition of a unified create, and its accounts."""
 
 
-def hold_view(found: HoldView) -> Mapping[str, Any]:
+def hold_view(hold: HoldView) -> Mapping[str, Any]:
     """A hold for ``HoldSchema``."""
     return {
-        "id": found.id,
-        "users": list(found.users),
-        "start": timestamp(found.starts),
-        "end": timestamp(found.ends),
-        "expiresAt": timestamp(found.expires_at),
-        "note": found.note,
+        "id": hold.id,
+        "users": list(hold.users),
+        "start": timestamp(hold.starts),
+        "end": timestamp(hold.ends),
+        "expiresAt": timestamp(hold.expires_at),
+        "note": hold.note,
     }

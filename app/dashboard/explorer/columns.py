@@ -41,18 +41,18 @@ class Column(NamedTuple):
     layers: dict[str, list[Block]]
 
 
-def columns(query: ExplorerQuery, found: ExplorerData, day: Day) -> list[Column]:
+def columns(query: ExplorerQuery, data: ExplorerData, day: Day) -> list[Column]:
     """The users' parts of a day, side by side; ``left`` and ``width`` are percent of the day's width."""
-    width = 100 / max(1, len(found.lanes))
+    width = 100 / max(1, len(data.lanes))
     return [
-        Column(lane, n * width, width, _blocks(query, found, lane.group_index, day))
-        for n, lane in enumerate(found.lanes)
+        Column(lane, n * width, width, _blocks(query, data, lane.group_index, day))
+        for n, lane in enumerate(data.lanes)
     ]
 
 
-def outside_blocks(found: ExplorerData, day: Day) -> list[Block]:
+def outside_blocks(data: ExplorerData, day: Day) -> list[Block]:
     """The parts of a day that no window covers."""
-    return _cut(found.outside, day)
+    return _cut(data.outside, day)
 
 
 def position(day: Day, at: int) -> float | None:
@@ -61,16 +61,16 @@ def position(day: Day, at: int) -> float | None:
 
 
 def _blocks(
-    query: ExplorerQuery, found: ExplorerData, group_index: int | None, day: Day
+    query: ExplorerQuery, data: ExplorerData, group_index: int | None, day: Day
 ) -> dict[str, list[Block]]:
     if group_index is None:
         return {}
-    layers = found.layers
+    layers = data.layers
     by_name = {"tolerated": layers.tolerated, "padded": layers.padded, "busy": layers.busy}
-    if len(found.held):
-        by_name["held"] = found.held
+    if len(data.held):
+        by_name["held"] = data.held
     blocks = {name: _cut(each.group(group_index), day) for name, each in by_name.items()}
-    blocks["slots"] = _labelled(list(_slots(query, found.slots.group(group_index), day)))
+    blocks["slots"] = _labelled(list(_slots(query, data.slots.group(group_index), day)))
     return blocks
 
 

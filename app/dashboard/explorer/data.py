@@ -104,8 +104,8 @@ def _people(query: ExplorerQuery) -> tuple[dict[str, Sequence[ConnectionRef] | N
     if not query.users:
         raise Invalid("Choose an organization, or name users", param="organization")
     with services().stores.database.reading() as session:
-        known = connection_refs.of_users(session, query.users, within=None)
-    return {user: known.get(user) for user in query.users}, 0
+        refs_of = connection_refs.of_users(session, query.users, within=None)
+    return {user: refs_of.get(user) for user in query.users}, 0
 
 
 def _matches(text: str, user: str, refs: Sequence[ConnectionRef]) -> bool:

@@ -61,29 +61,31 @@ def explorer_events() -> ResponseReturnValue:
         refs = connections.of_user(authentication(), request.args.get("person", ""), {"provider": []})
         selector = CalendarSelector(ids=tuple(request.args.getlist("calendar")))
         first, last = at - query.slot_query.padding_after, at + query.slot_query.padding_before
-        found = lists.find(refs, selector, first, last + 1, Freshness())
+        event_list = lists.find(refs, selector, first, last + 1, Freshness())
     except ApiError as error:
         return page("explorer_events.html", complaint=error.error)
-    events = [(calendar, event, _span(query, event)) for calendar, event in found.events]
-    return page("explorer_events.html", events=events, failed=found.failures.calendars())
+    events = [(calendar, event, _span(query, event)) for calendar, event in event_list.events]
+    return page("explorer_events.html", events=events, failed=event_list.failures.calendars())
 
 
-def reasons(query: ExplorerQuery, found: ExplorerData, sent: Mapping[str, str]) -> dict[str, Any]:
+def reasons(
+    query: ExplorerQuery, explorer_data: ExplorerData, form_values: Mapping[str, str]
+) -> dict[str, Any]:
     """The context of the template; empty when no moment was chosen.
 
     :raise Invalid: for text that is no moment
     """
-    if not sent.get("at") and not sent.get("moment"):
+    if not form_values.get("at") and not form_values.get("moment"):
         return {}
-    at = _moment(query, sent)
-    users = [lane.user for lane in found.lanes]
+    at = _moment(query, form_values)
+    users = [lane.user for lane in explorer_data.lanes]
     # The chosen user may have been in an earlier picture and not be in this one.
-    person = sent["person"] if sent.get("person") in users else EVERYBODY
+    person = form_values["person"] if form_values.get("person") in users else EVERYBODY
     return {
         "at": at,
         "person": person,
         "moment": _minute(query, at),
-        "explanations": _explanations(query, found, at, person),
+        "explanations": _explanations(query, explorer_data, at, person),
         "span": lambda pair: explanation_text.span(pair, at, query.slot_query.zone),
         "query": query,
         "why_curl": query.explain_curl(base_url(), person, at),
@@ -96,29 +98,31 @@ def base_url() -> str:
 
 
 def _explanations(
-    query: ExplorerQuery, found: ExplorerData, at: int, person: str
+    query: ExplorerQuery, explorer_data: ExplorerData, at: int, person: str
 ) -> Sequence[UserExplanation]:
-    every = explanation.explain_all_users(found.result, query.slot_query, at)
-    known = {user: every[index] for user, index in found.indexes.items()}
+    every = explanation.explain_all_users(explorer_data.result, query.slot_query, at)
+    by_user = {user: every[index] for user, index in explorer_data.indexes.items()}
     no_calendars, no_user = (
         each(query.slot_query, at)
         for each in (explanation.explain_no_calendars, explanation.explain_missing_user)
     )
     return [
-        UserExplanation(lane.user, no_user if lane.note == NOT_KNOWN else known.get(lane.user, no_calendars))
-        for lane in found.lanes
+        UserExplanation(
+            lane.user, no_user if lane.note == NOT_KNOWN else by_user.get(lane.user, no_calendars)
+        )
+        for lane in explorer_data.lanes
         if person in (EVERYBODY, lane.user)
     ]
 
 
-def _moment(query: ExplorerQuery, sent: Mapping[str, str]) -> int:
+def _moment(query: ExplorerQuery, form_values: Mapping[str, str]) -> int:
     """The chosen moment: ``moment`` in the query's time zone, or ``at`` in milliseconds.
 
     When a clock is set back, it shows the same time twice: then ``at`` decides between the two.
     """
     try:
-        at = _milliseconds(sent["at"], query.zone) if sent.get("at") else None
-        typed = sent.get("moment")
+        at = _milliseconds(form_values["at"], query.zone) if form_values.get("at") else None
+        typed = form_values.get("moment")
         if typed and (at is None or _minute(query, at) != typed):
             return timestamps.parse(typed).milliseconds(query.zone)
     except (timestamps.NotATimestamp, ValueError) as error:

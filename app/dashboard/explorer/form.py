@@ -128,9 +128,9 @@ def moment(day: date, zone: ZoneInfo, hour: int) -> int:
     return round(local.timestamp() * 1000)
 
 
-def today(sent: Mapping[str, str]) -> date:
+def today(form_values: Mapping[str, str]) -> date:
     """Today's date in the time zone of a query string."""
-    name = sent.get("zone", "")
+    name = form_values.get("zone", "")
     try:
         zone = Zone().parse(name) if name else ZoneInfo("UTC")
     except ValidationError:
@@ -139,12 +139,12 @@ def today(sent: Mapping[str, str]) -> date:
     return datetime.now(zone).date()
 
 
-def read(sent: MultiDict[str, str], today: date) -> ExplorerQuery:
+def read(form_values: MultiDict[str, str], today: date) -> ExplorerQuery:
     """Parse a query string.
 
     :raise ApiError: naming the field, or for a range with too many slots
     """
-    values = {name: value for name, value in sent.items() if value.strip()}
+    values = {name: value for name, value in form_values.items() if value.strip()}
     form = _load(ExplorerForm, values)
     form["window"] = window(values)
     first = form.get("day") or today
@@ -175,9 +175,11 @@ def read(sent: MultiDict[str, str], today: date) -> ExplorerQuery:
     )
 
 
-def window(sent: Mapping[str, str]) -> str:
+def window(form_values: Mapping[str, str]) -> str:
     """The chosen hours. Without a choice, working days; with only the edges of a day, every day."""
-    return sent.get("window") or ("daily" if any(sent.get(name) for name in EDGES) else WINDOWS[0])
+    return form_values.get("window") or (
+        "daily" if any(form_values.get(name) for name in EDGES) else WINDOWS[0]
+    )
 
 
 def _check_days_exist(params: Mapping[str, Any], zone: ZoneInfo) -> None:

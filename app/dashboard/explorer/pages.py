@@ -67,11 +67,11 @@ def explorer_grid() -> ResponseReturnValue:
     return response
 
 
-def _more(sent: Mapping[str, str]) -> int:
+def _more(args: Mapping[str, str]) -> int:
     """The number of settings below "More" that are not the default; the time zone does not count."""
     defaults = DEFAULTS | {"together": "", "earliestTimeEachDay": "09:00", "latestTimeEachDay": "17:00"}
-    changed = [name for name, default in defaults.items() if sent.get(name, default) != default]
-    return len(changed) + (form.window(sent) != WINDOWS[0])
+    changed = [name for name, default in defaults.items() if args.get(name, default) != default]
+    return len(changed) + (form.window(args) != WINDOWS[0])
 
 
 def _picture() -> dict[str, Any]:
@@ -80,41 +80,41 @@ def _picture() -> dict[str, Any]:
         query = form.read(request.args, form.today(request.args))
         if query.is_empty:
             return {"is_empty": True}
-        found = data.load(query, fresh="fresh" in request.args)
-        shared = together(query, found)
+        explorer_data = data.load(query, fresh="fresh" in request.args)
+        shared = together(query, explorer_data)
     except ApiError as error:
         return {"complaint": error.error}
     return {
         "query": query,
-        "shown": found,
+        "shown": explorer_data,
         "together": shared,
-        "curl": query.curl(explanation.base_url(), [lane.user for lane in found.lanes]),
-        **_drawing(query, found),
-        **_explanation(query, found),
+        "curl": query.curl(explanation.base_url(), [lane.user for lane in explorer_data.lanes]),
+        **_drawing(query, explorer_data),
+        **_explanation(query, explorer_data),
     }
 
 
-def _explanation(query: ExplorerQuery, found: ExplorerData) -> dict[str, Any]:
+def _explanation(query: ExplorerQuery, explorer_data: ExplorerData) -> dict[str, Any]:
     try:
-        return explanation.reasons(query, found, request.args)
+        return explanation.reasons(query, explorer_data, request.args)
     except ApiError as error:
         return {"why_complaint": error.error}
 
 
-def _drawing(query: ExplorerQuery, found: ExplorerData) -> dict[str, Any]:
+def _drawing(query: ExplorerQuery, explorer_data: ExplorerData) -> dict[str, Any]:
     whole = "whole" in request.args
     cut, every = svg.days(query, whole=False), svg.days(query, whole=True)
     days = every if whole else cut
     # While members are filtered, the picture stays as it is, even if few are found.
-    in_days = len(found.lanes) <= svg.MOST_IN_DAYS and not query.find
-    shapes = _columns(query, found, days) if in_days else _lanes(query, found, days)
+    in_days = len(explorer_data.lanes) <= svg.MOST_IN_DAYS and not query.find
+    shapes = _columns(query, explorer_data, days) if in_days else _lanes(query, explorer_data, days)
     return {
         "days": days,
         "whole": whole,
         "is_cut": cut != every,
         "no_calendar": data.NOTHING_CONNECTED,
-        "has_held": found.held.starts.size > 0,
-        "zones_of": zones.of_users(found.people, query.zone, days, now_ms()),
+        "has_held": explorer_data.held.starts.size > 0,
+        "zones_of": zones.of_users(explorer_data.people, query.zone, days, now_ms()),
         "sorts": SORT_LABELS,
         "steps": steps(query, form.today(request.args)),
         "url_starting_on": url_starting_on,
@@ -122,27 +122,27 @@ def _drawing(query: ExplorerQuery, found: ExplorerData) -> dict[str, Any]:
     }
 
 
-def _columns(query: ExplorerQuery, found: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
+def _columns(query: ExplorerQuery, explorer_data: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
     return {
         # On a day when clocks change, the hours have other positions than on the other days.
         "usual": next((n for n, day in enumerate(days) if not day.odd), 0),
         "hours_of": [svg.hour_labels(day, query.zone) for day in days],
-        "columns": [columns.columns(query, found, day) for day in days],
-        "outside": [columns.outside_blocks(found, day) for day in days],
+        "columns": [columns.columns(query, explorer_data, day) for day in days],
+        "outside": [columns.outside_blocks(explorer_data, day) for day in days],
         "now": (lines := [columns.position(day, now_ms()) for day in days]),
         "shows_now": any(line is not None for line in lines),
     }
 
 
-def _lanes(query: ExplorerQuery, found: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
+def _lanes(query: ExplorerQuery, explorer_data: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
     ruler = svg.Ruler.of(days)
     return {
         "ruler": ruler,
         "starts": " ".join(f"{day.start}-{day.end}" for day in days),
         "heads": ruler.heads(query.zone),
-        "rows": svg.rows(query, found, ruler),
+        "rows": svg.rows(query, explorer_data, ruler),
         "dashes": svg.dashes(query, ruler),
-        "outside": ruler.paths(Groups.pack([found.outside]))[0],
+        "outside": ruler.paths(Groups.pack([explorer_data.outside]))[0],
         "now": (line := ruler.position(now_ms())),
         "shows_now": line is not None,
     }

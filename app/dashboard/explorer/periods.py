@@ -31,25 +31,25 @@ def explorer_periods() -> ResponseReturnValue:
     try:
         query = form.read(request.args, form.today(request.args))
         person = request.args.get("person", "")
-        found = data.load(replace(query, organization=None, users=(person,)))
+        explorer_data = data.load(replace(query, organization=None, users=(person,)))
     except ApiError:
         return jsonify([])
     start, end = query.slot_query.start, query.slot_query.end
-    return jsonify([[*each] for each in _periods(found) if each.start < end and each.end > start])
+    return jsonify([[*each] for each in _periods(explorer_data) if each.start < end and each.end > start])
 
 
-def _periods(found: ExplorerData) -> Iterator[Period]:
-    if not found.indexes:
+def _periods(data: ExplorerData) -> Iterator[Period]:
+    if not data.indexes:
         return
-    result = found.result
+    result = data.result
     for index in result.target_indexes(0):
         target = result.targets[index]
         name = f"{target.shown} ({target.connection.provider.title()})"
         yield from _of(result.busy.group(index), "busy", name)
     for each in result.held.get(0, ()):
         yield Period(each.starts, each.ends, "held")
-    if len(found.slots):
-        yield from _of(found.slots.group(0), "slot")
+    if len(data.slots):
+        yield from _of(data.slots.group(0), "slot")
 
 
 def _of(intervals: Intervals, kind: str, name: str = "") -> Iterator[Period]:

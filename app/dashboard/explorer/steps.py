@@ -28,12 +28,12 @@ class Step(NamedTuple):
 
 def steps(query: ExplorerQuery, today: date) -> Sequence[Step]:
     """The links of a picture; a link to a year that the service does not know is left out."""
-    found = [
+    all_steps = [
         Step("previous", "Previous week", "\N{LEFTWARDS ARROW}", query.first - WEEK),
         Step("today", "Today", "", today),
         Step("next", "Next week", "\N{RIGHTWARDS ARROW}", query.first + WEEK),
     ]
-    return [step for step in found if FIRST_YEAR <= step.day.year <= LAST_YEAR]
+    return [step for step in all_steps if FIRST_YEAR <= step.day.year <= LAST_YEAR]
 
 
 def url_starting_on(day: date) -> str:

@@ -185,18 +185,18 @@ class Row(NamedTuple):
     offered: str = ""
 
 
-def rows(query: ExplorerQuery, found: ExplorerData, ruler: Ruler) -> list[Row]:
+def rows(query: ExplorerQuery, data: ExplorerData, ruler: Ruler) -> list[Row]:
     """The lanes of all users, in the order of the query."""
-    layers = found.layers
-    offered = rows_of_slots(found.slots, query.slot_query.stride, ruler.days)
+    layers = data.layers
+    offered = rows_of_slots(data.slots, query.slot_query.stride, ruler.days)
     drawn = zip(
         layers.busy.sizes().tolist(),
-        found.slots.sizes().tolist(),
-        *map(ruler.paths, (layers.padded, layers.tolerated, layers.busy, found.held, offered)),
+        data.slots.sizes().tolist(),
+        *map(ruler.paths, (layers.padded, layers.tolerated, layers.busy, data.held, offered)),
         strict=True,
     )
     # The group indexes of the lanes are in the order of the lanes.
-    made = [Row(lane) if lane.group_index is None else Row(lane, *next(drawn)) for lane in found.lanes]
+    made = [Row(lane) if lane.group_index is None else Row(lane, *next(drawn)) for lane in data.lanes]
     return sorted(made, key=_ORDERS[query.sort])
 
 

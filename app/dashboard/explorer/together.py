@@ -40,7 +40,7 @@ class Together:
         return sum(len(shown) for _, shown in self.days)
 
 
-def together(query: ExplorerQuery, found: ExplorerData) -> Together | None:
+def together(query: ExplorerQuery, data: ExplorerData) -> Together | None:
     """The slots that the shown people share; None if the query requires none.
 
     As for the API, slots start at multiples of the step on the local clock, and a person who cannot be read
@@ -50,16 +50,16 @@ def together(query: ExplorerQuery, found: ExplorerData) -> Together | None:
     """
     if query.together is None:
         return None
-    people = len(found.lanes)
-    if found.hidden:
+    people = len(data.lanes)
+    if data.hidden:
         raise Invalid(
             f"Free together takes at most {people} people; name the users to compare", param="together"
         )
     required = people if query.together == ALL else int(query.together)
     if required > people:
         raise Invalid(f"Free together must be at most {people}, the number of people", param="together")
-    readable = [lane.user for lane in found.lanes if lane.group_index is not None]
-    busy = found.result.of_users(np.array([found.indexes[user] for user in readable], np.int64))
+    readable = [lane.user for lane in data.lanes if lane.group_index is not None]
+    busy = data.result.of_users(np.array([data.indexes[user] for user in readable], np.int64))
     slot_query = query.slot_query
     of_each = slots(replace(slot_query, align_clock=True, limit=None), *busy)
     requirement = Requirement(np.arange(len(readable)), required)
@@ -72,9 +72,9 @@ def _slots(offered: Slots, people: Sequence[str], query: ExplorerQuery) -> list[
     firsts = offered.firsts()
     borders = [*firsts.tolist(), len(offered)]
     starts, members = offered.starts.take(firsts).tolist(), offered.members.tolist()
-    found = []
+    shared_slots = []
     for start, (first, after) in zip(starts, pairwise(borders), strict=True):
         local = datetime.fromtimestamp(start / 1000, UTC).astimezone(query.zone)
         names = [people[member] for member in members[first:after]]
-        found.append(SharedSlot(local.date(), f"{local:%H:%M}", names))
-    return found
+        shared_slots.append(SharedSlot(local.date(), f"{local:%H:%M}", names))
+    return shared_slots

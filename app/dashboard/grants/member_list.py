@@ -131,7 +131,7 @@ def _member(row: list[str], columns: tuple[int, int], domain: str | None) -> Mem
     return Member(user_id, email)
 
 
-def _require_distinct(member: Member, number: int, taken: dict[str, int]) -> None:
+def _require_distinct(member: Member, number: int, numbers: dict[str, int]) -> None:
     """Reject a user or an address of an earlier line.
 
     :raise ValidationError: with the number of that line
@@ -139,9 +139,9 @@ def _require_distinct(member: Member, number: int, taken: dict[str, int]) -> Non
     # Addresses have an @, which identifiers cannot have.
     email = member.email.lower()
     for what, key, shown in (("identifier", member.user_id, member.user_id), ("e-mail", email, member.email)):
-        if key in taken:
-            raise ValidationError(f"the {what} {_quoted(shown)} is in line {taken[key]} too")
-    taken |= {member.user_id: number, email: number}
+        if key in numbers:
+            raise ValidationError(f"the {what} {_quoted(shown)} is in line {numbers[key]} too")
+    numbers |= {member.user_id: number, email: number}
 
 
 def _quoted(text: str) -> str:

@@ -127,9 +127,9 @@ def _found(secret: str) -> Found | Response:
     return _closed(*CLOSED[state], status=410) if state in CLOSED else found
 
 
-def _inviter(found: Found) -> str | None:
+def _inviter(invitation: Found) -> str | None:
     """The organization that invites; None when the user belongs to none or to several."""
-    return found.organizations[0] if len(found.organizations) == 1 else None
+    return invitation.organizations[0] if len(invitation.organizations) == 1 else None
 
 
 def _closed(title: str, hint: str, *, status: int) -> Response:

@@ -44,8 +44,8 @@ def sign_in_code() -> ResponseReturnValue:
     """Finish a sign-in with a code."""
     if sessions.administrator() is not None:
         return redirect(entering.next_url())
-    found = entering.pending_administrator()
-    if found is None:
+    administrator = entering.pending_administrator()
+    if administrator is None:
         return failed(TOO_LATE, "sign_in", after=request.args.get("after"))
     if request.method == "GET":
         return page("sign_in_code.html", form=forms.blank())
@@ -55,43 +55,43 @@ def sign_in_code() -> ResponseReturnValue:
     # Never shown again, as a recovery code may be mistyped by one character.
     form.values.clear()
     try:
-        with login_throttle.attempt(found.name):
-            action = _check(found, form.data["code"])
+        with login_throttle.attempt(administrator.name):
+            action = _check(administrator, form.data["code"])
     except login_throttle.MustWait as refused:
         form.refuse("", str(refused))
         return with_retry_after(page("sign_in_code.html", 429, form=form), refused)
     except Undecipherable:
-        log.error("second factor of administrator %s is undecipherable: its key is gone", found.name)
+        log.error("second factor of administrator %s is undecipherable: its key is gone", administrator.name)
         form.refuse("", UNREADABLE)
         return page("sign_in_code.html", 503, form=form)
     if action is None:
         form.refuse("", WRONG)
         return page("sign_in_code.html", 401, form=form)
-    response = entering.complete_sign_in(found, redirect(entering.next_url(), 303), action)
+    response = entering.complete_sign_in(administrator, redirect(entering.next_url(), 303), action)
     if action != "signIn":
-        _flash_codes_left(found)
+        _flash_codes_left(administrator)
     return response
 
 
-def _check(found: Administrator, code: str) -> str | None:
+def _check(administrator: Administrator, code: str) -> str | None:
     """The action for the audit log if the code is right, which uses it up."""
     text = code.replace(" ", "")
     stores = services().stores
     with stores.database.writing() as session:
         if _DIGITS.fullmatch(text):
             action = "signIn"
-            right = second_factors.use_code(session, stores.keyring, found, text)
+            right = second_factors.use_code(session, stores.keyring, administrator, text)
         else:
             action = "signInByRecoveryCode"
-            right = second_factors.use_recovery_code(session, found.id, text)
+            right = second_factors.use_recovery_code(session, administrator.id, text)
     if not right:
-        failures.note(found.name, Failure.SECOND_FACTOR)
+        failures.note(administrator.name, Failure.SECOND_FACTOR)
         return None
-    login_throttle.forget(found.name)
+    login_throttle.forget(administrator.name)
     return action
 
 
-def _flash_codes_left(found: Administrator) -> None:
+def _flash_codes_left(administrator: Administrator) -> None:
     with services().stores.database.reading() as session:
-        left = second_factors.recovery_codes_left(session, found.id)
+        left = second_factors.recovery_codes_left(session, administrator.id)
     flash(f"You have used a recovery code; {left} are left. Your account makes new ones.", "warn")

@@ -20,37 +20,39 @@ from store.sql.queries import administrators, audit
 # The code of the second factor has to follow the password within this time.
 CODE_SECONDS = 300
 
-_EXPECTED = "second factor"
+_PENDING = "second factor"
 _DASHBOARD_PATH = re.compile(r"/dashboard(/[^?#\\]*)?(\?[^#]*)?")
 
 
-def complete_sign_in(found: Administrator, response: BaseResponse, action: str = "signIn") -> Response:
+def complete_sign_in(
+    administrator: Administrator, response: BaseResponse, action: str = "signIn"
+) -> Response:
     """Sign this browser in, as a known one, and answer with ``response``."""
     with services().stores.database.writing() as writing:
-        audit.record(writing, actor=actor(found), action=action, subject=request.remote_addr or "")
-    sessions.begin(found)
-    return login_throttle.know_browser(found.name, make_response(response))
+        audit.record(writing, actor=actor(administrator), action=action, subject=request.remote_addr or "")
+    sessions.begin(administrator)
+    return login_throttle.know_browser(administrator.name, make_response(response))
 
 
-def remember_password_step(found: Administrator) -> None:
+def remember_password_step(administrator: Administrator) -> None:
     """Remember in the browser's signed cookie that the password of this person was right."""
     session.clear()
-    session[_EXPECTED] = [found.id, int(time.time()), _fingerprint(found)]
+    session[_PENDING] = [administrator.id, int(time.time()), _fingerprint(administrator)]
 
 
 def pending_administrator() -> Administrator | None:
     """The person whose password was right a moment ago; None after another password or second factor."""
-    kept = session.get(_EXPECTED)
-    if not kept:
+    pending = session.get(_PENDING)
+    if not pending:
         return None
-    administrator_id, at, fingerprint = kept
+    administrator_id, at, fingerprint = pending
     if not 0 <= time.time() - at <= CODE_SECONDS:
         return None
     with services().stores.database.reading() as reading:
-        found = administrators.load(reading, administrator_id)
-    if found is None or not hmac.compare_digest(fingerprint, _fingerprint(found)):
+        administrator = administrators.load(reading, administrator_id)
+    if administrator is None or not hmac.compare_digest(fingerprint, _fingerprint(administrator)):
         return None
-    return found
+    return administrator
 
 
 def actor(administrator: Administrator) -> str:
@@ -63,15 +65,15 @@ def next_url() -> str:
 
     Other sites, and addresses outside the dashboard, are ignored.
     """
-    wanted = request.args.get("after", "")
-    has_dots = {".", ".."}.intersection(unquote(wanted.partition("?")[0]).split("/"))
-    allowed = _DASHBOARD_PATH.fullmatch(wanted) and not CONTROL.search(wanted) and not has_dots
-    return wanted if allowed else url_for("dashboard.overview")
+    path = request.args.get("after", "")
+    has_dots = {".", ".."}.intersection(unquote(path.partition("?")[0]).split("/"))
+    allowed = _DASHBOARD_PATH.fullmatch(path) and not CONTROL.search(path) and not has_dots
+    return path if allowed else url_for("dashboard.overview")
 
 
-def _fingerprint(found: Administrator) -> str:
+def _fingerprint(administrator: Administrator) -> str:
     """A value that changes with the password and with the second factor."""
     key = current_app.secret_key
     assert isinstance(key, str), "an application has a secret key"
-    text = b"\0".join((found.password_hash.encode(), found.sealed_totp_secret or b""))
+    text = b"\0".join((administrator.password_hash.encode(), administrator.sealed_totp_secret or b""))
     return hmac.new(key.encode(), text, hashlib.sha256).hexdigest()

@@ -68,12 +68,12 @@ def invite() -> ResponseReturnValue:
 def administrator(administrator_id: int) -> ResponseReturnValue:
     """One person: role, browsers and second factor."""
     with services().stores.database.reading() as session:
-        found = administrators.load(session, administrator_id)
-        if found is None:
+        administrator = administrators.load(session, administrator_id)
+        if administrator is None:
             abort(404)
         return page(
             "administrator.html",
-            person=found,
+            person=administrator,
             mine=sessions.current(),
             roles=list(Role),
             codes_left=second_factors.recovery_codes_left(session, administrator_id),
@@ -92,12 +92,12 @@ def change_role(administrator_id: int) -> ResponseReturnValue:
         return failed("You cannot change your own role: another administrator can.", "account")
     role = Role(form.data["role"])
 
-    def change(session: Session, found: Administrator) -> str:
-        old = found.role
+    def change(session: Session, administrator: Administrator) -> str:
+        old = administrator.role
         administrators.change_role(session, administrator_id, role)
-        _record(session, "changeRole", found.name, {"role": (old, role)})
+        _record(session, "changeRole", administrator.name, {"role": (old, role)})
         withdrawn = "" if role is Role.ADMINISTRATOR else " Open invitations are withdrawn."
-        return f"{found.name} is {_article(role)} {role} now.{withdrawn}"
+        return f"{administrator.name} is {_article(role)} {role} now.{withdrawn}"
 
     return _change(administrator_id, change)
 
@@ -107,11 +107,11 @@ def change_role(administrator_id: int) -> ResponseReturnValue:
 def end_session_of(administrator_id: int, session_id: str) -> ResponseReturnValue:
     """Sign out a browser of another person."""
 
-    def end(session: Session, found: Administrator) -> str | None:
+    def end(session: Session, administrator: Administrator) -> str | None:
         if not dashboard_sessions.end(session, administrator_id, session_id):
             return None
-        _record(session, "endSession", found.name)
-        return f"That browser of {found.name} is signed out."
+        _record(session, "endSession", administrator.name)
+        return f"That browser of {administrator.name} is signed out."
 
     return _change(administrator_id, end, otherwise="That session had ended before.")
 
@@ -123,12 +123,12 @@ def reset_second_factor(administrator_id: int) -> ResponseReturnValue:
     if administrator_id == sessions.current().administrator_id:
         return failed("Turn off your own second factor with your password.", "second_factor")
 
-    def reset(session: Session, found: Administrator) -> str | None:
-        if found.sealed_totp_secret is None:
+    def reset(session: Session, administrator: Administrator) -> str | None:
+        if administrator.sealed_totp_secret is None:
             return None
         second_factors.remove(session, administrator_id)
-        _record(session, "resetSecondFactor", found.name)
-        return f"{found.name} signs in with the password alone until a new second factor is set up."
+        _record(session, "resetSecondFactor", administrator.name)
+        return f"{administrator.name} signs in with the password alone until a new second factor is set up."
 
     return _change(administrator_id, reset, otherwise="There was no second factor any more.")
 
@@ -140,8 +140,8 @@ def remove_administrator(administrator_id: int) -> ResponseReturnValue:
     if administrator_id == sessions.current().administrator_id:
         return failed("You cannot remove yourself: another administrator can.", "account")
 
-    def remove(session: Session, found: Administrator) -> str:
-        name = found.name
+    def remove(session: Session, administrator: Administrator) -> str:
+        name = administrator.name
         administrators.remove(session, administrator_id)
         _record(session, "removeAdministrator", name)
         return f"{name} is removed. Open invitations are withdrawn."
@@ -159,10 +159,10 @@ def _change(
     """Change a person in one transaction, and report what ``change`` returns, or ``otherwise``."""
     try:
         with services().stores.database.writing() as session:
-            found = administrators.load(session, administrator_id)
-            if found is None:
+            administrator = administrators.load(session, administrator_id)
+            if administrator is None:
                 return failed(NO_LONGER, "account")
-            sentence = change(session, found)
+            sentence = change(session, administrator)
     except LastAdministrator:
         return failed(LAST, "administrator", administrator_id=administrator_id)
     if then_account:

@@ -31,15 +31,15 @@ def load_session() -> bool:
         return False
     # Ending a session changes the cache's version, so the browser's next request loads it again.
     cached = services().stores.versioned_cache.current()
-    found = cached.get_or_load(("dashboard session", digest(secret)), lambda: _load(secret))
-    if found is None or found.ended:
+    signed_in = cached.get_or_load(("dashboard session", digest(secret)), lambda: _load(secret))
+    if signed_in is None or signed_in.ended:
         session.pop(_KEPT_AS)
         return False
     if not facts_of_request().polled:
-        _record_use(found, cached)
-    g.dashboard_session = found
-    views_only = not found.role.includes(Role.OPERATOR)
-    caller = Caller(0, f"{found.role} {found.name}", None, read_only=views_only, shows_tokens=False)
+        _record_use(signed_in, cached)
+    g.dashboard_session = signed_in
+    views_only = not signed_in.role.includes(Role.OPERATOR)
+    caller = Caller(0, f"{signed_in.role} {signed_in.name}", None, read_only=views_only, shows_tokens=False)
     api_key_hook.authenticate_as(caller, cached)
     return True
 
@@ -49,23 +49,23 @@ def _load(secret: str) -> SignedIn | None:
         return dashboard_sessions.load(reading, secret)
 
 
-def _record_use(found: SignedIn, cached: CachedVersion) -> None:
+def _record_use(signed_in: SignedIn, cached: CachedVersion) -> None:
     """Store when the session was last used, at most once in each ``SEEN_STEP``."""
     step = dashboard_sessions.SEEN_STEP
-    if now() - found.seen_at < step:
+    if now() - signed_in.seen_at < step:
         return
 
     def write() -> bool:
         try:
             with services().stores.database.writing() as writing:
-                dashboard_sessions.seen(writing, found.id)
+                dashboard_sessions.seen(writing, signed_in.id)
         except SQLAlchemyError as error:
             # The page must not fail because of this; the next step tries again.
             log.warning("last use of a session not stored: %s", type(error).__name__)
         return True
 
     # The cached session keeps its old ``seen_at``: this key limits the writes to one for each step.
-    cached.get_or_load(("seen", found.id, now().timestamp() // step.total_seconds()), write)
+    cached.get_or_load(("seen", signed_in.id, now().timestamp() // step.total_seconds()), write)
 
 
 def begin(administrator: Administrator) -> None:
@@ -84,9 +84,9 @@ def begin(administrator: Administrator) -> None:
 
 def end() -> None:
     """Sign this browser out."""
-    found = current()
+    signed_in = current()
     with services().stores.database.writing() as writing:
-        dashboard_sessions.end(writing, found.administrator_id, found.id)
+        dashboard_sessions.end(writing, signed_in.administrator_id, signed_in.id)
     session.clear()
 
 
@@ -97,14 +97,14 @@ def current() -> SignedIn:
 
 def administrator() -> str | None:
     """The name of the signed-in person; None on pages that need no sign-in."""
-    found: SignedIn | None = g.get("dashboard_session")
-    return found.name if found is not None else None
+    signed_in: SignedIn | None = g.get("dashboard_session")
+    return signed_in.name if signed_in is not None else None
 
 
 def role() -> Role | None:
     """The role of the signed-in person; None on pages that need no sign-in."""
-    found: SignedIn | None = g.get("dashboard_session")
-    return found.role if found is not None else None
+    signed_in: SignedIn | None = g.get("dashboard_session")
+    return signed_in.role if signed_in is not None else None
 
 
 def actor() -> str:

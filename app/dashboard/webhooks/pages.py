@@ -88,21 +88,21 @@ def new_webhook() -> ResponseReturnValue:
 def create_webhook() -> ResponseReturnValue:
     """Create an endpoint and show its secret; it cannot be shown again."""
     form = forms.read(WebhookForm)
-    chosen = [event for event in EVENTS if event in request.form.getlist("events")]
-    check(form, chosen)
+    event_types = [event for event in EVENTS if event in request.form.getlist("events")]
+    check(form, event_types)
     if not form:
-        return _form(form, chosen, 400)
+        return _form(form, event_types, 400)
     if not form_tokens.use(form.data["ticket"]):
         form.refuse("", SENT_BEFORE)
-        return _form(form, chosen, 409)
+        return _form(form, event_types, 409)
     try:
-        created = _create(form, chosen)
+        created = _create(form, event_types)
     except Exception:
         form_tokens.release(form.data["ticket"])
         raise
     if created is None:
         form_tokens.release(form.data["ticket"])
-        return _form(form, chosen, 400)
+        return _form(form, event_types, 400)
     endpoint, secret = created
     return page("webhook_made.html", endpoint=endpoint, secret=secret)
 
@@ -116,9 +116,9 @@ def delete_webhook(webhook_id: str) -> ResponseReturnValue:
     return done("The webhook is deleted. Its pending deliveries are not sent.", "webhooks")
 
 
-def check(form: forms.Form, chosen: list[str], *, known_url: str | None = None) -> None:
+def check(form: forms.Form, event_types: list[str], *, known_url: str | None = None) -> None:
     """Add the errors that the schema cannot find. ``known_url`` was checked before."""
-    if not chosen:
+    if not event_types:
         form.refuse("events", "must include at least one")
     if form and form.data["url"] != known_url:
         try:
@@ -127,7 +127,7 @@ def check(form: forms.Form, chosen: list[str], *, known_url: str | None = None) 
             form.refuse("url", error.error.removeprefix("url "))
 
 
-def _create(form: forms.Form, chosen: list[str]) -> tuple[WebhookEndpoint, str] | None:
+def _create(form: forms.Form, event_types: list[str]) -> tuple[WebhookEndpoint, str] | None:
     """Create an endpoint; returns it with its secret, or None with an error in the form."""
     slug, database = form.data["organization"], services().stores.database
     try:
@@ -137,21 +137,23 @@ def _create(form: forms.Form, chosen: list[str]) -> tuple[WebhookEndpoint, str] 
                 form.refuse("organization", "with this slug does not exist")
                 return None
             return webhook_endpoints.create(
-                session, caller(), url=form.data["url"], events=chosen, organization_id=found.get(slug)
+                session, caller(), url=form.data["url"], events=event_types, organization_id=found.get(slug)
             )
     except Conflict as error:
         form.refuse("", f"{error.error}: delete one that you no longer need, then send this again.")
         return None
 
 
-def _form(form: forms.Form, chosen: tuple[str, ...] | list[str], status: int = 200) -> ResponseReturnValue:
+def _form(
+    form: forms.Form, event_types: tuple[str, ...] | list[str], status: int = 200
+) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         slugs = organizations.slugs(session, limit=LONGEST_CHOICE)
     return page(
         "new_webhook.html",
         status,
         form=form,
-        chosen=chosen,
+        chosen=event_types,
         event_descriptions=EVENT_DESCRIPTIONS,
         slugs=slugs,
         ticket=form_tokens.new_form_token(),
