@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from providers.errors import Problem, ProviderError, Reason, Unavailable
-from providers.events import Changes, Created, Draft, Event
+from providers.events import Changes, CreateResult, Draft, Event
 from providers.names import ProviderName
 from scheduling.intervals import Groups, Intervals, merge_each
 
@@ -264,7 +264,9 @@ class CalendarProvider(Protocol):
         """
         ...
 
-    def create_event(self, account: Account, calendar_id: str, draft: Draft, *, deadline: float) -> Created:
+    def create_event(
+        self, account: Account, calendar_id: str, draft: Draft, *, deadline: float
+    ) -> CreateResult:
         """Create an event. Safe to repeat: the same draft never makes two events.
 
         :raise EventExists: when ``draft.id`` is in use, or the key is in use by an event with other content

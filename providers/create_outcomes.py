@@ -14,7 +14,7 @@ from providers.errors import (
     RateLimited,
     Unavailable,
 )
-from providers.events import Created
+from providers.events import CreateResult
 
 # Seconds reserved for that lookup, and the largest share of the time left that it may take.
 # With the usual deadline two attempts of the insert still fit before it.
@@ -39,7 +39,7 @@ def is_unclear(error: ProviderError) -> bool:
     return error.repeated or isinstance(error, Unavailable)
 
 
-def found_after_failure(error: ProviderError, lookup: Callable[[], Created | None]) -> Created:
+def found_after_failure(error: ProviderError, lookup: Callable[[], CreateResult | None]) -> CreateResult:
     """The event of an insert that failed with ``error``, if it exists; ``lookup`` finds it.
 
     :raise OutcomeUnknown: when the insert may have been executed and the event is not found

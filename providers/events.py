@@ -198,7 +198,7 @@ class Draft:
             names.append("metaId")
         return f"{' or '.join(names) or 'Idempotency-Key'} belongs to another event of this calendar"
 
-    def found(self, event: Event) -> Created | None:
+    def found(self, event: Event) -> CreateResult | None:
         """The outcome of a create that finds ``event`` already there; None when that is another event.
 
         An event whose metaId was changed since is another event: the draft's metaId no longer finds it.
@@ -207,11 +207,11 @@ class Draft:
         same = (event.mark or "").partition(".")[0] == self.fingerprint
         if not same or (meta_id is not None and event.meta_id != meta_id):
             return None
-        return Created(event, made=event.mark == self.mark)
+        return CreateResult(event, made=event.mark == self.mark)
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreateResult:
     """The event of a create; ``made`` is False when an earlier request of the same create made it."""
 
     event: Event

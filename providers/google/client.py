@@ -23,7 +23,7 @@ from providers.base import (
     ReadAlone,
 )
 from providers.errors import AuthorizationInvalid, ProviderError, Reason
-from providers.events import Changes, Created, Draft, Event
+from providers.events import Changes, CreateResult, Draft, Event
 from providers.google import events, parse
 from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
@@ -127,7 +127,9 @@ class Google:
         """The event whose metaId is ``meta_id``."""
         return events.carrying(self._calendar(account, calendar_id, Operation.LIST_EVENTS, deadline), meta_id)
 
-    def create_event(self, account: Account, calendar_id: str, draft: Draft, *, deadline: float) -> Created:
+    def create_event(
+        self, account: Account, calendar_id: str, draft: Draft, *, deadline: float
+    ) -> CreateResult:
         """Create an event, once."""
         return events.create(self._calendar(account, calendar_id, Operation.INSERT_EVENT, deadline), draft)
 

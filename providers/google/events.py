@@ -21,7 +21,7 @@ from providers.errors import (
     ProviderError,
     Unavailable,
 )
-from providers.events import Changes, Created, Day, Draft, Event, overlaps
+from providers.events import Changes, CreateResult, Day, Draft, Event, overlaps
 from providers.google import parse_events, writing
 from providers.google.calendars import GoogleCalendar, zone_of
 from providers.google.errors import PROVIDER, Deleted, Outdated
@@ -85,7 +85,7 @@ def _with_meta_id(calendar: GoogleCalendar, meta_id: str) -> EventRecord | None:
     return cast("EventRecord | None", first)
 
 
-def create(calendar: GoogleCalendar, draft: Draft) -> Created:
+def create(calendar: GoogleCalendar, draft: Draft) -> CreateResult:
     """Create the event of a draft, or return the one that an earlier request created.
 
     The id is derived from the draft's key, so Google itself rejects a second event. An event may have got
@@ -110,7 +110,7 @@ def create(calendar: GoogleCalendar, draft: Draft) -> Created:
     except ProviderError as error:
         return found_after_failure(error, lambda: _find_inserted(calendar, draft, body["id"]))
     event = _written(calendar, answer)
-    return Created(_with_meeting(calendar, event) if draft.content.meeting else event, made=True)
+    return CreateResult(_with_meeting(calendar, event) if draft.content.meeting else event, made=True)
 
 
 def update(
@@ -224,7 +224,7 @@ def _property(calendar: GoogleCalendar, record: Json, name: str) -> str | None:
         raise unreadable(PROVIDER, calendar.operation) from None
 
 
-def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[str, str]) -> Created:
+def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[str, str]) -> CreateResult:
     """The outcome of a create whose id already exists.
 
     A deleted event keeps its id for ever; a full update restores it. That is done for an id derived from the
@@ -238,12 +238,12 @@ def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[st
             known = cast("EventRecord", calendar.get(path))
             if not parse_events.is_cancelled(known):
                 created = _made_by_draft(calendar, draft, _written(calendar, cast("Json", known)))
-                return Created(_with_meeting(calendar, created.event), created.made)
+                return CreateResult(_with_meeting(calendar, created.event), created.made)
             if draft.id is not None:
                 raise _exists(calendar)
             match = _etag(calendar, known)
             answer = calendar.write("PUT", path, writing.revived(body, known), query=query, match=match)
-            return Created(_with_meeting(calendar, _written(calendar, answer)), made=True)
+            return CreateResult(_with_meeting(calendar, _written(calendar, answer)), made=True)
         except Outdated:
             continue
         except NotFound:
@@ -252,7 +252,7 @@ def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[st
     raise _kept_changing(calendar)
 
 
-def _find_inserted(calendar: GoogleCalendar, draft: Draft, event_id: str) -> Created | None:
+def _find_inserted(calendar: GoogleCalendar, draft: Draft, event_id: str) -> CreateResult | None:
     """The event of an insert that got no answer, None when it does not exist (yet).
 
     :raise EventExists: when the id belongs to another event
@@ -264,7 +264,7 @@ def _find_inserted(calendar: GoogleCalendar, draft: Draft, event_id: str) -> Cre
     return _made_by_draft(calendar, draft, event)
 
 
-def _made_by_draft(calendar: GoogleCalendar, draft: Draft, event: Event) -> Created:
+def _made_by_draft(calendar: GoogleCalendar, draft: Draft, event: Event) -> CreateResult:
     """The existing event, if this create made it.
 
     :raise EventExists: otherwise

@@ -15,7 +15,7 @@ from providers.base import (
     Outcome,
 )
 from providers.errors import EventNotFound, ProviderError
-from providers.events import Changes, Created, Draft, Event
+from providers.events import Changes, CreateResult, Draft, Event
 from providers.microsoft import busy, creation, events, parse
 from providers.microsoft.batch import PARTS_PER_BATCH, Part
 from providers.microsoft.errors import PROVIDER
@@ -107,7 +107,9 @@ class Microsoft:
             raise EventNotFound(f"{PROVIDER} knows no event of this metaId", operation=mailbox.operation)
         return events.parsed(mailbox, calendar_id, found)
 
-    def create_event(self, account: Account, calendar_id: str, draft: Draft, *, deadline: float) -> Created:
+    def create_event(
+        self, account: Account, calendar_id: str, draft: Draft, *, deadline: float
+    ) -> CreateResult:
         """Create an event, once; Graph chooses its id and ``draft.id`` is ignored.
 
         In a mailbox without online meetings (personal accounts), ``meeting`` makes an event without one.

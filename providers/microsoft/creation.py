@@ -19,7 +19,7 @@ from uuid import UUID
 
 from providers.create_outcomes import found_after_failure, insert_deadline
 from providers.errors import EventExists, EventUnreadable, InvalidCalendarId, NotFound, ProviderError
-from providers.events import Created, Draft
+from providers.events import CreateResult, Draft
 from providers.http.send import Json
 from providers.microsoft import event_calendar, events, properties, writing
 from providers.microsoft.errors import PROVIDER, DuplicateTransaction
@@ -30,7 +30,7 @@ from providers.microsoft.payloads import GraphEvent
 MOST_LIVES = 20
 
 
-def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created:
+def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> CreateResult:
     """Create the event of a draft, or return the one that an earlier request created."""
     meta_id = draft.content.meta_id
     known = None
@@ -73,7 +73,7 @@ def _post(mailbox: Mailbox, calendar_id: str, body: Json) -> str:
     return event_id
 
 
-def _find_inserted(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created | None:
+def _find_inserted(mailbox: Mailbox, calendar_id: str, draft: Draft) -> CreateResult | None:
     """The event of a create that got no answer, found by its mark; None when it does not exist (yet)."""
     known = events.carrying(mailbox, calendar_id, draft.mark, properties.REQUEST)
     return None if known is None else _created(mailbox, calendar_id, known, draft)
@@ -114,7 +114,7 @@ def _made_before(mailbox: Mailbox, calendar_id: str, event_id: str | None) -> Gr
     return known
 
 
-def _created(mailbox: Mailbox, calendar_id: str, known: GraphEvent, draft: Draft) -> Created:
+def _created(mailbox: Mailbox, calendar_id: str, known: GraphEvent, draft: Draft) -> CreateResult:
     """The outcome of the create, given the event that already exists.
 
     :raise EventExists: when another create made that event

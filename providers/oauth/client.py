@@ -38,7 +38,7 @@ DEFAULT_LIFE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Consented:
+class CodeExchangeResult:
     """The result of a code exchange: the grant, and the claims of the id token."""
 
     grant: IssuedTokens
@@ -92,7 +92,7 @@ class OAuth(ABC):
         :raise ProviderNotConfigured: without client id and secret
         """
 
-    def redeem(self, code: str, verifier: str, redirect_uri: str, *, deadline: float) -> Consented:
+    def redeem(self, code: str, verifier: str, redirect_uri: str, *, deadline: float) -> CodeExchangeResult:
         """Exchange an authorization code for tokens. Never retried: a code can be used once.
 
         :raise GrantGone: when the code was used before, has expired, or was issued to another client
@@ -103,10 +103,10 @@ class OAuth(ABC):
         form = {"code": code, "code_verifier": verifier, "redirect_uri": redirect_uri}
         answer = self._ask_for_tokens(REDEEM, "authorization_code", form, deadline, repeatable=False)
         grant = token_grant(self.title, answer, REDEEM)
-        return Consented(grant, identity.claims(answer.get("id_token"), self._client.id))
+        return CodeExchangeResult(grant, identity.claims(answer.get("id_token"), self._client.id))
 
     @abstractmethod
-    def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
+    def account(self, consented: CodeExchangeResult, *, deadline: float) -> AccountIdentity:
         """The identity of the connected account, as far as the grant allows to read it."""
 
     def refresh(self, refresh_token: Token, *, deadline: float) -> IssuedTokens:
@@ -187,7 +187,7 @@ class GoogleOAuth(OAuth):
         self._require_client()
         return consent.google_link(self._endpoints.auth, self._client.id, request)
 
-    def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
+    def account(self, consented: CodeExchangeResult, *, deadline: float) -> AccountIdentity:
         """The identity of the connected account, as far as the grant allows to read it."""
         token = consented.grant.access_token
         return identity.google_account(self._endpoints, token, consented.claims, deadline=deadline)
@@ -221,7 +221,7 @@ class MicrosoftOAuth(OAuth):
         self._require_client()
         return consent.microsoft_link(self._endpoints.auth, self._client.id, request)
 
-    def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
+    def account(self, consented: CodeExchangeResult, *, deadline: float) -> AccountIdentity:
         """The identity of the connected account, as far as the grant allows to read it."""
         token = consented.grant.access_token
         return identity.microsoft_account(self._endpoints, token, consented.claims, deadline=deadline)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.events.views import event_view
 from providers.base import Failed, Read
 from providers.errors import ProviderError
-from providers.events import Created, Event
+from providers.events import CreateResult, Event
 from tests.fuzz.conversations import END, START, TEAM, Conversation, Recorded
 from tests.fuzz.counting import count
 from tests.fuzz.operations import OPERATIONS, READS
@@ -53,7 +53,7 @@ def travels(operation: str, found: Any) -> None:
     match found:
         case None:
             return
-        case Created():
+        case CreateResult():
             reply = Reply(events={"primary": (found.event,)}, made=found.made)
         case Event():
             reply = Reply(events={"primary": (found,)})

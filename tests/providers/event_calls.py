@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from providers.base import Account, CalendarProvider, Failed
-from providers.events import Changes, Created, Draft, Event, Moment
+from providers.events import Changes, CreateResult, Draft, Event, Moment
 from providers.timestamps import DAY, instant
 from tests.providers.sandbox.callers import Caller
 
@@ -51,7 +51,9 @@ class Calls:
     def find(self, meta_id: str, calendar: str = "primary") -> Event:
         return self.provider.find_event(self.account, calendar, meta_id, deadline=self.deadline)
 
-    def create(self, content: Changes, calendar: str = "primary", *, key: str = "", **more: Any) -> Created:
+    def create(
+        self, content: Changes, calendar: str = "primary", *, key: str = "", **more: Any
+    ) -> CreateResult:
         made = draft(content, key, **more)
         return self.provider.create_event(self.account, calendar, made, deadline=self.deadline)
 

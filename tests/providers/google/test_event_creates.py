@@ -15,7 +15,7 @@ from providers.errors import (
     EventUnreadable,
     Unavailable,
 )
-from providers.events import Changes, Created, Day, Moment
+from providers.events import Changes, CreateResult, Day, Moment
 from providers.google import parse_events
 from providers.timestamps import instant
 from tests.providers.event_calls import HOUR, MEETING, NINE, TEN, TIMED
@@ -100,7 +100,7 @@ def test_the_same_draft_makes_one_event_however_often_it_is_created(calls, own):
     first = calls.create(TIMED, key="k", id=own)
     again = calls.create(TIMED, key="k", id=own)
     assert first.made
-    assert again == Created(first.event, made=False)
+    assert again == CreateResult(first.event, made=False)
     assert len(calls.listed()) == 1
 
 
@@ -173,7 +173,7 @@ def test_create_with_all_answers_lost_is_found_by_next_try(sandbox, new):
         calls.create(TIMED, key="k")
     sandbox.clear_faults()
     (event,) = calls.listed()
-    assert calls.create(TIMED, key="k") == Created(event, made=False)
+    assert calls.create(TIMED, key="k") == CreateResult(event, made=False)
 
 
 def test_of_creates_at_once_one_has_made_the_event(calls):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from providers.errors import EventExists, Unavailable
-from providers.events import Changes, Created, Day, Moment
+from providers.events import Changes, CreateResult, Day, Moment
 from tests.providers.event_calls import HOUR, NINE, TEN, TIMED, bare
 from tests.providers.google.google_calls import FULL, PUT
 
@@ -35,7 +35,7 @@ def test_a_deleted_event_is_restored_with_all_fields(calls):
         meta_id=None,
     )
     assert calls.listed() == [second.event]
-    assert calls.create(content, key="k", fingerprint="another") == Created(second.event, made=False)
+    assert calls.create(content, key="k", fingerprint="another") == CreateResult(second.event, made=False)
 
 
 def test_what_was_moved_before_it_was_deleted_comes_back(calls):

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from providers.errors import AccessDenied, EventExists, EventRefused, EventUnreadable, Unavailable
-from providers.events import Changes, Created, Day, Moment, ResponseStatus
+from providers.events import Changes, CreateResult, Day, Moment, ResponseStatus
 from providers.microsoft import properties
 from providers.timestamps import instant
 from tests.providers.event_calls import HOUR, NINE, TEN, TIMED, bare
@@ -115,7 +115,7 @@ def test_a_deleted_event_is_created_again_each_time(calls):
     for _ in range(4):
         created = calls.create(TIMED, key="k")
         assert created.made
-        assert calls.create(TIMED, key="k") == Created(created.event, made=False)
+        assert calls.create(TIMED, key="k") == CreateResult(created.event, made=False)
         calls.delete(created.event.id)
         ids.add(created.event.id)
     assert len(ids) == 4
@@ -152,7 +152,7 @@ def test_used_transaction_is_looked_up_by_the_returned_event_id(script, scripted
     script.say(status, {"error": {"code": "ErrorDuplicateTransactionId", "message": "used", **extra}})
     script.say(200, older("a"))
     if extra:
-        assert calls.create(TIMED) == Created(calls.event("AAMk1"), made=False)
+        assert calls.create(TIMED) == CreateResult(calls.event("AAMk1"), made=False)
         assert script.requests[1]["path"].startswith("/me/events/AAMk1?")
     else:
         with pytest.raises(EventExists):

@@ -20,7 +20,7 @@ from providers.errors import (
 )
 from providers.http.send import Reply
 from providers.names import ProviderName
-from providers.oauth.client import Consented, GoogleOAuth, MicrosoftOAuth
+from providers.oauth.client import CodeExchangeResult, GoogleOAuth, MicrosoftOAuth
 from providers.oauth.consent import ConsentRequest
 from providers.oauth.endpoints import Client
 from tests.providers.addresses import google_at, microsoft_at
@@ -215,7 +215,7 @@ def test_no_secret_is_shown_by_anything_that_holds_one(script):
 # --- codes
 
 
-def redeemed(server: Any, left: float = 5.0) -> Consented:
+def redeemed(server: Any, left: float = 5.0) -> CodeExchangeResult:
     redirect = "https://almanac.example.com/callback"
     return server.redeem("secret-code", "secret-verifier", redirect, deadline=time.monotonic() + left)
 
