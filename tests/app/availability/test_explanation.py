@@ -18,7 +18,7 @@ from store.sql.queries.connection_refs import ConnectionRef
 from tests.scheduling.strategies import at
 
 NINE, TEN, NOON = (at(f"2026-11-23T{time}:00") for time in ("09", "10", "12"))
-QUESTION = Query(NINE, NOON, 60 * MINUTE)
+QUERY = Query(NINE, NOON, 60 * MINUTE)
 SILENT = Failed(Reason.PROVIDER_ERROR, "Google has not answered in time")
 BUSY = (NINE, TEN)
 
@@ -62,7 +62,7 @@ def several():
 
 
 def test_all_requests_are_explained_in_order(several):
-    found = explanation.explain_all_users(several, QUESTION, NINE)
+    found = explanation.explain_all_users(several, QUERY, NINE)
 
     assert [each.reason for each in found] == ["offered", "noCalendars", "busy", "calendarUnread"]
     assert [each.offered for each in found] == [True, False, False, False]
@@ -71,12 +71,12 @@ def test_all_requests_are_explained_in_order(several):
 
 
 def test_one_request_is_explained_as_among_all(several):
-    together = explanation.explain_all_users(several, QUESTION, NINE)
-    assert together == [explanation.explain_user(several, QUESTION, NINE, n) for n in range(4)]
+    together = explanation.explain_all_users(several, QUERY, NINE)
+    assert together == [explanation.explain_user(several, QUERY, NINE, n) for n in range(4)]
 
 
 def test_blocking_periods_have_a_calendar_if_another_is_unread(several):
-    _, _, busy, ill = explanation.explain_all_users(several, QUESTION, NINE)
+    _, _, busy, ill = explanation.explain_all_users(several, QUERY, NINE)
     for found, name in ((busy, "busy"), (ill, "ill")):
         ((target, period),) = found.blocking
         assert target == side(name)
@@ -86,7 +86,7 @@ def test_blocking_periods_have_a_calendar_if_another_is_unread(several):
 
 
 def test_an_account_without_a_calendar_list_is_unread():
-    found = explanation.explain_user(busy_result([[]], accounts=[0]), QUESTION, NINE)
+    found = explanation.explain_user(busy_result([[]], accounts=[0]), QUERY, NINE)
     assert found.reason == "calendarUnread"
     assert "Google's calendar user0@example.com could not be read" in found.sentence
 
@@ -95,15 +95,15 @@ def test_an_account_without_a_calendar_list_is_unread():
     ("partial", "reason"), [(False, "calendarUnread"), (True, "busy")], ids=["closed", "partial"]
 )
 def test_partial_counts_what_was_read(several, partial, reason):
-    assert explanation.explain_user(several, QUESTION, NINE, 3, partial=partial).reason == reason
+    assert explanation.explain_user(several, QUERY, NINE, 3, partial=partial).reason == reason
 
 
 def test_a_calendar_without_an_address_is_named_by_its_id():
     nameless = account("x")
     nameless = ConnectionRef(nameless.id, "x", "microsoft", None, frozenset(), True)
     calendar = Target(nameless, CalendarKey(nameless.id, "AAMk"), "AAMk")
-    found = explanation.explain_user(busy_result([[(calendar, [BUSY])]]), QUESTION, NINE)
+    found = explanation.explain_user(busy_result([[(calendar, [BUSY])]]), QUERY, NINE)
     assert found.sentence.endswith("not offered: AAMk is busy until 10:00.")
     main = Target(nameless, CalendarKey(nameless.id, PRIMARY), PRIMARY)
-    found = explanation.explain_user(busy_result([[(main, [BUSY])]]), QUESTION, NINE)
+    found = explanation.explain_user(busy_result([[(main, [BUSY])]]), QUERY, NINE)
     assert found.sentence.endswith("not offered: the main calendar at Microsoft is busy until 10:00.")

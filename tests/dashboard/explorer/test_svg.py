@@ -64,8 +64,8 @@ def near(found, expected, tolerance) -> None:
             assert abs(place - exact) <= tolerance, (one, other)
 
 
-def offered(chosen, members) -> Groups:
-    found = slots(chosen.slot_query, *laid(members))
+def offered(query, members) -> Groups:
+    found = slots(query.slot_query, *laid(members))
     of_each = [[] for _ in members]
     for start, member in zip(found.starts.tolist(), found.members.tolist(), strict=True):
         of_each[member].append((start, start + found.duration))
@@ -73,24 +73,24 @@ def offered(chosen, members) -> Groups:
 
 
 @given(explorer_queries())
-def test_whole_days_are_the_range_without_a_gap(chosen):
-    days = svg.days(chosen, whole=True)
+def test_whole_days_are_the_range_without_a_gap(query):
+    days = svg.days(query, whole=True)
 
-    assert days[0].start == chosen.slot_query.start
-    assert days[-1].end == chosen.slot_query.end
+    assert days[0].start == query.slot_query.start
+    assert days[-1].end == query.slot_query.end
     assert all(one.end == other.start and one.date < other.date for one, other in pairwise(days))
     assert all((day.odd is None) == (day.end - day.start == DAY) for day in days)
 
 
 @given(explorer_queries())
-def test_days_cut_to_hours_lose_nothing_of_a_window(chosen):
-    cut, whole = svg.days(chosen, whole=False), svg.days(chosen, whole=True)
+def test_days_cut_to_hours_lose_nothing_of_a_window(query):
+    cut, whole = svg.days(query, whole=False), svg.days(query, whole=True)
 
     assert {day.date for day in cut} <= {day.date for day in whole}
     assert all(one.end <= other.start for one, other in pairwise(cut))
     shown = set(minutes_shown(cut))
     assert shown <= set(minutes_shown(whole))
-    for start, end in chosen.slot_query.within().pairs():
+    for start, end in query.slot_query.within().pairs():
         assert shown.issuperset(range(start, end, MINUTE))
 
 
@@ -128,34 +128,34 @@ def test_no_hour_of_a_day_that_was_left_out_is_shown_twice():
 
 
 def test_only_the_hours_around_the_windows_are_shown():
-    chosen = explorer_query("Europe/Berlin", date(2026, 12, 3), 1, (Window.daily(9 * 60, 16 * 60 + 30),))
-    (day,) = svg.days(chosen, whole=False)
+    query = explorer_query("Europe/Berlin", date(2026, 12, 3), 1, (Window.daily(9 * 60, 16 * 60 + 30),))
+    (day,) = svg.days(query, whole=False)
 
-    labels = [label for _, label in svg.hour_labels(day, chosen.zone)]
+    labels = [label for _, label in svg.hour_labels(day, query.zone)]
     assert (labels[0], labels[-1]) == ("08:00", "17:00")
     assert day.hours == 10
 
 
 def test_a_window_after_a_jump_of_two_hours_is_shown():
     """In Troll, clocks jump from 01:00 to 03:00: the cut must not skip time after the jump."""
-    chosen = explorer_query("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
-    (day,) = svg.days(chosen, whole=False)
+    query = explorer_query("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
+    (day,) = svg.days(query, whole=False)
 
-    assert day.start <= chosen.slot_query.within().pairs()[0][0]
+    assert day.start <= query.slot_query.within().pairs()[0][0]
 
 
 def test_an_overnight_window_shows_whole_days():
-    chosen = explorer_query("UTC", date(2026, 12, 3), 3, (Window.daily(22 * 60, 6 * 60),))
+    query = explorer_query("UTC", date(2026, 12, 3), 3, (Window.daily(22 * 60, 6 * 60),))
 
-    assert [day.hours for day in svg.days(chosen, whole=False)] == [24, 24, 24]
+    assert [day.hours for day in svg.days(query, whole=False)] == [24, 24, 24]
 
 
 @given(asked_with_members(), st.booleans())
 def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
-    chosen, members = case
-    days = svg.days(chosen, whole=whole)
+    query, members = case
+    days = svg.days(query, whole=whole)
     ruler, shown = Ruler.of(days), minutes_shown(days)
-    layer = layers(chosen.slot_query, *laid(members))
+    layer = layers(query.slot_query, *laid(members))
     minute = ruler.per_hour * UNITS / 60
 
     for groups in (layer.padded, layer.tolerated, layer.busy):
@@ -167,8 +167,8 @@ def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
 
 
 @given(explorer_queries())
-def test_each_day_begins_where_its_first_minute_is_drawn(chosen):
-    days = svg.days(chosen, whole=False)
+def test_each_day_begins_where_its_first_minute_is_drawn(query):
+    days = svg.days(query, whole=False)
     ruler = Ruler.of(days)
     (path,) = ruler.paths(Groups.of([[(day.start, day.start + MINUTE) for day in days]]))
 
@@ -178,17 +178,15 @@ def test_each_day_begins_where_its_first_minute_is_drawn(chosen):
 
 
 @given(explorer_queries(), st.booleans())
-def test_above_lanes_hours_are_named_where_they_begin(chosen, whole):
-    days = svg.days(chosen, whole=whole)
+def test_above_lanes_hours_are_named_where_they_begin(query, whole):
+    days = svg.days(query, whole=whole)
     ruler, place = Ruler.of(days), {at: n for n, at in enumerate(minutes_shown(days))}
-    heads = ruler.heads(chosen.zone)
+    heads = ruler.heads(query.zone)
     room = 3 * ruler.per_hour >= svg.LEAST_BETWEEN_HOURS
 
     assert [(head.day, head.left) for head in heads] == list(zip(days, ruler.lefts(), strict=True))
     for day, _, hours in heads:
-        clocks = {
-            at: datetime.fromtimestamp(at / 1000, chosen.zone) for at in range(day.start, day.end, HOUR)
-        }
+        clocks = {at: datetime.fromtimestamp(at / 1000, query.zone) for at in range(day.start, day.end, HOUR)}
         named = [at for at, wall in clocks.items() if f"{wall:%H:%M}" in svg.NAMED_HOURS and at > day.start]
         assert [hour for _, hour in hours] == [clocks[at].hour for at in named if room]
         expected = [place[at] * ruler.per_hour / 60 for at in named if room]
@@ -197,20 +195,20 @@ def test_above_lanes_hours_are_named_where_they_begin(chosen, whole):
 
 @given(asked_with_members())
 def test_dashes_are_the_slots(case):
-    chosen, members = case
-    days = svg.days(chosen, whole=False)
+    query, members = case
+    days = svg.days(query, whole=False)
     ruler = Ruler.of(days)
     place = {at: n for n, at in enumerate(minutes_shown(days))}
     minute = ruler.per_hour * UNITS / 60
-    found = offered(chosen, members)
-    rows = svg.rows_of_slots(found, chosen.slot_query.stride, days)
-    pattern = svg.dashes(chosen, ruler)
+    found = offered(query, members)
+    rows = svg.rows_of_slots(found, query.slot_query.stride, days)
+    pattern = svg.dashes(query, ruler)
 
     for n, path in enumerate(ruler.paths(rows)):
         drawn = dashed(path, pattern)
         expected = [place[start] * minute for start, _ in found.group(n).pairs()]
-        if chosen.slot_query.stride >= chosen.slot_query.duration:
-            length = max(1.0, chosen.slot_query.duration // MINUTE * minute - GAP)
+        if query.slot_query.stride >= query.slot_query.duration:
+            length = max(1.0, query.slot_query.duration // MINUTE * minute - GAP)
             near([each for row in drawn for each in row], [(at, at + length) for at in expected], 2 * ROUNDED)
         else:
             # Slots that overlap cover their whole time, with a mark at the start of each.
@@ -221,20 +219,20 @@ def test_dashes_are_the_slots(case):
 
 
 def test_slots_of_a_minute_are_drawn_without_a_gap():
-    chosen = explorer_query("UTC", date(2026, 12, 3), 14, None, duration=MINUTE)
-    ruler = Ruler.of(svg.days(chosen, whole=True))
+    query = explorer_query("UTC", date(2026, 12, 3), 14, None, duration=MINUTE)
+    ruler = Ruler.of(svg.days(query, whole=True))
 
-    dash, gap = map(float, svg.dashes(chosen, ruler).split())
+    dash, gap = map(float, svg.dashes(query, ruler).split())
     assert gap == 0
     assert dash == pytest.approx(ruler.per_hour * UNITS / 60)
 
 
-def data_of(chosen, members) -> ExplorerData:
+def data_of(query, members) -> ExplorerData:
     lanes = [Lane(f"user-{n}", n) for n in range(len(members))]
-    layer = layers(chosen.slot_query, *laid(members))
-    within = chosen.slot_query.within().pairs()
-    outside = Intervals.of(minus((chosen.slot_query.start, chosen.slot_query.end), within))
-    return ExplorerData(lanes, layer, offered(chosen, members), outside, 0, None, 0.0, None, {})
+    layer = layers(query.slot_query, *laid(members))
+    within = query.slot_query.within().pairs()
+    outside = Intervals.of(minus((query.slot_query.start, query.slot_query.end), within))
+    return ExplorerData(lanes, layer, offered(query, members), outside, 0, None, 0.0, None, {})
 
 
 def minus(whole, holes) -> list[tuple[int, int]]:
@@ -256,12 +254,12 @@ def extents(blocks) -> list[tuple[float, float]]:
 
 @given(asked_with_members(), st.booleans())
 def test_every_block_of_a_column_is_where_its_time_is(case, whole):
-    chosen, members = case
-    shown = data_of(chosen, members)
+    query, members = case
+    shown = data_of(query, members)
     layer = shown.layers
-    for day in svg.days(chosen, whole=whole):
+    for day in svg.days(query, whole=whole):
         near(extents(in_columns.outside_blocks(shown, day)), pixels(shown.outside.pairs(), day), 2 * PIXEL)
-        columns = in_columns.columns(chosen, shown, day)
+        columns = in_columns.columns(query, shown, day)
         assert [column.lane for column in columns] == shown.lanes
         for n, column in enumerate(columns):
             for name in ("padded", "tolerated", "busy"):
@@ -272,14 +270,14 @@ def test_every_block_of_a_column_is_where_its_time_is(case, whole):
 @pytest.mark.slow
 @given(asked_with_members())
 def test_every_slot_stands_in_its_columns_with_its_time_once(case):
-    chosen, members = case
-    shown, days = data_of(chosen, members), svg.days(chosen, whole=False)
-    drawn = [in_columns.columns(chosen, shown, day) for day in days]
+    query, members = case
+    shown, days = data_of(query, members), svg.days(query, whole=False)
+    drawn = [in_columns.columns(query, shown, day) for day in days]
 
     for n in range(len(members)):
         found = shown.slots.group(n).pairs()
         labels = [block.label for of_day in drawn for block in of_day[n].layers["slots"] if block.label]
-        assert labels == [f"{datetime.fromtimestamp(s / 1000, chosen.zone):%H:%M}" for s, _ in found]
+        assert labels == [f"{datetime.fromtimestamp(s / 1000, query.zone):%H:%M}" for s, _ in found]
         for day, of_day in zip(days, drawn, strict=True):
             blocks = of_day[n].layers["slots"]
             # Of slots that overlap, each is drawn until the next one starts.
@@ -297,23 +295,23 @@ def test_every_slot_stands_in_its_columns_with_its_time_once(case):
 
 
 def test_columns_share_the_width():
-    chosen = explorer_query("UTC", date(2026, 12, 3), 1, None)
-    shown = data_of(chosen, [[], [], []])
-    (day,) = svg.days(chosen, whole=True)
+    query = explorer_query("UTC", date(2026, 12, 3), 1, None)
+    shown = data_of(query, [[], [], []])
+    (day,) = svg.days(query, whole=True)
 
-    columns = in_columns.columns(chosen, shown, day)
+    columns = in_columns.columns(query, shown, day)
 
     assert [round(column.left + column.width, 6) for column in columns] == [33.333333, 66.666667, 100]
 
 
 def test_an_unread_user_has_a_column_without_blocks():
-    chosen = explorer_query("UTC", date(2026, 12, 3), 1, None)
+    query = explorer_query("UTC", date(2026, 12, 3), 1, None)
     lane = Lane("ada", failed=[{"calendarId": "x"}])
-    shown = data_of(chosen, [])
+    shown = data_of(query, [])
     shown = ExplorerData([lane], shown.layers, shown.slots, shown.outside, 0, None, 0.0, None, {})
-    (day,) = svg.days(chosen, whole=True)
+    (day,) = svg.days(query, whole=True)
 
-    assert [column.layers for column in in_columns.columns(chosen, shown, day)] == [{}]
+    assert [column.layers for column in in_columns.columns(query, shown, day)] == [{}]
 
 
 @pytest.mark.parametrize(
@@ -326,10 +324,10 @@ def test_an_unread_user_has_a_column_without_blocks():
     ],
 )
 def test_hours_are_those_that_the_clock_shows(zone, day, expected):
-    chosen = explorer_query(zone, day, 1, None)
-    (shown,) = svg.days(chosen, whole=True)
+    query = explorer_query(zone, day, 1, None)
+    (shown,) = svg.days(query, whole=True)
 
-    labels = svg.hour_labels(shown, chosen.zone)
+    labels = svg.hour_labels(shown, query.zone)
 
     assert [label for _, label in labels][: len(expected)] == expected
     assert [top for top, _ in labels[:3]] == [0, HOUR_HEIGHT, 2 * HOUR_HEIGHT]
