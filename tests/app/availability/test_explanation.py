@@ -42,7 +42,7 @@ def busy_result(requests, unread=(), accounts=()):
         user_count=len(requests),
         busy=Groups.of([busy for _, _, busy in rows]),
         unread={index: UnreadCalendar(SILENT) for index in unread},
-        accounts={n: [(account(f"user{n}"), SILENT)] for n in accounts},
+        failed_connections={n: [(account(f"user{n}"), SILENT)] for n in accounts},
         oldest_read=None,
     )
 
