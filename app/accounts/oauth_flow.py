@@ -227,7 +227,7 @@ def check_reach(caller: Caller, authorization: PendingConsent) -> None:
     :raise Forbidden: when other organizations share the user
     """
     with services().stores.database.writing() as session:
-        user = users.by_number(session, authorization.user_id, within=caller.organization_id)
+        user = users.by_number(session, authorization.user_id, organization_id=caller.organization_id)
         if user is None:
             raise consent_refused(STALE)
         own_user(session, caller, user.custom_id, otherwise=CONNECTION)

@@ -182,7 +182,7 @@ def _acquire_unless_repeated(authentication: Authentication, found: Condition) -
 
 def _reserve(authentication: Authentication, found: Condition) -> Lease:
     with services().stores.database.reading() as session:
-        numbers = users.ids(session, [found.user], within=authentication.within)
+        numbers = users.ids(session, [found.user], organization_id=authentication.organization_id)
     lease = Lease(token=found.token(authentication))
     lease.hold_id = holds.reserve(numbers, found.time, lease.token, holds.lease(deadlines=1))
     try:
@@ -216,10 +216,12 @@ def _claim(authentication: Authentication, found: Condition) -> Lease:
             time.end,
             token=token,
             expires_at=holds.lease(deadlines=found.deadlines),
-            within=authentication.within,
+            organization_id=authentication.organization_id,
             now=now_ms(),
         )
-        view = hold_queries.find(session, found.hold, within=authentication.within, now=now_ms())
+        view = hold_queries.find(
+            session, found.hold, organization_id=authentication.organization_id, now=now_ms()
+        )
     if claimed is None:
         parts = [(time.start, time.end)]
         if view is not None and found.user in view.users and not view.claimed:

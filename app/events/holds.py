@@ -48,8 +48,8 @@ def take(
     time = _time(body, zone)
     names = list(dict.fromkeys(body["users"]))
     with services().stores.database.reading() as session:
-        refs = connection_refs.of_users(session, names, within=authentication.within)
-        numbers = users.ids(session, names, within=authentication.within)
+        refs = connection_refs.of_users(session, names, organization_id=authentication.organization_id)
+        numbers = users.ids(session, names, organization_id=authentication.organization_id)
     if len(numbers) < len(names):
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     if not all(refs[each] for each in names):
@@ -71,11 +71,11 @@ def listed(authentication: Authentication, user: str | None) -> list[HoldView]:
 
     :raise NotFound: for a user that the caller does not reach
     """
-    within = authentication.within
+    organization_id = authentication.organization_id
     with services().stores.database.reading() as session:
-        if user is not None and users.find(session, user, within=within) is None:
+        if user is not None and users.find(session, user, organization_id=organization_id) is None:
             raise NotFound("User not found", Code.USER_NOT_FOUND)
-        return holds.listed(session, user, within=within, now=now_ms())
+        return holds.listed(session, user, organization_id=organization_id, now=now_ms())
 
 
 def find(authentication: Authentication, hold_id: str) -> HoldView:
@@ -84,7 +84,7 @@ def find(authentication: Authentication, hold_id: str) -> HoldView:
     :raise NotFound: when it has expired, or the caller does not reach all of its users
     """
     with services().stores.database.reading() as session:
-        found = holds.find(session, hold_id, within=authentication.within, now=now_ms())
+        found = holds.find(session, hold_id, organization_id=authentication.organization_id, now=now_ms())
     if found is None:
         raise NotFound("Hold not found", Code.HOLD_NOT_FOUND)
     return found

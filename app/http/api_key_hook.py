@@ -50,7 +50,7 @@ def caller() -> Caller:
     return authentication().caller
 
 
-def within() -> int | None:
+def caller_organization_id() -> int | None:
     """The internal id of the organization that the key is bound to; None if it reaches all."""
     return caller().organization_id
 

@@ -25,7 +25,7 @@ class Authentication:
     verified: bool
 
     @property
-    def within(self) -> int | None:
+    def organization_id(self) -> int | None:
         """The internal id of the organization that the key is bound to; None if it reaches all."""
         return self.caller.organization_id
 

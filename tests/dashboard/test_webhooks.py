@@ -45,7 +45,10 @@ def new(here, monkeypatch):
 
 def stored(here) -> list[tuple[str, list[str], int | None]]:
     with here.stores.database.reading() as session:
-        return [(each.url, each.events, each.organization_id) for each in webhooks.page(session, within=None)]
+        return [
+            (each.url, each.events, each.organization_id)
+            for each in webhooks.page(session, organization_id=None)
+        ]
 
 
 def rows(page):
@@ -72,7 +75,7 @@ def test_without_any_it_says_what_to_do(here):
 
 def test_endpoints_are_shown_with_the_counts_of_their_deliveries(here, world):
     own = world.organization("own")
-    one, two = world.endpoint(), world.endpoint(within=own, events=["connection.expired"])
+    one, two = world.endpoint(), world.endpoint(organization_id=own, events=["connection.expired"])
     for name in ("ada", "bob"):
         world.record(Event.CONNECTION_EXPIRED, world.connection(name, own))
     failed = world.claim(one)
@@ -311,7 +314,7 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
 
 def test_a_delivery_about_a_former_member_is_not_sent_again(here, world):
     own = world.organization("own")
-    endpoint = world.endpoint(within=own)
+    endpoint = world.endpoint(organization_id=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
     action = here.browser.get(f"/webhooks/{endpoint}").html.select_one(".deliveries form")["action"]
     world.leave("ada", own)
@@ -360,7 +363,7 @@ def test_what_the_receiver_answered_is_shown_as_text(here, world):
 
 def test_all_failed_deliveries_are_sent_again_but_none_about_former_members(here, world):
     own = world.organization("own")
-    endpoint = world.endpoint(within=own)
+    endpoint = world.endpoint(organization_id=own)
     failing(world, endpoint, "ada", "bob", "eve", within=(own,))
     world.leave("eve", own)
     button = here.browser.get(f"/webhooks/{endpoint}").html.find("button", string="Send all 3 failed again")

@@ -55,10 +55,14 @@ class WebhookWorld:
         with self.database.writing() as session:
             organizations.remove_members(session, organization, [self._user_id(session, user)])
 
-    def endpoint(self, *, within: int | None = None, events: Sequence[str] = tuple(Event)) -> str:
+    def endpoint(self, *, organization_id: int | None = None, events: Sequence[str] = tuple(Event)) -> str:
         with self.database.writing() as session:
             row, secret = webhooks.create(
-                session, self.keyring, url="https://example.com/", events=events, within=within
+                session,
+                self.keyring,
+                url="https://example.com/",
+                events=events,
+                organization_id=organization_id,
             )
         self.secrets[row.id] = secret
         return row.id

@@ -104,7 +104,7 @@ def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | Non
     if not question.users:
         raise Invalid("Choose an organization, or name users", param="organization")
     with services().stores.database.reading() as session:
-        known = connection_refs.of_users(session, question.users, within=None)
+        known = connection_refs.of_users(session, question.users, organization_id=None)
     return {user: known.get(user) for user in question.users}, 0
 
 
@@ -137,7 +137,7 @@ def _lane(
 
 def _outside(question: Question) -> Intervals:
     """The parts of the range that no window covers."""
-    within = question.engine.within()
+    within = question.engine.open_intervals()
     starts = np.concatenate(((question.engine.start,), within.ends))
     ends = np.concatenate((within.starts, (question.engine.end,)))
     return Intervals(starts, ends).take(starts < ends)

@@ -139,12 +139,12 @@ def revoke_invitation(invitation_id: str) -> ResponseReturnValue:
 
 def _invited(session: Session, form: forms.Form, custom_ids: list[str]) -> dict[str, int]:
     """The users to invite, by identifier; with an error in the form if any cannot be."""
-    found = users.ids(session, custom_ids, within=None)
+    found = users.ids(session, custom_ids, organization_id=None)
     if missing := [each for each in custom_ids if each not in found]:
         form.refuse("users", f"include some that do not exist: {', '.join(missing[:5])}")
     slug = form.data["organization"]
     if slug is not None:
-        number = organizations.ids(session, [slug], within=None).get(slug)
+        number = organizations.ids(session, [slug], organization_id=None).get(slug)
         if number is None:
             form.refuse("organization", "with this slug does not exist")
         else:

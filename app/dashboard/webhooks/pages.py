@@ -132,7 +132,11 @@ def _create(form: forms.Form, chosen: list[str]) -> tuple[WebhookEndpoint, str] 
     slug, database = form.data["organization"], services().stores.database
     try:
         with database.writing() as session:
-            found = organizations.ids(session, [slug], within=None, keep=True) if slug is not None else {}
+            found = (
+                organizations.ids(session, [slug], organization_id=None, keep=True)
+                if slug is not None
+                else {}
+            )
             if slug is not None and slug not in found:
                 form.refuse("organization", "with this slug does not exist")
                 return None

@@ -72,14 +72,14 @@ def counts(session: Session) -> dict[str, Standing]:
 def dead(
     session: Session,
     *,
-    within: int | None = None,
+    organization_id: int | None = None,
     after: tuple[datetime | None, str] | None = None,
     limit: int | None = None,
 ) -> list[Ended]:
     """Ended connections, the latest first, beginning after ``after``: ``(ended_at, id)`` of the previous one.
 
-    ``within`` limits to one organization's members. Delegated connections whose grant has ended are absent:
-    the organization's grant has to be replaced, and not each of them.
+    ``organization_id`` limits to one organization's members. Delegated connections whose grant has ended are
+    absent: the organization's grant has to be replaced, and not each of them.
     """
     query = (
         select(
@@ -95,8 +95,8 @@ def dead(
         .where(OAuthConnection.alive.is_(False))
         .order_by(_ENDED_AT.desc(), OAuthConnection.id)
     )
-    if within is not None:
-        members = select(Membership.user_id).where(Membership.organization_id == within)
+    if organization_id is not None:
+        members = select(Membership.user_id).where(Membership.organization_id == organization_id)
         query = query.where(OAuthConnection.user_id.in_(members))
     if after is not None:
         ended_at, last = after

@@ -26,16 +26,16 @@ def check(session: Session, authorization: PendingConsent) -> User | Refusal:
     The API key must still be valid. If it is bound to an organization, the user must still be a member there,
     and of no other organization. An invitation must still be open.
     """
-    within = authorization.within
+    organization_id = authorization.within
     if authorization.key_id is not None and not api_keys.is_in_force(session, authorization.key_id):
         return Refusal.KEY_GONE
-    user = users.by_number(session, authorization.user_id, within=within, to_change=True)
+    user = users.by_number(session, authorization.user_id, organization_id=organization_id, to_change=True)
     if user is None:
         return Refusal.USER_GONE
     # After the lock, so that of two consents by one invitation the second finds it used.
     invitation = authorization.invitation_id
     if invitation is not None and not user_invitations.is_open(session, invitation):
         return Refusal.INVITATION_GONE
-    if within is not None and users.organization_ids(session, user.id) != {within}:
+    if organization_id is not None and users.organization_ids(session, user.id) != {organization_id}:
         return Refusal.USER_SHARED
     return user

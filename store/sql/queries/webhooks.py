@@ -68,21 +68,21 @@ class Event(StrEnum):
 
 
 def create(
-    session: Session, keyring: Keyring, *, url: str, events: Sequence[str], within: int | None
+    session: Session, keyring: Keyring, *, url: str, events: Sequence[str], organization_id: int | None
 ) -> tuple[WebhookEndpoint, str]:
     """Register an endpoint; returns it with its secret, which is not shown again.
 
     :raise TooMany: when the limit is reached; concurrent calls may exceed it
     """
     # IS, not =: an endpoint of all organizations has NULL.
-    beside = select(func.count()).where(WebhookEndpoint.organization_id.is_not_distinct_from(within))
+    beside = select(func.count()).where(WebhookEndpoint.organization_id.is_not_distinct_from(organization_id))
     if session.scalars(beside).one() >= MOST_ENDPOINTS:
         raise TooMany
     secret = webhook_secrets.new_secret()
     endpoint_id = f"wh_{secrets.token_hex(12)}"
     row = WebhookEndpoint(
         id=endpoint_id,
-        organization_id=within,
+        organization_id=organization_id,
         url=url,
         events=list(events),
         sealed_secret=keyring.encrypt(secret, webhook_secrets.associated_data(endpoint_id)),
@@ -93,10 +93,10 @@ def create(
 
 
 def page(
-    session: Session, *, within: int | None, after: str | None = None, limit: int | None = None
+    session: Session, *, organization_id: int | None, after: str | None = None, limit: int | None = None
 ) -> Sequence[WebhookEndpoint]:
-    """Endpoints ordered by id, beginning after ``after``. ``within`` limits to one organization's."""
-    query = _endpoints(within).order_by(WebhookEndpoint.id)
+    """Endpoints ordered by id, beginning after ``after``; those of one organization, if it is given."""
+    query = _endpoints(organization_id).order_by(WebhookEndpoint.id)
     if after is not None:
         query = query.where(WebhookEndpoint.id > after)
     return session.scalars(query.limit(limit)).all()
@@ -131,9 +131,9 @@ def count(session: Session, organization_id: int) -> int:
     return session.scalars(query.where(WebhookEndpoint.organization_id == organization_id)).one()
 
 
-def find(session: Session, endpoint_id: str, *, within: int | None) -> WebhookEndpoint | None:
+def find(session: Session, endpoint_id: str, *, organization_id: int | None) -> WebhookEndpoint | None:
     """One endpoint."""
-    return session.scalars(_endpoints(within).where(WebhookEndpoint.id == endpoint_id)).one_or_none()
+    return session.scalars(_endpoints(organization_id).where(WebhookEndpoint.id == endpoint_id)).one_or_none()
 
 
 def existing(session: Session, endpoint_ids: Collection[str]) -> set[str]:
@@ -295,6 +295,8 @@ def _calendar_name(connection: _Listener, calendar_id: str) -> str:
     return MAIN if calendar_id.lower() in addresses else calendar_id
 
 
-def _endpoints(within: int | None) -> Select[WebhookEndpoint]:
+def _endpoints(organization_id: int | None) -> Select[WebhookEndpoint]:
     query = select(WebhookEndpoint)
-    return query if within is None else query.where(WebhookEndpoint.organization_id == within)
+    return (
+        query if organization_id is None else query.where(WebhookEndpoint.organization_id == organization_id)
+    )

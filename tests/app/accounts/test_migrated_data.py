@@ -86,7 +86,7 @@ def written(own, api, accounts):
             connections.mark_dead(session, row.id, "The grant has ended")
         administrators.invite(session)
         user_invitations.make(session, {"bob": user.id}, scope="", created_by="root")
-        acme = organizations.ids(session, ["acme"], within=None)["acme"]
+        acme = organizations.ids(session, ["acme"], organization_id=None)["acme"]
         grant = NewGrant("microsoft", None, None, "tenant", None, "secret", ["Calendars.Read"])
         organization_grants.save(session, stores.keyring, acme, grant)
         provider_clients.save(session, stores.keyring, "google", StoredClient("client", "secret", None))

@@ -33,7 +33,7 @@ class Watched:
         self.provider, self.channel = account.provider, channel
         self.there = AtProvider(sandbox, account)
         with stores.database.reading() as session:
-            (ref,) = connection_refs.of_user(session, user, within=None)
+            (ref,) = connection_refs.of_user(session, user, organization_id=None)
         self.key = CalendarKey(ref.id, "primary")
 
     @property

@@ -292,7 +292,7 @@ def test_channels_and_tokens_end_with_the_grant_of_an_organization(
     assert api.post(f"{path}/members", {"members": [{"userId": user, "email": address}]}).status_code == 200
     busy = partial(api.get, f"/users/{user}/calendar/busy", start=f"{when(0)}Z", end=f"{when(23)}Z")
     with installation.stores.database.reading() as session:
-        (ref,) = connection_refs.of_user(session, user, within=None) or []
+        (ref,) = connection_refs.of_user(session, user, organization_id=None) or []
     assert busy().status_code == 200
     until(lambda: installation.stores.busy.watched([CalendarKey(ref.id, "primary")])[0] is not None)
     tokens = grant_tokens(installation)

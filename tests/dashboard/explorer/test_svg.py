@@ -88,7 +88,7 @@ def test_days_cut_to_hours_lose_nothing_of_a_window(chosen):
     assert all(one.end <= other.start for one, other in pairwise(cut))
     shown = set(minutes_shown(cut))
     assert shown <= set(minutes_shown(whole))
-    for start, end in chosen.engine.within().pairs():
+    for start, end in chosen.engine.open_intervals().pairs():
         assert shown.issuperset(range(start, end, MINUTE))
 
 
@@ -137,7 +137,7 @@ def test_a_window_after_a_jump_of_two_hours_is_shown():
     chosen = question("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
     (day,) = svg.days(chosen, whole=False)
 
-    assert day.start <= chosen.engine.within().pairs()[0][0]
+    assert day.start <= chosen.engine.open_intervals().pairs()[0][0]
 
 
 def test_an_overnight_window_shows_whole_days():
@@ -228,7 +228,7 @@ def test_slots_of_a_minute_are_drawn_without_a_gap():
 def data_of(chosen, members) -> ExplorerData:
     lanes = [Lane(f"user-{n}", n) for n in range(len(members))]
     layer = layers(chosen.engine, *laid(members))
-    within = chosen.engine.within().pairs()
+    within = chosen.engine.open_intervals().pairs()
     outside = Intervals.of(minus((chosen.engine.start, chosen.engine.end), within))
     return ExplorerData(lanes, layer, offered(chosen, members), outside, 0, None, 0.0, None, {})
 

@@ -173,11 +173,11 @@ CHANGES = {
     "a user deleted": lambda session, _: session.delete(session.query(User).one()),
     "a user deleted by a statement": lambda session, _: session.execute(delete(User)),
     "an organization deleted": lambda session, _: organizations.remove(
-        session, organizations.ids(session, ["acme"], within=None)["acme"]
+        session, organizations.ids(session, ["acme"], organization_id=None)["acme"]
     ),
     "a member": lambda session, _: organizations.add_members(
         session,
-        organizations.ids(session, ["acme"], within=None)["acme"],
+        organizations.ids(session, ["acme"], organization_id=None)["acme"],
         [session.query(User).one().id],
     ),
     "a connection": connect,

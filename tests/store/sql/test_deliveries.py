@@ -244,7 +244,7 @@ def test_a_replay_waits_for_a_paused_endpoint(world, endpoint, recorded):
 
 def test_a_test_event_is_of_no_user_and_shown_in_every_log(world):
     own = world.organization("own")
-    for endpoint in (world.endpoint(), world.endpoint(within=own)):
+    for endpoint in (world.endpoint(), world.endpoint(organization_id=own)):
         with world.database.writing() as session:
             sent = webhooks.record_test(session, endpoint)
         assert world.claim(endpoint).id == sent.id

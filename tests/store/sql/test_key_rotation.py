@@ -83,7 +83,9 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
     old = Keyring([OLD])
     with fresh_database.writing() as session:
         provider_clients.save(session, old, "google", StoredClient("id", "client-secret", None))
-        endpoint, secret = webhooks.create(session, old, url="https://a.example", events=[], within=None)
+        endpoint, secret = webhooks.create(
+            session, old, url="https://a.example", events=[], organization_id=None
+        )
         rotated = webhook_secrets.rotate(session, old, endpoint, overlap=timedelta(days=1))
         session.add(Organization(id=1, slug="acme"))
         session.flush()

@@ -72,9 +72,9 @@ def end(fresh_database):
     return end
 
 
-def of_user(database, name, within=None):
+def of_user(database, name, organization_id=None):
     with database.reading() as session:
-        return connection_refs.of_user(session, name, within=within)
+        return connection_refs.of_user(session, name, organization_id=organization_id)
 
 
 def events(database):
@@ -117,7 +117,7 @@ def test_a_replaced_grant_keeps_its_connections_and_revives_them(fresh_database,
     delegated("ada")
     with fresh_database.writing() as session:
         session.add(endpoint())
-        own = connection_refs.of_user(session, "ada", within=None)[0].id
+        own = connection_refs.of_user(session, "ada", organization_id=None)[0].id
         connections.mark_dead(session, own, "The account was suspended")
     end(first)
     end(first)
@@ -214,13 +214,13 @@ def test_a_key_of_another_organization_sees_no_connection_by_this_grant(fresh_da
         other = Organization(slug="other")
         session.add(other)
         session.flush()
-        ada = organizations.load(session, "acme", within=None).members[0].id
+        ada = organizations.load(session, "acme", organization_id=None).members[0].id
         session.add(Membership(organization_id=other.id, user_id=ada))
 
     assert len(of_user(fresh_database, "ada")) == len(of_user(fresh_database, "ada", acme)) == 1
     assert of_user(fresh_database, "ada", other.id) == []
     with fresh_database.reading() as session:
-        assert connection_refs.of_members(session, other.id, within=other.id) == {"ada": []}
+        assert connection_refs.of_members(session, other.id, only_organization_id=other.id) == {"ada": []}
         assert len(connection_refs.of_members(session, other.id)["ada"]) == 1
 
 

@@ -42,7 +42,7 @@ def test_an_endpoint_hears_of_the_events_that_it_wants(world):
 
 def test_an_organizations_endpoint_hears_of_its_members_alone(world):
     own, other = world.organization("own"), world.organization("other")
-    everybodys, theirs = world.endpoint(), world.endpoint(within=own)
+    everybodys, theirs = world.endpoint(), world.endpoint(organization_id=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("member", own, other))
     world.record(Event.CONNECTION_EXPIRED, world.connection("stranger", other))
     world.record(Event.CONNECTION_EXPIRED, world.connection("nobodys"))
@@ -86,7 +86,7 @@ def test_a_connection_that_is_gone_is_nothing_to_tell_of(world):
 def test_what_is_told_of_a_user_goes_with_the_user_and_the_organization(world):
     own = world.organization("own")
     world.endpoint()
-    world.endpoint(within=own)
+    world.endpoint(organization_id=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
     world.record(Event.CONNECTION_EXPIRED, world.connection("bob", own))
     with world.database.writing() as session:
@@ -266,11 +266,11 @@ def test_a_secret_opens_for_its_own_endpoint_alone(world):
 
 def test_an_endpoint_goes_with_its_log_and_its_organization(world):
     own = world.organization("own")
-    first, second = world.endpoint(), world.endpoint(within=own)
+    first, second = world.endpoint(), world.endpoint(organization_id=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
     with world.database.writing() as session:
         webhooks.remove(session, first)
         assert session.scalars(select(WebhookDelivery.endpoint_id)).all() == [second]
         session.delete(session.get_one(Organization, own))
     with world.database.reading() as session:
-        assert webhooks.page(session, within=None) == []
+        assert webhooks.page(session, organization_id=None) == []
