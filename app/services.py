@@ -33,7 +33,7 @@ class Services:
         self.settings = settings
         self.stores = Stores(settings)
         self.probes = Probes()
-        self.stores.tell = lambda endpoints: tasks.send(self.celery, endpoints)
+        self.stores.on_events_recorded = lambda endpoints: tasks.send(self.celery, endpoints)
 
     def prepare(self) -> None:
         """Open connections before the first request. One that fails here is opened by a later request."""

@@ -44,7 +44,7 @@ def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, 
         with services().stores.database.reading() as session:
             return connection_refs.of_user(session, custom_id, organization_id=only)
 
-    refs = authentication.cached.get_or_load(_cache_key(authentication, custom_id), load)
+    refs = authentication.rows.get_or_load(_cache_key(authentication, custom_id), load)
     if refs is None:
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     return parameters.of_provider(refs, query)
@@ -54,13 +54,13 @@ def cached_of_user(
     authentication: Authentication, custom_id: str, query: Mapping[str, Any]
 ) -> list[ConnectionRef]:
     """As ``of_user``, from the cache of this process only; empty if they are not cached."""
-    refs = authentication.cached.get(_cache_key(authentication, custom_id))
+    refs = authentication.rows.get(_cache_key(authentication, custom_id))
     return parameters.of_provider(refs or (), query)
 
 
 def of_users(authentication: Authentication, custom_ids: Iterable[str]) -> dict[str, Sequence[ConnectionRef]]:
     """The connections of each user; users that the key does not reach are left out."""
-    cached = authentication.cached
+    cached = authentication.rows
     keys = {custom_id: _cache_key(authentication, custom_id) for custom_id in custom_ids}
     known = {custom_id: cached.get(key) for custom_id, key in keys.items()}
     missing = {custom_id for custom_id, refs in known.items() if refs is None}
@@ -96,7 +96,7 @@ def of_members(authentication: Authentication, slug: str) -> Mapping[str, Sequen
                 sorted(connection_refs.of_members(session, found[slug], only_organization_id=only).items())
             )
 
-    members = authentication.cached.get_or_load(("members", slug, only), load, weight=_connections)
+    members = authentication.rows.get_or_load(("members", slug, only), load, weight=_connections)
     if members is None:
         raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return members
@@ -151,7 +151,7 @@ def write(
     """
     replies = gather(jobs, Queue.WRITES, deadline=deadline, finishing=finishing)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
-    services().stores.busy.forget(failed)
+    services().stores.busy.invalidate_connections(failed)
     unanswered = [each for each, why in failed.items() if why.reason is Reason.PROVIDER_ERROR or why.repeated]
     if unanswered:
         _invalidate(jobs, unanswered)

@@ -112,7 +112,7 @@ def preview_import(
     grant = grants.find(session, caller, slug, provider)
     number = organizations.ids(session, [slug], organization_id=caller.organization_id)[slug]
     numbers = users.ids(session, [each.user_id for each in members], organization_id=None)
-    before = organization_grants.standing(session, provider, numbers.values())
+    before = organization_grants.existing_connections(session, provider, numbers.values())
     memberships = organizations.of_users(session, numbers.values())
     preview = Preview([], [], [], [])
     for user_id, email in members:

@@ -27,7 +27,7 @@ from store.security.api_keys import digest
 from store.security.oauth_states import PendingConsent, PendingExchange
 from store.sql.queries import connections, consents, users
 from store.sql.queries.api_keys import Caller
-from store.sql.queries.consents import Refusal
+from store.sql.queries.consents import ConsentRefusal
 from workers.execution.code_exchange import (
     CODE_REFUSED,
     NO_CALENDARS,
@@ -68,8 +68,8 @@ _CODES = {
     NO_CALENDARS.message: Code.CALENDAR_ACCESS_NOT_GRANTED,
     **{each.message: Code.CALENDAR_ACCESS_NOT_GRANTED for each in INCOMPLETE.values()},
     OTHER_ACCOUNT.message: Code.ACCOUNT_MISMATCH,
-    Refusal.USER_GONE.value: Code.USER_NOT_FOUND,
-    Refusal.USER_SHARED.value: Code.USER_IN_OTHER_ORGANIZATIONS,
+    ConsentRefusal.USER_GONE.value: Code.USER_NOT_FOUND,
+    ConsentRefusal.USER_SHARED.value: Code.USER_IN_OTHER_ORGANIZATIONS,
 }
 # Error codes caused by the registration or by this service.
 _REGISTRATION = frozenset(
@@ -216,7 +216,7 @@ def check_still_allowed(authorization: PendingConsent) -> None:
     """
     with services().stores.database.writing() as session:
         found = consents.check(session, authorization)
-    if isinstance(found, Refusal):
+    if isinstance(found, ConsentRefusal):
         raise consent_refused(found.value)
 
 

@@ -119,7 +119,7 @@ def remove_members(
     found = require_users(session, caller, custom_ids)
     left = organizations.remove_members(session, organization_id, found.values())
     # A former member is not read by the organization's grant any more.
-    organization_grants.leave(session, organization_id, left)
+    organization_grants.delete_connections_of(session, organization_id, left)
     return _memberships(found, left)
 
 

@@ -37,7 +37,7 @@ from providers.events import Changes, Day, When
 from store.sql.queries import holds as hold_queries
 from store.sql.queries import users
 from store.sql.queries.connection_refs import ConnectionRef
-from store.sql.queries.holds import Claimed, Overlap
+from store.sql.queries.holds import ClaimedHold, Overlap
 from workers.fanout.admission import Overloaded
 from workers.fanout.jobs import GetEvent
 from workers.queues import Queue
@@ -58,7 +58,7 @@ class Lease:
     """The time of one create. Without a condition there is none, and nothing to end."""
 
     hold_id: str | None = None
-    claimed: Claimed | None = None
+    claimed: ClaimedHold | None = None
     token: str = field(default_factory=lambda: secrets.token_hex(32))
     kept: bool = False
 
@@ -94,13 +94,13 @@ class Lease:
         stores = services().stores
         # Before the commit too: a request that has read busy periods from before the event must not miss the
         # hold and take the version for current.
-        stores.held_times.released()
+        stores.held_times.invalidate_best_effort()
         try:
             with stores.database.writing() as session:
                 change(session)
         except SQLAlchemyError as error:
             log.warning("hold not changed, it ends with its lease: %s", type(error).__name__)
-        stores.held_times.released()
+        stores.held_times.invalidate_best_effort()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def _claim(authentication: Authentication, found: Condition) -> Lease:
             conflicts, "The hold does not cover the time of the event, has expired, or is in use"
         )
     # Other processes have cached when it expired before.
-    services().stores.held_times.released()
+    services().stores.held_times.invalidate_best_effort()
     return Lease(claimed=claimed, token=token)
 
 

@@ -101,7 +101,7 @@ def release(authentication: Authentication, hold_id: str) -> None:
         if not holds.release(session, hold_id, reason="deleted", now=now_ms()):
             raise Conflict("An event is being created by the hold", Code.HOLD_IN_USE, retry_after=1)
         audit.record(session, actor=authentication.caller.visible, action="deleteHold", subject=hold_id)
-    services().stores.held_times.released()
+    services().stores.held_times.invalidate_best_effort()
 
 
 def reserve(
@@ -117,7 +117,8 @@ def reserve(
         with services().stores.database.writing() as session:
             taken = holds.take(session, list(numbers.values()), new, now=now_ms(), **margin)
     except IntegrityError:
-        # A user was deleted meanwhile: the next attempt says so.
+        # A user was deleted meanwhile, and the next attempt says so; or the constraint of PostgreSQL on
+        # overlapping held time refused the row.
         raise OutOfService from None
     if isinstance(taken, str):
         return taken
@@ -151,7 +152,7 @@ def _promise(caller: Caller, hold_id: str, seconds: int) -> HoldView:
             raise OutOfService
         audit.record(session, actor=caller.visible, action="createHold", subject=_subject(view.users))
     try:
-        services().stores.held_times.changed()
+        services().stores.held_times.invalidate()
     except RedisError:
         with services().stores.database.writing() as session:
             holds.release(session, hold_id, reason="deleted", now=now_ms())

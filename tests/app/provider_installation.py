@@ -109,7 +109,7 @@ class Person:
         """Read once, wait for the channel, and read again to fill the cache."""
         self.busy()
         until(self.is_watched)
-        self.installation.stores.busy.empty(self.key)
+        self.installation.stores.busy.invalidate_calendar(self.key)
         self.busy()
         self.sandbox.forget_requests()
 

@@ -190,4 +190,4 @@ def fail_a_delivery(stores: Stores, webhook_id: str, user: str) -> None:
     with stores.database.writing() as session:
         claimed = deliveries.claim(session, webhook_id, until=now() + timedelta(seconds=30))
         assert claimed is not None
-        deliveries.failed(session, claimed, deliveries.Answer(500, "answered 500"), again_at=None)
+        deliveries.failed(session, claimed, deliveries.AttemptResult(500, "answered 500"), again_at=None)

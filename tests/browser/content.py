@@ -41,7 +41,7 @@ from store.sql.queries import (
     webhooks,
 )
 from store.sql.queries.connection_tokens import Tokens
-from store.sql.queries.deliveries import Answer
+from store.sql.queries.deliveries import AttemptResult
 from store.sql.queries.organization_grants import NewGrant
 from store.sql.roles import Role
 from store.stores import Stores
@@ -87,10 +87,10 @@ KEYS = (
 )
 
 ANSWERS = (
-    Answer(200, None),
-    Answer(500, "answered 500"),
-    Answer(None, "no answer within 15 seconds"),
-    Answer(410, "answered 410"),
+    AttemptResult(200, None),
+    AttemptResult(500, "answered 500"),
+    AttemptResult(None, "no answer within 15 seconds"),
+    AttemptResult(410, "answered 410"),
 )
 
 

@@ -236,7 +236,7 @@ def test_deliveries_are_shown_the_newest_first_with_their_results(here, world):
     world.succeed(world.claim(endpoint))
     with here.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=now())
-        deliveries.failed(session, claimed, deliveries.Answer(500, "it failed"), again_at=None)
+        deliveries.failed(session, claimed, deliveries.AttemptResult(500, "it failed"), again_at=None)
 
     page = here.browser.get(f"/webhooks/{endpoint}")
 
@@ -257,7 +257,7 @@ def test_a_refusal_without_a_text_shows_its_status_once(here, world):
     world.record(Event.CONNECTION_EXPIRED, world.connection())
     with here.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=now())
-        deliveries.failed(session, claimed, deliveries.Answer(500, "answered 500"), again_at=None)
+        deliveries.failed(session, claimed, deliveries.AttemptResult(500, "answered 500"), again_at=None)
 
     (row,) = listed_deliveries(here.browser.get(f"/webhooks/{endpoint}"))
 
@@ -296,7 +296,7 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
     world.record(Event.CONNECTION_EXPIRED, world.connection())
     with here.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=now())
-        deliveries.gone(session, claimed, deliveries.Answer(410, "it is gone"))
+        deliveries.gone(session, claimed, deliveries.AttemptResult(410, "it is gone"))
     page = here.browser.get(f"/webhooks/{endpoint}")
     assert "the endpoint answered 410 Gone" in page.notices[0]
     assert listed_deliveries(page)[0][0] == "failed"
@@ -346,7 +346,7 @@ def failing(world, endpoint, *users, within=()):
         world.record(Event.CONNECTION_EXPIRED, world.connection(user, *within))
         with world.database.writing() as session:
             claimed = deliveries.claim(session, endpoint, until=now())
-            answer = deliveries.Answer(503, "answered 503", f"{ODD} is down")
+            answer = deliveries.AttemptResult(503, "answered 503", f"{ODD} is down")
             deliveries.failed(session, claimed, answer, again_at=None)
 
 

@@ -51,7 +51,7 @@ def forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
     Their ids are never used again: what stays in a Redis that is down is never read.
     """
     try:
-        stores.busy.forget(connection_ids)
+        stores.busy.invalidate_connections(connection_ids)
         stores.calendar_lists.forget(connection_ids)
         stores.channel_usage.forget(connection_ids)
     except RedisError as error:

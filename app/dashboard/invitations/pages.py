@@ -26,7 +26,7 @@ from app.services import services
 from providers.scopes import Level
 from store.sql.models import now
 from store.sql.queries import audit, organizations, user_invitations, users
-from store.sql.queries.user_invitations import LIFETIME, Listed, Made, State
+from store.sql.queries.user_invitations import LIFETIME, InvitationRow, NewInvitation, State
 from store.sql.roles import Role
 
 # One form invites at most this many users. Their links are shown once, on one page.
@@ -156,7 +156,7 @@ def _invited(session: Session, form: forms.Form, custom_ids: list[str]) -> dict[
     return found
 
 
-def _made(site: str, made: list[Made], scope: str, slug: str | None) -> ResponseReturnValue:
+def _made(site: str, made: list[NewInvitation], scope: str, slug: str | None) -> ResponseReturnValue:
     links = [Link(each.user, f"{site}{url_for('invitation.opened', secret=each.secret)}") for each in made]
     return page(
         "invitations_made.html",
@@ -185,7 +185,7 @@ def _identifiers(text: str) -> list[str]:
     return list(found)
 
 
-def _position(row: Listed) -> str:
+def _position(row: InvitationRow) -> str:
     return f"{row.invitation.created_at.timestamp():.6f}~{row.invitation.id}"
 
 

@@ -59,7 +59,9 @@ def webhooks() -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         failing = attention.failing(session)
         among = list(failing) if narrow else None
-        found = ResultPage.of(stored.listed(session, after=after(), limit=ResultPage.FETCHED, among=among))
+        found = ResultPage.of(
+            stored.listed(session, after=after(), limit=ResultPage.FETCHED, endpoint_ids=among)
+        )
         counts = delivery_log.counts(session, [each.endpoint.id for each in found.rows])
     shown = [
         Chip("All", same_list("webhooks", show=None, after=None), not narrow),

@@ -48,7 +48,7 @@ class ActiveTime(NamedTuple):
     expires_at: int
 
 
-class Claimed(NamedTuple):
+class ClaimedHold(NamedTuple):
     """A hold that a create is using, and when it expired before it was claimed."""
 
     id: str
@@ -155,7 +155,7 @@ def claim(
     expires_at: int,
     organization_id: int | None,
     now: int,
-) -> Claimed | None:
+) -> ClaimedHold | None:
     """Claim a hold for a create of this user in ``[starts, ends)``, and extend it to ``expires_at``.
 
     None if it has expired, does not cover that time of that user, or another create has claimed it. The same
@@ -169,10 +169,10 @@ def claim(
         return None
     row.claim, row.expires_at = token, max(row.expires_at, expires_at)
     session.flush()
-    return Claimed(hold_id, view.expires_at)
+    return ClaimedHold(hold_id, view.expires_at)
 
 
-def give_back(session: Session, claimed: Claimed, *, token: str) -> None:
+def give_back(session: Session, claimed: ClaimedHold, *, token: str) -> None:
     """End a claim whose create has written nothing: the hold expires as before."""
     ended = update(Hold).where(Hold.id == claimed.id, Hold.claim == token)
     session.execute(ended.values(claim=None, expires_at=claimed.expired_at))
@@ -224,9 +224,9 @@ def _held_by(user_ids: Collection[int]) -> Select[str]:
     return select(HeldTime.hold_id).where(HeldTime.user_id.in_(user_ids))
 
 
-def _remove_expired(session: Session, among: Select[str], now: int) -> int:
+def _remove_expired(session: Session, hold_ids: Select[str], now: int) -> int:
     """Delete those holds among some that have expired; an event is recorded for promised ones."""
-    expired = select(Hold.id).where(Hold.id.in_(among), Hold.expires_at <= now).order_by(Hold.id)
+    expired = select(Hold.id).where(Hold.id.in_(hold_ids), Hold.expires_at <= now).order_by(Hold.id)
     # Locked in one order, so that concurrent deletions do not deadlock.
     ids = session.scalars(expired.with_for_update()).all()
     if not ids:

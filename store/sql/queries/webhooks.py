@@ -47,7 +47,7 @@ class TooMany(Exception):
     """There are already ``MOST_ENDPOINTS`` endpoints."""
 
 
-class Listed(NamedTuple):
+class EndpointRow(NamedTuple):
     """An endpoint with its organization's slug, or None for an endpoint of all organizations."""
 
     endpoint: WebhookEndpoint
@@ -107,22 +107,22 @@ def listed(
     *,
     after: str | None = None,
     limit: int | None = None,
-    among: Collection[str] | None = None,
-) -> list[Listed]:
+    endpoint_ids: Collection[str] | None = None,
+) -> list[EndpointRow]:
     """All endpoints ordered by id, beginning after ``after``, each with its organization's slug.
 
-    ``among`` limits to endpoints of these ids.
+    ``endpoint_ids`` limits to endpoints of these ids.
     """
     query = (
         select(WebhookEndpoint, Organization.slug)
         .join(Organization, Organization.id == WebhookEndpoint.organization_id, isouter=True)
         .order_by(WebhookEndpoint.id)
     )
-    if among is not None:
-        query = query.where(WebhookEndpoint.id.in_(among))
+    if endpoint_ids is not None:
+        query = query.where(WebhookEndpoint.id.in_(endpoint_ids))
     if after is not None:
         query = query.where(WebhookEndpoint.id > after)
-    return [Listed(endpoint, slug) for endpoint, slug in session.execute(query.limit(limit))]
+    return [EndpointRow(endpoint, slug) for endpoint, slug in session.execute(query.limit(limit))]
 
 
 def count(session: Session, organization_id: int) -> int:

@@ -276,7 +276,7 @@ def test_the_first_word_of_google_begins_the_watch(watched):
 def test_a_first_word_that_is_said_again_does_not_bring_a_lost_channel_back(watched, stores):
     ada = watched("google", confirmed=False)
     ada.tell("sync")
-    stores.busy.empty(ada.key, unwatch=ada.channel)
+    stores.busy.invalidate_calendar(ada.key, unwatch=ada.channel)
 
     assert ada.tell("sync").status_code == 204
     assert not ada.watches()

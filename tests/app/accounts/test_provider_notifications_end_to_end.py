@@ -158,10 +158,10 @@ def test_google_s_old_channel_is_closed_when_the_new_one_watches(person, install
     ada.settle()
     old = ada.channel
     with installation.stores.database.writing() as session:
-        channels.hurry(session, old)
+        channels.make_due(session, old)
     kept(installation, lambda: ada.channel != old)
     with installation.stores.database.writing() as session:
-        channels.hurry(session, old)
+        channels.make_due(session, old)
 
     kept(installation, lambda: ada.count(CLOSING["google"]) == 1)
     assert [each["id"] for each in ada.sandbox.channels()] == [ada.channel]
@@ -249,10 +249,10 @@ def test_a_refusal_is_remembered(person, provider):
     ada = person(provider)
     ada.sandbox.fault(operation=OPENING[provider], status=403)
     for _ in range(3):
-        ada.installation.stores.busy.empty(ada.key)
+        ada.installation.stores.busy.invalidate_calendar(ada.key)
         ada.busy()
     until(lambda: ada.count(OPENING[provider]) == 1)
-    ada.installation.stores.busy.empty(ada.key)
+    ada.installation.stores.busy.invalidate_calendar(ada.key)
     ada.busy()
 
     assert ada.reads == 4

@@ -207,4 +207,4 @@ def test_the_secret_is_in_no_log_and_no_repr(guest, stores, invited, caplog):
     guest.post(f"{path}/google")
 
     assert secret not in caplog.text
-    assert secret not in repr(user_invitations.Made(user, secret))
+    assert secret not in repr(user_invitations.NewInvitation(user, secret))

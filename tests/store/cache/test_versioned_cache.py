@@ -64,7 +64,7 @@ def test_what_is_recent_may_be_outdated_and_is_told_by_its_stamp(directory, redi
     VersionedCache(redis, FastRedis(redis)).bump_version()
 
     assert directory.recent() is before
-    assert directory.under(redis.get(VERSION_KEY)) is not before
+    assert directory.switch_to(redis.get(VERSION_KEY)) is not before
 
 
 def test_a_redis_that_was_emptied_brings_nothing_old_back(directory, redis):

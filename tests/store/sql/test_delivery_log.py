@@ -27,7 +27,7 @@ def busy(world):
     world.succeed(world.claim(one))
     with world.database.writing() as session:
         claimed = deliveries.claim(session, one, until=now())
-        deliveries.failed(session, claimed, deliveries.Answer(500, "it failed"), again_at=None)
+        deliveries.failed(session, claimed, deliveries.AttemptResult(500, "it failed"), again_at=None)
     return one, two, world.endpoint(organization_id=own)
 
 

@@ -18,7 +18,7 @@ from store.sql.queries import (
     organizations,
     webhooks,
 )
-from store.sql.queries.connection_states import Standing
+from store.sql.queries.connection_states import ConnectionCounts
 from store.sql.queries.connections import ProviderAccount
 from store.sql.queries.organization_grants import NewGrant
 from tests import people
@@ -101,15 +101,15 @@ def test_a_grant_without_a_secret_uses_that_of_the_installation(fresh_database, 
 
     with fresh_database.reading() as session:
         row = organization_grants.sealed(session, [saved.id])[saved.id]
-        assert organization_grants.opens(session, keyring, 10) == (0, 0)
+        assert organization_grants.check_decryption(session, keyring, 10) == (0, 0)
     assert organization_grants.open_credentials(row, keyring).secret is None
 
 
 def test_secrets_that_no_key_opens_are_counted(fresh_database, keyring, save):
     save()
     with fresh_database.reading() as session:
-        assert organization_grants.opens(session, keyring, 10) == (1, 0)
-        assert organization_grants.opens(session, Keyring([b"x" * 32]), 10) == (1, 1)
+        assert organization_grants.check_decryption(session, keyring, 10) == (1, 0)
+        assert organization_grants.check_decryption(session, Keyring([b"x" * 32]), 10) == (1, 1)
 
 
 def test_a_replaced_grant_keeps_its_connections_and_revives_them(fresh_database, save, delegated, end):
@@ -183,10 +183,10 @@ def test_a_delegated_connection_lives_only_while_its_grant_does(
         assert (row.alive, row.grant, row.sealed_access_token) == (False, save_again.id, None)
         stored = session.get_one(OAuthConnection, ada.id)
         assert (stored.alive, stored.usable) == (True, False)
-        assert connection_states.counts(session) == {"google": Standing(1, 1)}
+        assert connection_states.counts(session) == {"google": ConnectionCounts(1, 1)}
         assert connection_states.dead(session) == []
         assert organizations.summary(session, "acme").dead == 1
-        assert connection_tokens.opens(session, keyring, 10) == (1, 0)
+        assert connection_tokens.check_decryption(session, keyring, 10) == (1, 0)
 
 
 def test_credentials_of_a_delegated_connection_have_no_tokens(fresh_database, keyring, delegated):
@@ -249,7 +249,7 @@ def test_a_member_who_leaves_loses_the_delegated_connection(fresh_database, acme
     ada, _ = delegated("ada"), delegated("bob")
     (ref,) = of_user(fresh_database, "ada")
     with fresh_database.writing() as session:
-        assert organization_grants.leave(session, acme, [ada.id]) == [ref.id]
+        assert organization_grants.delete_connections_of(session, acme, [ada.id]) == [ref.id]
     assert of_user(fresh_database, "ada") == []
     assert len(of_user(fresh_database, "bob")) == 1
 

@@ -72,7 +72,7 @@ def test_a_disabled_endpoint_hears_nothing(world):
     world.record(Event.CONNECTION_EXPIRED, connection)
     claimed = world.claim(endpoint)
     with world.database.writing() as session:
-        deliveries.gone(session, claimed, deliveries.Answer(410, "answered 410"))
+        deliveries.gone(session, claimed, deliveries.AttemptResult(410, "answered 410"))
     world.record(Event.CONNECTION_RESTORED, connection)
     assert world.waiting() == []
 
