@@ -43,7 +43,7 @@ from store.cache.busy_buckets import (
 )
 from store.cache.cache_tags import Tags
 from store.cache.fast_redis import FastRedis
-from store.lua import Script, named
+from store.lua import Script, json_argument
 
 # Longer than any read from a provider takes. After it expires, the next read sets a new one.
 GENERATION_SECONDS = 86_400
@@ -225,7 +225,7 @@ class BusyCache:
 
 
 def _with_new_generation(**arguments: object) -> bytes:
-    return named(generation=new_generation(), generation_seconds=GENERATION_SECONDS, **arguments)
+    return json_argument(generation=new_generation(), generation_seconds=GENERATION_SECONDS, **arguments)
 
 
 class _Batch:
@@ -256,7 +256,7 @@ class _Batch:
 
     def queue(self, pipe: Pipeline, ttl: int, watched: int) -> None:
         """Queue the script on ``pipe``."""
-        arguments = named(ttl=ttl, watched_ttl=watched, margin=INDEX_MARGIN, reads=self._reads)
+        arguments = json_argument(ttl=ttl, watched_ttl=watched, margin=INDEX_MARGIN, reads=self._reads)
         _STORE.queue(pipe, self.keys, arguments, *self._values)
 
 

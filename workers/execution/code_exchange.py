@@ -71,7 +71,7 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
 
     A code that the provider refuses, or that another worker has taken, is ``CODE_REFUSED``.
     """
-    waiting = runtime.stores.oauth_states.receive(job.authorization)
+    waiting = runtime.stores.oauth_states.take_exchange(job.authorization)
     if waiting is None:
         return Reply(failed=CODE_REFUSED)
     consent = waiting.authorization
