@@ -91,7 +91,7 @@ class Query:
         """
         return self.start - self.padding_after, self.end + self.padding_before
 
-    def within(self) -> Intervals:
+    def open_intervals(self) -> Intervals:
         """The parts of the range inside the windows and not too soon: its free time if nothing is busy."""
         inside = self.inside_windows()
         if self.not_before is None or self.not_before <= self.start:
@@ -180,7 +180,7 @@ def count_limit(query: Query, members: int) -> int:
     It is exact if nothing is busy and the step is not longer than the slot. With a longer step, busy time
     can shift starts closer together, so the slots are counted end to end.
     """
-    within = query.within()
+    within = query.open_intervals()
     if query.align_clock:
         runs = cut_to_clock(within, query.duration, query.stride, query.zone)
     else:
@@ -216,7 +216,7 @@ def _passes(
     query: Query, calendars: Groups, member_of: Indexes, members: int
 ) -> Iterator[tuple[int, Groups]]:
     """The free stretches in blocks of members; each block comes with the index of its first member."""
-    within = query.within()
+    within = query.open_intervals()
     if members == 1:
         yield 0, Groups.pack([_free_of_one(query, calendars, within)])
         return
@@ -253,7 +253,7 @@ def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, wit
 
 def _starts_of_one(query: Query, calendars: Groups) -> Times:
     """The starts of the slots of a single member."""
-    within = query.within()
+    within = query.open_intervals()
     if _is_small(query, calendars, within):
         blocks = _few_blocks(query, calendars)
         pairs = zip(within.starts.tolist(), within.ends.tolist(), strict=True)

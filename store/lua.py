@@ -79,7 +79,7 @@ class _ScriptPipeline(Pipeline):
         return results
 
 
-def named(**arguments: Any) -> bytes:
+def json_argument(**arguments: Any) -> bytes:
     """Arguments as one JSON object, for ``cjson.decode``. None values are left out."""
     return orjson.dumps({name: value for name, value in arguments.items() if value is not None})
 

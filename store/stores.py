@@ -32,7 +32,7 @@ from store.security.grant_tokens import GrantTokens
 from store.security.grant_trials import GrantTrials
 from store.security.oauth_states import OAuthStates
 from store.security.registration_trials import RegistrationTrials
-from store.sql.after_commit import Tell
+from store.sql.after_commit import EventsCallback
 from store.sql.database import Database
 
 # Seconds. Redis is on the same network: if it takes longer, it is down, and the caller should fail early.
@@ -49,7 +49,7 @@ class Stores:
         self.settings = settings
         # Called after a transaction that recorded webhook events, with the ids of their endpoints. Without a
         # listener the next round of upkeep finds the deliveries.
-        self.tell: Tell = lambda _endpoints: None
+        self.on_events_recorded: EventsCallback = lambda _endpoints: None
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +67,7 @@ class Stores:
             if opened is not None:
                 opened.close()
         # The others hold the Redis client or the database that was just closed.
-        for name in self.__dict__.keys() - {"settings", "tell"}:
+        for name in self.__dict__.keys() - {"settings", "on_events_recorded"}:
             del self.__dict__[name]
 
     @cached_property
@@ -75,8 +75,8 @@ class Stores:
         """The SQL database."""
         return Database(
             self.settings.database_url,
-            changing=lambda: self.versioned_cache.bump_version(),
-            tell=lambda endpoints: self.tell(endpoints),
+            on_cached_rows_changed=lambda: self.versioned_cache.bump_version(),
+            on_events_recorded=lambda endpoints: self.on_events_recorded(endpoints),
         )
 
     @cached_property

@@ -311,7 +311,9 @@ def new_api(app: Flask) -> Callable[..., Api]:
         with stores_of(app).database.writing() as session:
             organization_id = None
             if organization is not None:
-                organization_id = organizations.ids(session, [organization], within=None)[organization]
+                organization_id = organizations.ids(session, [organization], organization_id=None)[
+                    organization
+                ]
             key = api_keys.create(
                 session, prefix="alm_", name="test", organization_id=organization_id, **rights
             )
@@ -351,7 +353,7 @@ def new_user(api: Api, unique: Callable[[str], str]) -> Callable[..., str]:
             user = people.connected(
                 session, stores.keyring, unique(name), *accounts, obtained=obtained, identified=identified
             )
-            found = organizations.ids(session, slugs, within=None)
+            found = organizations.ids(session, slugs, organization_id=None)
             assert found.keys() == set(slugs)
             for organization_id in found.values():
                 organizations.add_members(session, organization_id, [user.id])

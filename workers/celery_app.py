@@ -44,7 +44,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
 
     app = Almanac("almanac", broker=settings.broker_url, include=[tasks.__name__, webhook_tasks.__name__])
     app.runtime = Runtime(settings, stores)
-    app.runtime.stores.tell = lambda endpoints: webhook_tasks.send(app, endpoints)
+    app.runtime.stores.on_events_recorded = lambda endpoints: webhook_tasks.send(app, endpoints)
     context.install()
     worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
     worker_shutting_down.connect(lambda **_: app.runtime.retire(), weak=False)

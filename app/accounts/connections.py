@@ -38,13 +38,13 @@ def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, 
 
     :raise NotFound: for a user that the key does not reach
     """
-    only = authentication.within
+    only = authentication.organization_id
 
     def load() -> list[ConnectionRef] | None:
         with services().stores.database.reading() as session:
-            return connection_refs.of_user(session, custom_id, within=only)
+            return connection_refs.of_user(session, custom_id, organization_id=only)
 
-    refs = authentication.cached.get_or_load(_cache_key(authentication, custom_id), load)
+    refs = authentication.rows.get_or_load(_cache_key(authentication, custom_id), load)
     if refs is None:
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     return parameters.of_provider(refs, query)
@@ -54,19 +54,21 @@ def cached_of_user(
     authentication: Authentication, custom_id: str, query: Mapping[str, Any]
 ) -> list[ConnectionRef]:
     """As ``of_user``, from the cache of this process only; empty if they are not cached."""
-    refs = authentication.cached.get(_cache_key(authentication, custom_id))
+    refs = authentication.rows.get(_cache_key(authentication, custom_id))
     return parameters.of_provider(refs or (), query)
 
 
 def of_users(authentication: Authentication, custom_ids: Iterable[str]) -> dict[str, Sequence[ConnectionRef]]:
     """The connections of each user; users that the key does not reach are left out."""
-    cached = authentication.cached
+    cached = authentication.rows
     keys = {custom_id: _cache_key(authentication, custom_id) for custom_id in custom_ids}
     known = {custom_id: cached.get(key) for custom_id, key in keys.items()}
     missing = {custom_id for custom_id, refs in known.items() if refs is None}
     if missing:
         with services().stores.database.reading() as session:
-            loaded = connection_refs.of_users(session, missing, within=authentication.within)
+            loaded = connection_refs.of_users(
+                session, missing, organization_id=authentication.organization_id
+            )
         known |= {
             custom_id: cached.get_or_load(keys[custom_id], partial(list, refs))
             for custom_id, refs in loaded.items()
@@ -75,7 +77,7 @@ def of_users(authentication: Authentication, custom_ids: Iterable[str]) -> dict[
 
 
 def _cache_key(authentication: Authentication, custom_id: str) -> tuple[str, str, int | None]:
-    return "user", custom_id, authentication.within
+    return "user", custom_id, authentication.organization_id
 
 
 def of_members(authentication: Authentication, slug: str) -> Mapping[str, Sequence[ConnectionRef]]:
@@ -83,16 +85,18 @@ def of_members(authentication: Authentication, slug: str) -> Mapping[str, Sequen
 
     :raise NotFound: for an organization that the key does not reach
     """
-    only = authentication.within
+    only = authentication.organization_id
 
     def load() -> dict[str, list[ConnectionRef]] | None:
         with services().stores.database.reading() as session:
-            found = organizations.ids(session, [slug], within=only)
+            found = organizations.ids(session, [slug], organization_id=only)
             if not found:
                 return None
-            return dict(sorted(connection_refs.of_members(session, found[slug], within=only).items()))
+            return dict(
+                sorted(connection_refs.of_members(session, found[slug], only_organization_id=only).items())
+            )
 
-    members = authentication.cached.get_or_load(("members", slug, only), load, weight=_connections)
+    members = authentication.rows.get_or_load(("members", slug, only), load, weight=_connections)
     if members is None:
         raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return members
@@ -147,7 +151,7 @@ def write(
     """
     replies = gather(jobs, Queue.WRITES, deadline=deadline, finishing=finishing)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
-    services().stores.busy.forget(failed)
+    services().stores.busy.invalidate_connections(failed)
     unanswered = [each for each, why in failed.items() if why.reason is Reason.PROVIDER_ERROR or why.repeated]
     if unanswered:
         _invalidate(jobs, unanswered)

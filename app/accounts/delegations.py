@@ -57,7 +57,7 @@ def connect(
     """
     user = own_user(session, caller, custom_id, otherwise=CONNECTION)
     grant = grants.find(session, caller, slug, provider, keep=True)
-    number = organizations.ids(session, [slug], within=caller.organization_id)[slug]
+    number = organizations.ids(session, [slug], organization_id=caller.organization_id)[slug]
     if number not in users.organization_ids(session, user.id):
         raise NotFound(f"User is not a member of {slug}", Code.MEMBER_NOT_FOUND)
     _require_domain(grant, email, "email")
@@ -81,7 +81,7 @@ def import_members(
     """
     _require_distinct(members)
     grant = grants.find(session, caller, slug, provider, keep=True)
-    number = organizations.ids(session, [slug], within=caller.organization_id)[slug]
+    number = organizations.ids(session, [slug], organization_id=caller.organization_id)[slug]
     for index, member in enumerate(members):
         _require_domain(grant, member.email, f"members.{index}.email")
     numbers, new = users.add_missing(session, [each.user_id for each in members])
@@ -110,9 +110,9 @@ def preview_import(
     :raise NotFound: for an organization that the caller does not reach, or one without a grant
     """
     grant = grants.find(session, caller, slug, provider)
-    number = organizations.ids(session, [slug], within=caller.organization_id)[slug]
-    numbers = users.ids(session, [each.user_id for each in members], within=None)
-    before = organization_grants.standing(session, provider, numbers.values())
+    number = organizations.ids(session, [slug], organization_id=caller.organization_id)[slug]
+    numbers = users.ids(session, [each.user_id for each in members], organization_id=None)
+    before = organization_grants.existing_connections(session, provider, numbers.values())
     memberships = organizations.of_users(session, numbers.values())
     preview = Preview([], [], [], [])
     for user_id, email in members:

@@ -48,7 +48,7 @@ def forget_connections(caller: Caller, custom_id: str, provider: str, *, revoke:
 def stop_channels(custom_id: str, provider: str | None = None) -> None:
     """Close the channels of a user's connections, while their grants are still valid."""
     with services().stores.database.reading() as session:
-        refs = connection_refs.of_user(session, custom_id, within=None) or []
+        refs = connection_refs.of_user(session, custom_id, organization_id=None) or []
         living = [ref.id for ref in refs if ref.alive and provider in (None, ref.provider)]
         rows = channels.of_connections(session, living)
     _gather([StopChannels(connection) for connection in {row.connection_id for row in rows}], "channels")
@@ -91,7 +91,7 @@ def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> No
     stores = services().stores
     revocations = disconnect.clean_up(stores, removed, revoke=revoke)
     try:
-        jobs = [Revoke(stores.oauth_states.hand_over_revocation(each)) for each in revocations]
+        jobs = [Revoke(stores.oauth_states.put_revocation(each)) for each in revocations]
     except RedisError as error:
         log.warning("grants not revoked: %s", type(error).__name__)
         return

@@ -251,7 +251,7 @@ def _check(provider: ProviderName, client: StoredClient, site: str | None) -> Fi
     stores, settings = services().stores, services().settings
     redirect_uri = oauth_flow.callback(provider, site) or _NOWHERE
     trial = RegistrationTrial(provider, client.client_id, client.secret, client.tenant, redirect_uri)
-    job = CheckRegistration(stores.registration_trials.hand_over(trial))
+    job = CheckRegistration(stores.registration_trials.put(trial))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
     return reply.finding or registration_probe.unreachable(_title(provider))

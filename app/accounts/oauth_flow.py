@@ -27,7 +27,7 @@ from store.security.api_keys import digest
 from store.security.oauth_states import PendingConsent, PendingExchange
 from store.sql.queries import connections, consents, users
 from store.sql.queries.api_keys import Caller
-from store.sql.queries.consents import Refusal
+from store.sql.queries.consents import ConsentRefusal
 from workers.execution.code_exchange import (
     CODE_REFUSED,
     NO_CALENDARS,
@@ -68,8 +68,8 @@ _CODES = {
     NO_CALENDARS.message: Code.CALENDAR_ACCESS_NOT_GRANTED,
     **{each.message: Code.CALENDAR_ACCESS_NOT_GRANTED for each in INCOMPLETE.values()},
     OTHER_ACCOUNT.message: Code.ACCOUNT_MISMATCH,
-    Refusal.USER_GONE.value: Code.USER_NOT_FOUND,
-    Refusal.USER_SHARED.value: Code.USER_IN_OTHER_ORGANIZATIONS,
+    ConsentRefusal.USER_GONE.value: Code.USER_NOT_FOUND,
+    ConsentRefusal.USER_SHARED.value: Code.USER_IN_OTHER_ORGANIZATIONS,
 }
 # Error codes caused by the registration or by this service.
 _REGISTRATION = frozenset(
@@ -216,7 +216,7 @@ def check_still_allowed(authorization: PendingConsent) -> None:
     """
     with services().stores.database.writing() as session:
         found = consents.check(session, authorization)
-    if isinstance(found, Refusal):
+    if isinstance(found, ConsentRefusal):
         raise consent_refused(found.value)
 
 
@@ -227,7 +227,7 @@ def check_reach(caller: Caller, authorization: PendingConsent) -> None:
     :raise Forbidden: when other organizations share the user
     """
     with services().stores.database.writing() as session:
-        user = users.by_number(session, authorization.user_id, within=caller.organization_id)
+        user = users.by_number(session, authorization.user_id, organization_id=caller.organization_id)
         if user is None:
             raise consent_refused(STALE)
         own_user(session, caller, user.custom_id, otherwise=CONNECTION)
@@ -241,7 +241,7 @@ def finish(authorization: PendingConsent, code: str) -> None:
     # The worker checks again when it stores the connection; this check avoids a useless exchange.
     check_still_allowed(authorization)
     stores, settings = services().stores, services().settings
-    job = ExchangeCode(stores.oauth_states.hand_over(PendingExchange(authorization, code)))
+    job = ExchangeCode(stores.oauth_states.put_exchange(PendingExchange(authorization, code)))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     # The state is consumed: after a rejection by admission, the person would have to start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)

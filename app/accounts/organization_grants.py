@@ -212,7 +212,7 @@ def _check(grant: NewGrant) -> GrantCheck:
     trial = GrantTrial(
         grant.provider, grant.subject, grant.tenant, grant.client_id, grant.secret, tuple(grant.scope)
     )
-    job = CheckGrant(stores.grant_trials.hand_over(trial))
+    job = CheckGrant(stores.grant_trials.put(trial))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
     checked = reply.checked

@@ -31,7 +31,7 @@ def find(session: Session, caller: Caller, slug: str, *, to_change: bool = False
 
     :raise NotFound: for one that the caller does not reach
     """
-    row = organizations.load(session, slug, within=caller.organization_id, to_change=to_change)
+    row = organizations.load(session, slug, organization_id=caller.organization_id, to_change=to_change)
     if row is None:
         raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return row
@@ -42,7 +42,7 @@ def number(session: Session, caller: Caller, slug: str, *, keep: bool = False) -
 
     :raise NotFound: for one that the caller does not reach
     """
-    found = organizations.ids(session, [slug], within=caller.organization_id, keep=keep)
+    found = organizations.ids(session, [slug], organization_id=caller.organization_id, keep=keep)
     if not found:
         raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return found[slug]
@@ -119,7 +119,7 @@ def remove_members(
     found = require_users(session, caller, custom_ids)
     left = organizations.remove_members(session, organization_id, found.values())
     # A former member is not read by the organization's grant any more.
-    organization_grants.leave(session, organization_id, left)
+    organization_grants.delete_connections_of(session, organization_id, left)
     return _memberships(found, left)
 
 
@@ -141,7 +141,7 @@ def require_users(session: Session, caller: Caller, custom_ids: Sequence[str]) -
 
     :raise NotFound: when the caller does not reach all of them
     """
-    found = users.ids(session, set(custom_ids), within=caller.organization_id, keep=True)
+    found = users.ids(session, set(custom_ids), organization_id=caller.organization_id, keep=True)
     if len(found) < len(set(custom_ids)):
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     return {each: found[each] for each in custom_ids}

@@ -21,7 +21,7 @@ def own_user(session: Session, caller: Caller, custom_id: str, *, otherwise: str
     :raise Forbidden: when the user belongs to another organization too; ``otherwise`` ends the message
     """
     own = caller.organization_id
-    row = users.find(session, custom_id, within=own, to_change=True)
+    row = users.find(session, custom_id, organization_id=own, to_change=True)
     if row is None:
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     if own is not None and users.organization_ids(session, row.id) != {own}:

@@ -36,7 +36,7 @@ def handle(provider: ProviderName, notifications: Sequence[Notification]) -> boo
     # Duplicates within a request are dropped.
     for notification in dict.fromkeys(notifications):
         channel = known.get(notification.channel, _UNKNOWN)
-        if channel.proves(notification.secret) and channel.provider == provider:
+        if channel.has_secret(notification.secret) and channel.provider == provider:
             _act(channel, notification.news)
             handled = True
     return handled
@@ -54,7 +54,7 @@ def _act(channel: ChannelWithAccount, news: News) -> None:
         case News.ENDING:
             _renew_soon(channel)
         case News.ENDED:
-            services().stores.busy.empty(channel.key, unwatch=channel.channel)
+            services().stores.busy.invalidate_calendar(channel.key, unwatch=channel.channel)
             after_notification(services().stores, channel, channel.key)
             # Changes since the channel ended went unreported. Recorded before the channel is removed: if
             # recording fails, the provider can send the notification again.
@@ -101,6 +101,6 @@ def _renew_soon(channel: ChannelWithAccount) -> None:
     """Have the channel renewed, by an upkeep round that is requested now or by the next scheduled one."""
     stores = services().stores
     with stores.database.writing() as session:
-        channels.hurry(session, channel.channel)
+        channels.make_due(session, channel.channel)
     if stores.channel_usage.call_round(ROUND_SECONDS):
         services().celery.send_task("upkeep.keep_channels", expires=ROUND_SECONDS)

@@ -24,7 +24,7 @@ def register(session: Session, caller: Caller, custom_id: str, slugs: Collection
     :raise Conflict: when the identifier is taken
     """
     own = caller.organization_id
-    memberships = organizations.ids(session, set(slugs), within=own, keep=True)
+    memberships = organizations.ids(session, set(slugs), organization_id=own, keep=True)
     if set(slugs) - memberships.keys():
         raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     user = User(custom_id=custom_id)

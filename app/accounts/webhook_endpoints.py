@@ -41,7 +41,7 @@ def create(
     distinct = list(dict.fromkeys(events))
     try:
         row, secret = webhooks.create(
-            session, services().stores.keyring, url=url, events=distinct, within=organization_id
+            session, services().stores.keyring, url=url, events=distinct, organization_id=organization_id
         )
     except webhooks.TooMany as error:
         sentence = f"There are {webhooks.MOST_ENDPOINTS} webhooks already"
@@ -61,7 +61,7 @@ def find(session: Session, caller: Caller, endpoint_id: str) -> WebhookEndpoint:
 
     :raise NotFound: when there is none
     """
-    row = webhooks.find(session, endpoint_id, within=caller.organization_id)
+    row = webhooks.find(session, endpoint_id, organization_id=caller.organization_id)
     if row is None:
         raise NotFound("Webhook not found", Code.WEBHOOK_NOT_FOUND)
     return row

@@ -166,7 +166,7 @@ class FastSlots:
             return None
         targets = known_targets(calendar_request, {})
         keys = list(dict.fromkeys(target.key for target in targets))
-        load = self._stores.busy.bucket_load(keys, *query.busy_range(), beside=lookup.VERSION_KEYS)
+        load = self._stores.busy.bucket_load(keys, *query.busy_range(), extra_keys=lookup.VERSION_KEYS)
         if len(keys) * len(load.numbers) > MOST_BUCKETS:
             return None
         request_id = request_ids.choose(headers.get(b"x-request-id", b"").decode("latin1"))
@@ -178,7 +178,7 @@ class FastSlots:
         self, parsed: _Parsed, values: Sequence[bytes | None]
     ) -> tuple[list[tuple[bytes, bytes]], bytes] | None:
         known = parsed.load.join(values)
-        version, holds_version = known.beside
+        version, holds_version = known.extra_values
         parsed.authentication.verify_version(version)
         held = self._stores.held_times.cached(holds_version)
         if held is None or known.missing or self._stores.busy.stale(known, now_ms()):

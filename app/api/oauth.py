@@ -15,7 +15,7 @@ from app.accounts.disconnect import clean_up, forget_connections
 from app.accounts.ownership import CONNECTION, own_user
 from app.api import replay_access
 from app.http import paging
-from app.http.api_key_hook import caller, within
+from app.http.api_key_hook import caller, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import Conflict, Forbidden, NotFound
@@ -67,7 +67,9 @@ class Connections(MethodView):
         """
         _check_shows_tokens(params["showToken"])
         with services().stores.database.reading() as session:
-            user = users.load(session, userId, within=within(), include=["oauthConnections"])
+            user = users.load(
+                session, userId, organization_id=caller_organization_id(), include=["oauthConnections"]
+            )
             if user is None:
                 raise NotFound("User not found", Code.USER_NOT_FOUND)
         page = paging.cut_short_list(params, user.connections, "provider")
@@ -178,7 +180,7 @@ def _delegate(body: Mapping[str, Any], custom_id: str, provider: str) -> dict[st
 
 def _find(custom_id: str, provider: str) -> OAuthConnection:
     with services().stores.database.reading() as session:
-        user = users.find(session, custom_id, within=within())
+        user = users.find(session, custom_id, organization_id=caller_organization_id())
         if user is None:
             raise NotFound("User not found", Code.USER_NOT_FOUND)
         row = connections.find(session, user.id, provider)

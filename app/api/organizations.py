@@ -10,7 +10,7 @@ from flask.views import MethodView
 from app.accounts import organizations
 from app.api import replay_access
 from app.http import paging
-from app.http.api_key_hook import caller, within
+from app.http.api_key_hook import caller, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response
@@ -54,7 +54,10 @@ class Organizations(MethodView):
         """
         with services().stores.database.reading() as session:
             rows = organization_queries.page(
-                session, within=within(), after=paging.after(params), limit=paging.one_more(params)
+                session,
+                organization_id=caller_organization_id(),
+                after=paging.after(params),
+                limit=paging.one_more(params),
             )
         return [organization_view(row) for row in paging.cut(params, rows, "slug")]
 
@@ -123,11 +126,11 @@ class Members(MethodView):
         with services().stores.database.reading() as session:
             page = user_queries.page(
                 session,
-                within=organizations.number(session, caller(), orgSlug),
+                organization_id=organizations.number(session, caller(), orgSlug),
                 include=include,
                 after=paging.after(params),
                 limit=paging.one_more(params),
-                show_only=within(),
+                shown_organization_id=caller_organization_id(),
             )
         page = page._replace(users=paging.cut(params, page.users, "custom_id"))
         return user_list_view(page, include=include)

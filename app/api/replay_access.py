@@ -14,7 +14,7 @@ from flask import request
 
 from app.accounts import connections, organization_grants, organizations, webhook_endpoints
 from app.accounts.ownership import CONNECTION, own_user
-from app.http.api_key_hook import authentication, caller, within
+from app.http.api_key_hook import authentication, caller, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound
@@ -29,7 +29,7 @@ Names = Mapping[str, Any]
 def user(names: Names, _: Names) -> None:
     """The created user."""
     with services().stores.database.reading() as session:
-        if users.find(session, names["id"], within=within()) is None:
+        if users.find(session, names["id"], organization_id=caller_organization_id()) is None:
             raise NotFound("User not found", Code.USER_NOT_FOUND)
 
 

@@ -19,7 +19,7 @@ from app.availability.lookup import look_up
 from app.availability.parameters import ANY_HOURS, Hours
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
-from app.http.api_key_hook import authentication, within
+from app.http.api_key_hook import authentication, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_array, json_object, json_response
@@ -154,7 +154,9 @@ def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any])
     queries = parameters.slot_queries(params, zone, hours)
     parameters.check_size(Counter(queries))
     with services().stores.database.reading() as session:
-        refs_of = connection_refs.of_users(session, {user["id"] for user in requested_users}, within=within())
+        refs_of = connection_refs.of_users(
+            session, {user["id"] for user in requested_users}, organization_id=caller_organization_id()
+        )
     calendar_requests = [
         CalendarRequest(
             parameters.of_provider(refs_of.get(user["id"], []), params),

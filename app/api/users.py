@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.accounts import users
 from app.api import replay_access
 from app.http import paging
-from app.http.api_key_hook import caller, within
+from app.http.api_key_hook import caller, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound
@@ -56,11 +56,11 @@ class Users(MethodView):
         with services().stores.database.reading() as session:
             page = user_queries.page(
                 session,
-                within=within(),
+                organization_id=caller_organization_id(),
                 include=include,
                 after=paging.after(params),
                 limit=paging.one_more(params),
-                show_only=within(),
+                shown_organization_id=caller_organization_id(),
             )
         page = page._replace(users=paging.cut(params, page.users, "custom_id"))
         return user_list_view(page, include=include)
@@ -134,12 +134,12 @@ class UserOrganizations(MethodView):
         """
         with services().stores.database.reading() as session:
             row = _load(session, userId, ["organizations"])
-        shown = organizations_shown(row, within=within())
+        shown = organizations_shown(row, only_organization_id=caller_organization_id())
         return [organization_view(each) for each in paging.cut_short_list(params, shown, "slug")]
 
 
 def _load(session: Session, custom_id: str, include: Collection[str]) -> User:
-    row = user_queries.load(session, custom_id, within=within(), include=include)
+    row = user_queries.load(session, custom_id, organization_id=caller_organization_id(), include=include)
     if row is None:
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     return row
@@ -148,4 +148,6 @@ def _load(session: Session, custom_id: str, include: Collection[str]) -> User:
 def _view(session: Session, custom_id: str, include: Collection[str] = ()) -> dict[str, Any]:
     """A user with the relations in ``include``, or with both if it is empty."""
     relations = include or user_queries.RELATIONS
-    return user_view(_load(session, custom_id, relations), within=within(), include=relations)
+    return user_view(
+        _load(session, custom_id, relations), only_organization_id=caller_organization_id(), include=relations
+    )

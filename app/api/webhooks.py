@@ -10,7 +10,7 @@ from flask.views import MethodView
 from app.accounts import webhook_endpoints
 from app.api import replay_access
 from app.http import paging
-from app.http.api_key_hook import caller, within
+from app.http.api_key_hook import caller, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.route_facts import route_facts
@@ -52,7 +52,10 @@ class Webhooks(MethodView):
         """
         with services().stores.database.reading() as session:
             rows = webhooks.page(
-                session, within=within(), after=paging.after(params), limit=paging.one_more(params)
+                session,
+                organization_id=caller_organization_id(),
+                after=paging.after(params),
+                limit=paging.one_more(params),
             )
         return [webhook_view(row) for row in paging.cut(params, rows, "id")]
 
@@ -69,7 +72,11 @@ class Webhooks(MethodView):
         webhook_endpoints.check_reach(body["url"])
         with services().stores.database.writing() as session:
             row, secret = webhook_endpoints.create(
-                session, caller(), url=body["url"], events=body["events"], organization_id=within()
+                session,
+                caller(),
+                url=body["url"],
+                events=body["events"],
+                organization_id=caller_organization_id(),
             )
         return {**webhook_view(row), "secret": secret}
 

@@ -176,9 +176,9 @@ class _AvailabilityLookup:
         """
         for attempt in range(_LOADS):
             known = self._stores.busy.load(
-                keys, self._start, self._end, newer_than=self._freshness.newer_than, beside=VERSION_KEYS
+                keys, self._start, self._end, newer_than=self._freshness.newer_than, extra_keys=VERSION_KEYS
             )
-            version, holds_version = known.beside
+            version, holds_version = known.extra_values
             self._authentication.verify_version(version)
             held = self._stores.held_times.cached(holds_version)
             if held is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from app.cli.common import data_option, settings
-from store.sql.database import Standing
+from store.sql.database import MigrationState
 from store.stores import Stores
 
 
@@ -22,7 +22,7 @@ def upgrade(data: Path | None) -> None:
     """Run all missing migrations."""
     with Stores(settings(data)) as stores:
         stores.database.upgrade()
-        newer = stores.database.standing() is Standing.NEWER
+        newer = stores.database.migration_state() is MigrationState.NEWER
     if newer:
         click.echo("A later version has migrated the database, so no migration is missing")
     else:
@@ -42,14 +42,14 @@ def reseal(data: Path | None) -> None:
 
     with Stores(settings(data)) as stores:
         last = ""
-        for each in key_rotation.reseal(stores.database, stores.keyring):
-            line = f"{each.column}: {each.sealed} re-encrypted"
-            if each.closed:
-                line += f", {each.closed} that no key decrypts"
+        for each in key_rotation.reencrypt(stores.database, stores.keyring):
+            line = f"{each.column}: {each.reencrypted} re-encrypted"
+            if each.undecryptable:
+                line += f", {each.undecryptable} that no key decrypts"
             if line != last:
                 click.echo(line)
             last = line
-        left = key_rotation.left(stores.database, stores.keyring)
+        left = key_rotation.remaining(stores.database, stores.keyring)
     if left:
         remaining = ", ".join(f"{count} in {column}" for column, count in left.items())
         raise click.ClickException(

@@ -217,7 +217,7 @@ def _address(person: str, provider: str) -> str:
 
 
 def _organization(session: Session) -> int:
-    found = organizations.ids(session, [SLUG], within=None)
+    found = organizations.ids(session, [SLUG], organization_id=None)
     if found:
         return found[SLUG]
     row = Organization(slug=SLUG, name="Demo company")
@@ -227,7 +227,7 @@ def _organization(session: Session) -> int:
 
 
 def _user(session: Session, custom_id: str) -> int:
-    row = users.find(session, custom_id, within=None)
+    row = users.find(session, custom_id, organization_id=None)
     if row is None:
         row = User(custom_id=custom_id)
         session.add(row)

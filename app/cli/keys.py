@@ -63,7 +63,9 @@ def create_key(
     with Stores(settings(data)) as stores, stores.database.writing() as session:
         organization_id = None
         if organization is not None:
-            organization_id = organizations.ids(session, [organization], within=None).get(organization)
+            organization_id = organizations.ids(session, [organization], organization_id=None).get(
+                organization
+            )
             if organization_id is None:
                 raise click.ClickException(f"There is no organization {organization}")
         key = api_keys.create(

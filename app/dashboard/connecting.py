@@ -99,7 +99,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
     Success is reported only if the connection confirms it: anybody can write the query of this address.
     """
     with services().stores.database.reading() as session:
-        user = users.by_number(session, number, within=None)
+        user = users.by_number(session, number, organization_id=None)
         row = None if user is None else connections.find(session, user.id, provider)
     if user is None:
         return failed("That user was deleted meanwhile.", "users")

@@ -160,7 +160,9 @@ def _create(form: forms.Form) -> str | None:
     stores = services().stores
     prefix, slug = stores.settings.api_key_prefix, form.data["organization"]
     with stores.database.writing() as session:
-        found = organizations.ids(session, [slug], within=None, keep=True) if slug is not None else {}
+        found = (
+            organizations.ids(session, [slug], organization_id=None, keep=True) if slug is not None else {}
+        )
         if slug is not None and slug not in found:
             form.refuse("organization", "with this slug does not exist")
             return None
@@ -210,7 +212,7 @@ def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
 
 
 def _organization_id(session: Session, slug: str) -> int:
-    found = organizations.ids(session, [slug], within=None)
+    found = organizations.ids(session, [slug], organization_id=None)
     if slug not in found:
         raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return found[slug]

@@ -134,7 +134,7 @@ def organization_page(
         members = users.search(
             session,
             searched(),
-            within=found.id,
+            organization_id=found.id,
             condition=user_filter.condition(session),
             order=sort.order,
             descending=sort.descending,
@@ -158,7 +158,7 @@ def organization_page(
             grants=grants,
             grant_ids=[each.grant.id for each in grants if each.grant is not None],
             delegated=sum(each.members for each in grants),
-            ended=connection_states.dead(session, within=found.id, limit=MOST_NAMED),
+            ended=connection_states.dead(session, organization_id=found.id, limit=MOST_NAMED),
             keys=api_keys.count(session, found.id),
             webhooks=webhooks.count(session, found.id),
             q=searched(),

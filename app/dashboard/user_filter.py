@@ -35,7 +35,7 @@ def condition(session: Session) -> ColumnElement[bool] | None:
     useless = useless_scopes(attention.scope_texts(session)) if needs_scopes else {}
     if show == CONNECTED:
         return not_(attention.of_any_kind(useless))
-    return attention.of_any_kind(useless) if show == ANY else attention.of_kind(UserKind(show), useless)
+    return attention.of_any_kind(useless) if show == ANY else attention.has_problem(UserKind(show), useless)
 
 
 def to_invite(session: Session) -> ColumnElement[bool] | None:
@@ -43,7 +43,7 @@ def to_invite(session: Session) -> ColumnElement[bool] | None:
     found = condition(session)
     if found is None or chosen() == CONNECTED:
         return None
-    return and_(found, attention.to_invite(useless_scopes(attention.scope_texts(session))))
+    return and_(found, attention.can_be_helped_by_invitation(useless_scopes(attention.scope_texts(session))))
 
 
 def chips(session: Session, endpoint: str, among: Collection[ColumnElement[bool]], **path: str) -> list[Chip]:

@@ -127,7 +127,7 @@ def get_user(custom_id: str) -> User:
     # An address can hold text that the database rejects.
     if USER_ID.fullmatch(custom_id):
         with services().stores.database.reading() as session:
-            row = stored.load(session, custom_id, within=None, include=["oauthConnections"])
+            row = stored.load(session, custom_id, organization_id=None, include=["oauthConnections"])
         if row is not None:
             return row
     raise NotFound("User not found", Code.USER_NOT_FOUND)

@@ -37,7 +37,7 @@ from providers.events import Changes, Day, When
 from store.sql.queries import holds as hold_queries
 from store.sql.queries import users
 from store.sql.queries.connection_refs import ConnectionRef
-from store.sql.queries.holds import Claimed, Overlap
+from store.sql.queries.holds import ClaimedHold, Overlap
 from workers.fanout.admission import Overloaded
 from workers.fanout.jobs import GetEvent
 from workers.queues import Queue
@@ -58,7 +58,7 @@ class Lease:
     """The time of one create. Without a condition there is none, and nothing to end."""
 
     hold_id: str | None = None
-    claimed: Claimed | None = None
+    claimed: ClaimedHold | None = None
     token: str = field(default_factory=lambda: secrets.token_hex(32))
     kept: bool = False
 
@@ -94,13 +94,13 @@ class Lease:
         stores = services().stores
         # Before the commit too: a request that has read busy periods from before the event must not miss the
         # hold and take the version for current.
-        stores.held_times.released()
+        stores.held_times.invalidate_best_effort()
         try:
             with stores.database.writing() as session:
                 change(session)
         except SQLAlchemyError as error:
             log.warning("hold not changed, it ends with its lease: %s", type(error).__name__)
-        stores.held_times.released()
+        stores.held_times.invalidate_best_effort()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def _acquire_unless_repeated(authentication: Authentication, condition: Conditio
 
 def _reserve(authentication: Authentication, condition: Condition) -> Lease:
     with services().stores.database.reading() as session:
-        numbers = users.ids(session, [condition.user], within=authentication.within)
+        numbers = users.ids(session, [condition.user], organization_id=authentication.organization_id)
     lease = Lease(token=condition.token(authentication))
     lease.hold_id = holds.reserve(numbers, condition.time, lease.token, holds.lease(deadlines=1))
     try:
@@ -216,10 +216,12 @@ def _claim(authentication: Authentication, condition: Condition) -> Lease:
             time.end,
             token=token,
             expires_at=holds.lease(deadlines=condition.deadlines),
-            within=authentication.within,
+            organization_id=authentication.organization_id,
             now=now_ms(),
         )
-        view = hold_queries.find(session, condition.hold, within=authentication.within, now=now_ms())
+        view = hold_queries.find(
+            session, condition.hold, organization_id=authentication.organization_id, now=now_ms()
+        )
     if claimed is None:
         parts = [(time.start, time.end)]
         if view is not None and condition.user in view.users and not view.claimed:
@@ -229,7 +231,7 @@ def _claim(authentication: Authentication, condition: Condition) -> Lease:
             conflicts, "The hold does not cover the time of the event, has expired, or is in use"
         )
     # Other processes have cached when it expired before.
-    services().stores.held_times.released()
+    services().stores.held_times.invalidate_best_effort()
     return Lease(claimed=claimed, token=token)
 
 

@@ -48,8 +48,8 @@ def take(
     time = _time(body, zone)
     names = list(dict.fromkeys(body["users"]))
     with services().stores.database.reading() as session:
-        refs = connection_refs.of_users(session, names, within=authentication.within)
-        numbers = users.ids(session, names, within=authentication.within)
+        refs = connection_refs.of_users(session, names, organization_id=authentication.organization_id)
+        numbers = users.ids(session, names, organization_id=authentication.organization_id)
     if len(numbers) < len(names):
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     if not all(refs[each] for each in names):
@@ -71,11 +71,11 @@ def listed(authentication: Authentication, user: str | None) -> list[HoldView]:
 
     :raise NotFound: for a user that the caller does not reach
     """
-    within = authentication.within
+    organization_id = authentication.organization_id
     with services().stores.database.reading() as session:
-        if user is not None and users.find(session, user, within=within) is None:
+        if user is not None and users.find(session, user, organization_id=organization_id) is None:
             raise NotFound("User not found", Code.USER_NOT_FOUND)
-        return holds.listed(session, user, within=within, now=now_ms())
+        return holds.listed(session, user, organization_id=organization_id, now=now_ms())
 
 
 def find(authentication: Authentication, hold_id: str) -> HoldView:
@@ -84,7 +84,7 @@ def find(authentication: Authentication, hold_id: str) -> HoldView:
     :raise NotFound: when it has expired, or the caller does not reach all of its users
     """
     with services().stores.database.reading() as session:
-        hold = holds.find(session, hold_id, within=authentication.within, now=now_ms())
+        hold = holds.find(session, hold_id, organization_id=authentication.organization_id, now=now_ms())
     if hold is None:
         raise NotFound("Hold not found", Code.HOLD_NOT_FOUND)
     return hold
@@ -101,7 +101,7 @@ def release(authentication: Authentication, hold_id: str) -> None:
         if not holds.release(session, hold_id, reason="deleted", now=now_ms()):
             raise Conflict("An event is being created by the hold", Code.HOLD_IN_USE, retry_after=1)
         audit.record(session, actor=authentication.caller.visible, action="deleteHold", subject=hold_id)
-    services().stores.held_times.released()
+    services().stores.held_times.invalidate_best_effort()
 
 
 def reserve(
@@ -117,7 +117,8 @@ def reserve(
         with services().stores.database.writing() as session:
             outcome = holds.take(session, list(numbers.values()), new, now=now_ms(), **margin)
     except IntegrityError:
-        # A user was deleted meanwhile: the next attempt says so.
+        # A user was deleted meanwhile, and the next attempt says so; or the constraint of PostgreSQL on
+        # overlapping held time refused the row.
         raise ServiceUnavailable from None
     if isinstance(outcome, str):
         return outcome
@@ -151,7 +152,7 @@ def _promise(caller: Caller, hold_id: str, seconds: int) -> HoldView:
             raise ServiceUnavailable
         audit.record(session, actor=caller.visible, action="createHold", subject=_subject(view.users))
     try:
-        services().stores.held_times.changed()
+        services().stores.held_times.invalidate()
     except RedisError:
         with services().stores.database.writing() as session:
             holds.release(session, hold_id, reason="deleted", now=now_ms())

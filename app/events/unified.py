@@ -89,7 +89,7 @@ def create(
     try:
         redis = services().stores.redis
         # Long enough to create the copies and to delete them again.
-        with unified_lock(redis, refs[0].user, meta_id, waits=seconds, lasts=2 * seconds):
+        with unified_lock(redis, refs[0].user, meta_id, timeout=seconds, lifetime=2 * seconds):
             deadline = connections.deadline()
             existing = set() if meta_id_is_new else _present(refs, others, content, deadline)
             drafts = {

@@ -15,7 +15,7 @@ from app.http.errors import Forbidden, Unauthenticated
 from app.http.fast_context import current_globals, current_request
 from app.http.route_facts import facts_of_request
 from app.services import services
-from store.cache.versioned_cache import CachedVersion
+from store.cache.versioned_cache import CachedRows
 from store.security.api_keys import digest
 from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
@@ -29,9 +29,9 @@ def install(app: Flask) -> None:
     app.dispatch_request = _verifying(app.dispatch_request)  # type: ignore[method-assign]
 
 
-def authenticate_as(caller: Caller, cached: CachedVersion) -> None:
-    """Authenticate a request by other means than an API key; ``cached`` is the version as it begins."""
-    g.authentication = Authentication(caller, cached, verified=True)
+def authenticate_as(caller: Caller, rows: CachedRows) -> None:
+    """Authenticate a request by other means than an API key; ``rows`` are the cached rows as it begins."""
+    g.authentication = Authentication(caller, rows, verified=True)
 
 
 def known_caller() -> Caller | None:
@@ -50,7 +50,7 @@ def caller() -> Caller:
     return authentication().caller
 
 
-def within() -> int | None:
+def caller_organization_id() -> int | None:
     """The internal id of the organization that the key is bound to; None if it reaches all."""
     return caller().organization_id
 
@@ -91,36 +91,36 @@ def _verifying(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], Resp
     return respond
 
 
-def _authenticate_key(cached: CachedVersion, *, verified: bool) -> None:
-    """Authenticate the request by its API key, looked up in ``cached``.
+def _authenticate_key(rows: CachedRows, *, verified: bool) -> None:
+    """Authenticate the request by its API key, looked up in ``rows``.
 
     :raise ApiError: if the key is not valid, used up its rate limit, or may not write
     """
     request = current_request()
-    found = _caller(request.headers.get("Authorization", ""), cached)
-    authenticated = Authentication(found, cached, verified=False)
+    found = _caller(request.headers.get("Authorization", ""), rows)
+    authenticated = Authentication(found, rows, verified=False)
     current_globals().authentication = authenticated
-    rate_limit.count(found.id, cached)
+    rate_limit.count(found.id, rows)
     if verified:
         authenticated.mark_verified()
     if found.read_only and facts_of_request().writes_by(request.method):
         raise Forbidden("This API key is read-only", Code.KEY_READ_ONLY)
 
 
-def cached_caller(header: str, cached: CachedVersion) -> Caller | None:
+def cached_caller(header: str, rows: CachedRows) -> Caller | None:
     """The caller who sent this header, if the key is cached and has not expired."""
-    found: Caller | None = cached.get(_cache_key(_api_key(header)))
+    found: Caller | None = rows.get(_cache_key(_api_key(header)))
     return None if found is None or found.expired else found
 
 
-def _caller(header: str, cached: CachedVersion) -> Caller:
+def _caller(header: str, rows: CachedRows) -> Caller:
     key = _api_key(header)
 
     def load() -> Caller | None:
         with services().stores.database.reading() as session:
             return api_keys.caller(session, key)
 
-    found = cached.get_or_load(_cache_key(key), load)
+    found = rows.get_or_load(_cache_key(key), load)
     if found is None or found.expired:
         raise Unauthenticated("The API key is unknown, revoked or expired", Code.API_KEY_INVALID)
     return found

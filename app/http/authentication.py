@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.services import services
-from store.cache.versioned_cache import CachedVersion
+from store.cache.versioned_cache import CachedRows
 from store.sql.queries.api_keys import Caller
 
 
@@ -21,11 +21,11 @@ class Authentication:
     """The caller of a request, the cached rows it was found in, and whether their version was verified."""
 
     caller: Caller
-    cached: CachedVersion
+    rows: CachedRows
     verified: bool
 
     @property
-    def within(self) -> int | None:
+    def organization_id(self) -> int | None:
         """The internal id of the organization that the key is bound to; None if it reaches all."""
         return self.caller.organization_id
 
@@ -35,9 +35,9 @@ class Authentication:
         :raise RowsOutdated: if they have another one; the view then runs again
         """
         # Makes this the cache of the process, so that the next request loads fresh rows.
-        services().stores.versioned_cache.under(version)
+        services().stores.versioned_cache.switch_to(version)
         # Without a version in Redis the current one is unknown: Redis may have been flushed.
-        if not self.verified and (version is None or self.cached.version != version):
+        if not self.verified and (version is None or self.rows.version != version):
             raise RowsOutdated
         self.mark_verified()
 

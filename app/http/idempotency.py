@@ -24,7 +24,7 @@ from app.http.route_facts import ReplayCheck, facts_of_request
 from app.services import services
 from store.sql.models import now
 from store.sql.queries import idempotency
-from store.sql.queries.idempotency import Answered, Claim, Refusal
+from store.sql.queries.idempotency import Claim, ClaimRefusal, StoredResponse
 
 log = logging.getLogger(__name__)
 
@@ -126,18 +126,18 @@ def _begin(digest: str, fingerprint: str, check: ReplayCheck) -> Response | None
         case Claim():
             g.idempotency_claim = found
             return None
-        case Answered():
+        case StoredResponse():
             replay = _unpack(found.answer)
             parameters = orjson.loads(request.get_data() or b"{}") | (request.view_args or {})
             check(parameters, orjson.loads(replay.get_data()))
             return replay
-        case Refusal.UNDER_WAY:
+        case ClaimRefusal.UNDER_WAY:
             raise Conflict(
                 f"A request with this {HEADER} is still under way; try again",
                 Code.IDEMPOTENCY_KEY_IN_USE,
                 retry_after=1,
             )
-        case Refusal.OTHER_REQUEST:
+        case ClaimRefusal.OTHER_REQUEST:
             raise ApiError(
                 f"This {HEADER} was used with another request; each request needs a key of its own",
                 Code.IDEMPOTENCY_KEY_REUSED,

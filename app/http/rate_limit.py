@@ -11,7 +11,7 @@ from app.http.error_codes import Code
 from app.http.errors import ApiError
 from app.http.fast_context import current_globals
 from app.services import services
-from store.cache.versioned_cache import CachedVersion
+from store.cache.versioned_cache import CachedRows
 from store.config.settings import Settings
 from store.coordination.api_rate_limiter import Quota
 
@@ -37,7 +37,7 @@ def install(app: Flask, settings: Settings) -> None:
         app.after_request(_set_headers)
 
 
-def count(key: int, cached: CachedVersion) -> None:
+def count(key: int, rows: CachedRows) -> None:
     """Count this request, once, for the key with this internal id.
 
     While Redis is down, requests are answered without being counted.
@@ -46,7 +46,7 @@ def count(key: int, cached: CachedVersion) -> None:
     """
     limiter = services().stores.api_rate_limiter
     # Without a version, Redis was unreachable or has not been read yet; in the second case this runs again.
-    if limiter is None or cached.version is None:
+    if limiter is None or rows.version is None:
         return
     g = current_globals()
     if "quota" in g:

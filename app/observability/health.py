@@ -11,7 +11,7 @@ from flask import Flask, Response
 from app.http.responses import json_response
 from app.observability.probes import Fault, FaultKind
 from app.services import Services, services
-from store.sql.database import Standing
+from store.sql.database import MigrationState
 from workers import broker
 
 log = logging.getLogger(__name__)
@@ -31,9 +31,9 @@ PARTS = (*NEEDED, "beat")
 OK, UNAVAILABLE = "ok", "unavailable"
 
 _DATABASE_FAULTS = {
-    Standing.CURRENT: None,
-    Standing.OLDER: Fault("lacks migrations: run `almanac db upgrade`", FaultKind.OUTDATED),
-    Standing.NEWER: Fault(
+    MigrationState.CURRENT: None,
+    MigrationState.OLDER: Fault("lacks migrations: run `almanac db upgrade`", FaultKind.OUTDATED),
+    MigrationState.NEWER: Fault(
         "has been migrated by a later version: start that version here too", FaultKind.TOO_NEW
     ),
 }
@@ -82,7 +82,7 @@ def faults() -> dict[str, Fault | None]:
 
 
 def _database(services: Services) -> Fault | None:
-    return _DATABASE_FAULTS[services.stores.database.standing()]
+    return _DATABASE_FAULTS[services.stores.database.migration_state()]
 
 
 def _redis(services: Services) -> Fault | None:

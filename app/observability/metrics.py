@@ -21,7 +21,7 @@ from store.coordination.heartbeats import LiveProcesses
 from store.metrics.histogram import BOUNDS, Histogram
 from store.metrics.schema import GROUPS, READS, REQUESTS, STATUSES, WRITES
 from store.metrics.totals import Totals
-from store.sql.queries.connection_states import Standing
+from store.sql.queries.connection_states import ConnectionCounts
 from workers.queues import Queue
 
 # The upper bounds of the buckets as label values in seconds; ``BOUNDS`` is in milliseconds.
@@ -37,7 +37,7 @@ CIRCUIT_KEYS = tuple(CircuitKey(provider, family) for provider in PROVIDERS for 
 class Records(NamedTuple):
     """Counts in the database: connections by provider, deliveries that wait, and active holds."""
 
-    connections: Mapping[str, Standing]
+    connections: Mapping[str, ConnectionCounts]
     waiting: int
     holds: int
 
@@ -196,7 +196,7 @@ class Exposition:
             labels=["provider", "alive"],
         )
         for provider in PROVIDERS:
-            each = records.connections.get(provider, Standing())
+            each = records.connections.get(provider, ConnectionCounts())
             connected.add_metric([provider, "true"], each.alive)
             connected.add_metric([provider, "false"], each.dead)
         yield connected

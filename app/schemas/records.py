@@ -216,9 +216,11 @@ def organization_view(row: Organization) -> dict[str, Any]:
     return {"slug": row.slug, "name": row.name, "createdAt": row.created_at, "members": members}
 
 
-def organizations_shown(row: User, *, within: int | None) -> list[Organization]:
+def organizations_shown(row: User, *, only_organization_id: int | None) -> list[Organization]:
     """A user's organizations; for a key that is bound to one, only that one."""
-    return [organization for organization in row.organizations if within in (None, organization.id)]
+    return [
+        organization for organization in row.organizations if only_organization_id in (None, organization.id)
+    ]
 
 
 def user_list_view(page: Page, *, include: Collection[str]) -> list[dict[str, Any]]:
@@ -252,11 +254,14 @@ def _preview_view(preview: Preview) -> dict[str, Any]:
     return view
 
 
-def user_view(row: User, *, within: int | None, include: Collection[str]) -> dict[str, Any]:
+def user_view(row: User, *, only_organization_id: int | None, include: Collection[str]) -> dict[str, Any]:
     """A user for ``UserSchema``, with the relations in ``include``."""
     view = _view_without_organizations(row, include)
     if "organizations" in include:
-        view["organizations"] = [organization_view(each) for each in organizations_shown(row, within=within)]
+        view["organizations"] = [
+            organization_view(each)
+            for each in organizations_shown(row, only_organization_id=only_organization_id)
+        ]
     return view
 
 

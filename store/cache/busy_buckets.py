@@ -43,13 +43,13 @@ class CachedBusy:
     ``busy`` has the periods of each calendar, sorted; they may touch at bucket borders. ``missing`` has, by
     the calendar's index, the smallest range of whole buckets that covers the missing ones; ``busy`` then has
     nothing in that range. ``read_at`` has, for each calendar, when its oldest cached part was read, or
-    ``NEVER`` if there is none. ``beside`` has the other values that were loaded in the same round trip.
+    ``NEVER`` if there is none. ``extra_values`` has the other values that were loaded in the same round trip.
     """
 
     busy: Groups
     missing: Mapping[int, tuple[int, int]]
     read_at: Times
-    beside: Sequence[bytes | None]
+    extra_values: Sequence[bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class BucketLoad:
     """A load of some calendars: the names of the Redis keys to read, and the join of their values.
 
     ``numbers`` are those of the buckets, each ``length`` milliseconds long. Buckets that were read before
-    ``newer_than`` count as missing. ``beside`` are other Redis keys, read in the same round trip. Without
+    ``newer_than`` count as missing. ``extra_keys`` are other Redis keys, read in the same round trip. Without
     ``cached``, all buckets count as missing, and none is read.
     """
 
@@ -65,7 +65,7 @@ class BucketLoad:
     numbers: range
     length: int
     newer_than: int | None
-    beside: Sequence[str]
+    extra_keys: Sequence[str]
     cached: bool
 
     def names(self) -> list[str]:
@@ -75,13 +75,13 @@ class BucketLoad:
             found = [
                 f"{prefix}{number}" for prefix in map(bucket_prefix, self.keys) for number in self.numbers
             ]
-        return [*found, *self.beside]
+        return [*found, *self.extra_keys]
 
     def join(self, values: Sequence[bytes | None]) -> CachedBusy:
         """The busy periods in the values of ``names``. Of each bucket, only the head is parsed."""
         width = len(self.numbers)
         count = len(self.keys) * width
-        beside = values[len(values) - len(self.beside) :]
+        extra_values = values[len(values) - len(self.extra_keys) :]
         buckets = values[:count] if self.cached else [None] * count
         moments = [_read_at(value, self.newer_than) for value in buckets]
         missing = self._without_gaps(moments) if None in moments else {}
@@ -98,7 +98,7 @@ class BucketLoad:
             Groups(rows[:, 0], rows[:, 1], np.array(borders, np.int64) // ROW_BYTES),
             missing,
             np.array(oldest, np.int64),
-            beside,
+            extra_values,
         )
 
     def _without_gaps(self, moments: list[int | None]) -> dict[int, tuple[int, int]]:

@@ -43,7 +43,7 @@ from store.cache.busy_buckets import (
 )
 from store.cache.cache_tags import Tags
 from store.cache.fast_redis import FastRedis
-from store.lua import Script, named
+from store.lua import Script, json_argument
 
 # Longer than any read from a provider takes. After it expires, the next read sets a new one.
 GENERATION_SECONDS = 86_400
@@ -119,13 +119,13 @@ class BusyCache:
         end: int,
         *,
         newer_than: int | None = None,
-        beside: Sequence[str] = (),
+        extra_keys: Sequence[str] = (),
     ) -> CachedBusy:
-        """Load each calendar over ``[start, end)``, and the Redis keys ``beside``, in one round trip.
+        """Load each calendar over ``[start, end)``, and the Redis keys ``extra_keys``, in one round trip.
 
         Buckets that were read before ``newer_than`` count as missing.
         """
-        load = self.bucket_load(keys, start, end, newer_than=newer_than, beside=beside)
+        load = self.bucket_load(keys, start, end, newer_than=newer_than, extra_keys=extra_keys)
         names = load.names()
         return load.join(self._fast_redis.mget(names) if names else ())
 
@@ -136,11 +136,11 @@ class BusyCache:
         end: int,
         *,
         newer_than: int | None = None,
-        beside: Sequence[str] = (),
+        extra_keys: Sequence[str] = (),
     ) -> BucketLoad:
         """What ``load`` reads, for callers that read Redis themselves."""
         numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))
-        return BucketLoad(keys, numbers, self._bucket, newer_than, beside, cached=self._ttl > 0)
+        return BucketLoad(keys, numbers, self._bucket, newer_than, extra_keys, cached=self._ttl > 0)
 
     def generations(self, connection_ids: Iterable[str]) -> dict[str, bytes]:
         """The generation of each connection, in one round trip; look it up before calling the provider."""
@@ -151,7 +151,7 @@ class BusyCache:
         ids = list(dict.fromkeys(connection_ids))
         if not ids:
             return {}
-        members = _members(reads)
+        members = _readers(reads)
         arguments = _with_new_generation(
             readers_seconds=self._readers,
             connections=len(ids),
@@ -182,12 +182,12 @@ class BusyCache:
         Call it after the generation was looked up and before the provider is called.
         """
         commands: list[tuple[str | int, ...]] = []
-        for name, readers in _members(reads).items():
+        for name, readers in _readers(reads).items():
             commands += ("SADD", name, *readers), ("EXPIRE", name, self._readers)
         if commands:
-            self._fast_redis.ask(*commands)
+            self._fast_redis.execute(*commands)
 
-    def invalidate(self, tags: Tags, connection_ids: Iterable[str] = ()) -> None:
+    def invalidate_tags(self, tags: Tags, connection_ids: Iterable[str] = ()) -> None:
         """Invalidate the calendars that are cached under these tags, and all calendars of some connections.
 
         Reads in progress for one of these connections will not be cached.
@@ -198,34 +198,34 @@ class BusyCache:
         arguments = _with_new_generation(mailboxes=mailboxes, connections=list(connection_ids))
         _INVALIDATE.run(self._redis, names, arguments)
 
-    def forget(self, connection_ids: Iterable[str]) -> None:
+    def invalidate_connections(self, connection_ids: Iterable[str]) -> None:
         """Invalidate everything that is cached for these connections, and their reads in progress."""
-        self.invalidate(Tags(), connection_ids)
+        self.invalidate_tags(Tags(), connection_ids)
 
     def watch(self, key: CalendarKey, channel: str, seconds: float) -> None:
         """Start a watch: results of reads of this calendar from now on are kept longer, for ``seconds``."""
-        names = [generation_key(key.connection), watch_name(key)]
+        names = [generation_key(key.connection), watch_key(key)]
         if (milliseconds := int(seconds * 1000)) > 0:
             arguments = _with_new_generation(channel=channel, milliseconds=milliseconds)
             _WATCH.run(self._redis, names, arguments)
 
     def watched(self, keys: Sequence[CalendarKey]) -> list[str | None]:
         """The channel that watches each calendar, in one round trip."""
-        values = self._fast_redis.mget([watch_name(key) for key in keys]) if keys else []
+        values = self._fast_redis.mget([watch_key(key) for key in keys]) if keys else []
         return [value.decode() if value else None for value in values]
 
-    def empty(self, key: CalendarKey, *, unwatch: str = "") -> None:
+    def invalidate_calendar(self, key: CalendarKey, *, unwatch: str = "") -> None:
         """Invalidate everything that is cached for one calendar, and its connection's reads in progress.
 
         ``unwatch`` is a channel that no longer works: if it is the one in the calendar's watch, that ends.
         """
-        names = [generation_key(key.connection), index_key(key.connection), watch_name(key)]
+        names = [generation_key(key.connection), index_key(key.connection), watch_key(key)]
         arguments = _with_new_generation(prefix=bucket_prefix(key), unwatch=unwatch)
         _EMPTY.run(self._redis, names, arguments)
 
 
 def _with_new_generation(**arguments: object) -> bytes:
-    return named(generation=new_generation(), generation_seconds=GENERATION_SECONDS, **arguments)
+    return json_argument(generation=new_generation(), generation_seconds=GENERATION_SECONDS, **arguments)
 
 
 class _Batch:
@@ -250,17 +250,17 @@ class _Batch:
             first, last = bisect_right(ends, border), bisect_left(starts, border + bucket)
             within = packed[first * ROW_BYTES : last * ROW_BYTES]
             self._values.append(head + clipped(within, border, border + bucket))
-        self.keys += generation_key(key.connection), index_key(key.connection), watch_name(key)
+        self.keys += generation_key(key.connection), index_key(key.connection), watch_key(key)
         self.keys += [f"{prefix}{border // bucket}" for border in borders]
         self._reads.append((read.generation.decode(), len(borders)))
 
     def queue(self, pipe: Pipeline, ttl: int, watched: int) -> None:
         """Queue the script on ``pipe``."""
-        arguments = named(ttl=ttl, watched_ttl=watched, margin=INDEX_MARGIN, reads=self._reads)
+        arguments = json_argument(ttl=ttl, watched_ttl=watched, margin=INDEX_MARGIN, reads=self._reads)
         _STORE.queue(pipe, self.keys, arguments, *self._values)
 
 
-def _members(reads: Mapping[CalendarKey, Tags]) -> dict[str, set[str]]:
+def _readers(reads: Mapping[CalendarKey, Tags]) -> dict[str, set[str]]:
     """The new members of each reader set."""
     members: dict[str, set[str]] = {}
     for key, tags in reads.items():
@@ -286,7 +286,7 @@ def readers_key(tag: str) -> str:
     return f"busy-readers:{tag}"
 
 
-def watch_name(key: CalendarKey) -> str:
+def watch_key(key: CalendarKey) -> str:
     """The name of a calendar's watch, which holds the id of its channel."""
     return f"busy-watch:{key.connection}:{key.calendar}"
 

@@ -9,13 +9,13 @@ from store.stores import Stores
 
 def after_write(stores: Stores, of: Identified, key: CalendarKey) -> None:
     """Invalidate after a write whose outcome is unknown, using the stored data of the connection."""
-    stores.busy.invalidate(write_tags(of, key.calendar, _owner(stores, of, key)), [key.connection])
+    stores.busy.invalidate_tags(write_tags(of, key.calendar, _owner(stores, of, key)), [key.connection])
 
 
 def after_notification(stores: Stores, of: Identified, key: CalendarKey) -> None:
     """Invalidate after a provider's notification. Of many for one change, only the first finds entries."""
-    stores.busy.empty(key)
-    stores.busy.invalidate(change_tags(of, key.calendar, _owner(stores, of, key)))
+    stores.busy.invalidate_calendar(key)
+    stores.busy.invalidate_tags(change_tags(of, key.calendar, _owner(stores, of, key)))
 
 
 def _owner(stores: Stores, of: Identified, key: CalendarKey) -> str:

@@ -29,10 +29,10 @@ class FastRedis:
 
         :raise redis.RedisError: when Redis is down
         """
-        (values,) = self.ask(("MGET", *names))
+        (values,) = self.execute(("MGET", *names))
         return cast(Values, values)
 
-    def ask(self, *commands: tuple[str | int, ...]) -> list[Any]:
+    def execute(self, *commands: tuple[str | int, ...]) -> list[Any]:
         """Send commands in one round trip and return their replies.
 
         They must be idempotent, because they may be sent twice.

@@ -31,7 +31,7 @@ class HeldTimes:
         """The held time under a version that was just read from Redis; None if it is not cached."""
         if version is None:
             return None
-        found: Held | None = self._versions.under(version).get(_ALL)
+        found: Held | None = self._versions.switch_to(version).get(_ALL)
         return found
 
     def load(self, version: bytes | None, now: int) -> tuple[Held, bool]:
@@ -41,17 +41,17 @@ class HeldTimes:
         """
         if version is None:
             self._versions.current()
-        held = self._versions.under(version).get_or_load(_ALL, lambda: self._load(now))
+        held = self._versions.switch_to(version).get_or_load(_ALL, lambda: self._load(now))
         return held, version is not None and self._versions.current().version == version
 
-    def changed(self) -> None:
+    def invalidate(self) -> None:
         """Have all processes load held time again, before the client of a new hold has its answer.
 
         :raise redis.RedisError: when Redis is down
         """
         self._versions.replace_version()
 
-    def released(self) -> None:
+    def invalidate_best_effort(self) -> None:
         """The same for time that is no longer held: other processes may see it late if Redis is down."""
         self._versions.bump_version()
 

@@ -26,7 +26,7 @@ from store.cache.fast_redis import FastRedis
 
 log = logging.getLogger(__name__)
 
-# The key keeps its first name: during an upgrade, processes of the old and the new version share it.
+# The key keeps its first name: during an upgrade, processes of the old and the new release share it.
 VERSION_KEY = "directory"
 HOLDS_VERSION_KEY = "holds:version"
 VERSION_BYTES = 12
@@ -41,7 +41,7 @@ LONGEST_SECONDS = 60.0
 Value = TypeVar("Value")
 
 
-class CachedVersion:
+class CachedRows:
     """The rows that were loaded under one version; thread-safe."""
 
     def __init__(self, version: bytes | None = None) -> None:
@@ -81,28 +81,28 @@ class VersionedCache:
         self._redis = redis
         self._fast_redis = fast_redis
         self._key = key
-        self._memory = CachedVersion()
+        self._memory = CachedRows()
 
-    def recent(self) -> CachedVersion:
+    def recent(self) -> CachedRows:
         """The last cache used, without a round trip; it may be outdated."""
         return self._memory
 
-    def current(self) -> CachedVersion:
+    def current(self) -> CachedRows:
         """The cache for a request that begins now, in one round trip. It is empty while Redis is down."""
         try:
             (version,) = self._fast_redis.mget([self._key])
-            return self.under(version or self._first_version())
+            return self.switch_to(version or self._first_version())
         except RedisError as error:
             log.warning("database rows are not cached without Redis: %s", type(error).__name__)
             # Rows cached before are dropped too: writers cannot replace the version now.
-            self._memory = CachedVersion()
+            self._memory = CachedRows()
             return self._memory
 
-    def under(self, version: bytes | None) -> CachedVersion:
-        """The cache for a version that was just read from Redis."""
+    def switch_to(self, version: bytes | None) -> CachedRows:
+        """Make the rows of this version the cache of the process; drops all others."""
         memory = self._memory
         if version is None or memory.version != version:
-            memory = self._memory = CachedVersion(version)
+            memory = self._memory = CachedRows(version)
         return memory
 
     def bump_version(self) -> None:

@@ -42,7 +42,7 @@ class ApiRateLimiter:
         :raise redis.RedisError: when Redis is down
         """
         counters = f"quota:{key}:before", f"quota:{key}:now"
-        taken, window = self._fast_redis.ask(
+        taken, window = self._fast_redis.execute(
             ("EVAL", _TAKE, 2, *counters, self._limit, WINDOW, 1), ("EVAL", _LOOK, 2, *counters, WINDOW)
         )
         before, before_ends, now, now_ends = (max(0, int(each or 0)) for each in window)

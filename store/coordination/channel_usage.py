@@ -11,7 +11,7 @@ from typing import cast
 from redis import Redis
 
 from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import watch_name
+from store.cache.busy_cache import watch_key
 
 # A calendar that no request has read for this long is no longer watched.
 USED_SECONDS = 7 * 86_400
@@ -74,7 +74,7 @@ class ChannelUsage:
         for connection in connection_ids:
             names = cast(set[bytes], self._redis.smembers(_calendars(connection)))
             keys = [CalendarKey(connection, name.decode()) for name in names]
-            notes = [note(key) for key in keys for note in (_used, _claim, watch_name)]
+            notes = [note(key) for key in keys for note in (_used, _claim, watch_key)]
             self._redis.delete(_calendars(connection), *notes)
 
 

@@ -31,7 +31,7 @@ from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 
-from store.lua import Script, named
+from store.lua import Script, json_argument
 
 log = logging.getLogger(__name__)
 
@@ -106,10 +106,10 @@ class CircuitBreakers:
         account: str,
         *,
         given_up: bool,
-        took: float = 0.0,
+        duration: float = 0.0,
         now: float | None = None,
     ) -> bool:
-        """Record a call that failed ``took`` seconds after it began.
+        """Record a call that failed ``duration`` seconds after it began.
 
         Returns whether calls for its account are now refused. Only a call that is ``given_up`` counts, unless
         it was a probe. Without Redis the failure is dropped. ``now``, here and below, is another clock for
@@ -121,14 +121,14 @@ class CircuitBreakers:
             self._watched.add((circuit, account))
             answered = self._answered.get(circuit)
         accounts, failures = self._limits
-        arguments = named(
+        arguments = json_argument(
             now=_milliseconds(now),
             given_up=given_up,
             accounts=accounts,
             failures=failures,
             pause=int(self.pause * 1000),
             remembered=REMEMBERED,
-            took=int(took * 1000),
+            took=int(duration * 1000),
             answered=None if answered is None else int((_moment(now) - answered) * 1000),
         )
         try:
@@ -157,7 +157,7 @@ class CircuitBreakers:
                 return
             self._watched.discard((circuit, account))
             self._recorded[circuit] = moment
-        arguments = named(now=_milliseconds(now), remembered=REMEMBERED)
+        arguments = json_argument(now=_milliseconds(now), remembered=REMEMBERED)
         try:
             _ANSWERED.run(self._redis, _keys(circuit, account), arguments)
         except RedisError as error:

@@ -30,7 +30,7 @@ def refresh_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
     """
     # Concurrent refreshes would use one refresh token: if the provider rotates it, the grant could be lost.
     left = _left(deadline)
-    with _held(redis, f"lock:refresh:{name}", waits=left, lasts=left + MARGIN):
+    with _held(redis, f"lock:refresh:{name}", timeout=left, lifetime=left + MARGIN):
         yield
 
 
@@ -41,19 +41,19 @@ def account_lock(redis: Redis, account: str, *, deadline: float) -> Iterator[Non
     :raise LockTimeout: when it is not free before the deadline
     """
     left = _left(deadline)
-    with _held(redis, f"lock:account:{account}", waits=left, lasts=left + MARGIN):
+    with _held(redis, f"lock:account:{account}", timeout=left, lifetime=left + MARGIN):
         yield
 
 
 @contextmanager
-def unified_lock(redis: Redis, user: str, meta_id: str, *, waits: float, lasts: float) -> Iterator[None]:
+def unified_lock(redis: Redis, user: str, meta_id: str, *, timeout: float, lifetime: float) -> Iterator[None]:
     """Hold the lock for creating one unified event of a user; both times are in seconds.
 
-    :raise LockTimeout: when it is not free within ``waits``
+    :raise LockTimeout: when it is not free within ``timeout``
     """
     # Of two requests that create the same event at once, one could find the other's first copy and rely on
     # it, and the other could then undo it.
-    with _held(redis, f"lock:unified:{user}:{meta_id}", waits=waits, lasts=lasts + MARGIN):
+    with _held(redis, f"lock:unified:{user}:{meta_id}", timeout=timeout, lifetime=lifetime + MARGIN):
         yield
 
 
@@ -63,7 +63,7 @@ def round_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
 
     :raise LockTimeout: while another round is under way
     """
-    with _held(redis, f"lock:round:{name}", waits=0.0, lasts=_left(deadline) + MARGIN):
+    with _held(redis, f"lock:round:{name}", timeout=0.0, lifetime=_left(deadline) + MARGIN):
         yield
 
 
@@ -72,10 +72,10 @@ def _left(deadline: float) -> float:
 
 
 @contextmanager
-def _held(redis: Redis, name: str, *, waits: float, lasts: float) -> Iterator[None]:
+def _held(redis: Redis, name: str, *, timeout: float, lifetime: float) -> Iterator[None]:
     # No holder works for longer than the lock lasts. A dead holder's lock expires then.
-    lock = redis.lock(name, timeout=lasts, sleep=0.02)
-    if not lock.acquire(blocking_timeout=waits):
+    lock = redis.lock(name, timeout=lifetime, sleep=0.02)
+    if not lock.acquire(blocking_timeout=timeout):
         raise LockTimeout(name)
     try:
         yield

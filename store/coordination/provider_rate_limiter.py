@@ -26,7 +26,7 @@ from redis.client import Pipeline
 from redis.exceptions import RedisError
 
 from store.coordination.circuit_breaker import CircuitKey, Family, account_key, provider_key
-from store.lua import Script, named
+from store.lua import Script, json_argument
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ class ProviderRateLimiter:
         scopes = {name: number for number, name in enumerate(limits, 1)}
         leased = dict.fromkeys(_mailbox(each.mailbox) for each in requests if each.mailbox is not None)
         mailboxes = {name: number for number, name in enumerate(leased, 1)}
-        arguments = named(
+        arguments = json_argument(
             now=None if now is None else now * 1000,
             left=max(0, int(left * 1000)),
             lease=int(lease * 1000),

@@ -24,7 +24,7 @@ from redis import Redis
 from redis.client import Pipeline
 
 from store.cache.busy_cache import GENERATION_SECONDS, generation_key, new_generation
-from store.lua import Script, named
+from store.lua import Script, json_argument
 
 # Milliseconds. A worker that is alive renews its leases several times in this.
 LEASE = 3_000
@@ -119,7 +119,7 @@ class SingleFlight:
         claims: list[tuple[int, bytes]] = []
         for start in range(0, len(reads), CLAIMS_AT_ONCE):
             some = reads[start : start + CLAIMS_AT_ONCE]
-            arguments = named(
+            arguments = json_argument(
                 claimed_at=now,
                 newer_than=newer_than or 0,
                 failure_lifetime=self._failure,
@@ -159,7 +159,7 @@ class SingleFlight:
         keys = [flight_key(each.flight) for each in completions]
         followers = [_followers_key(each.flight) for each in completions]
         bodies = [each.body for each in completions]
-        arguments = named(replies=replies, leftover=leftover, flights=flights)
+        arguments = json_argument(replies=replies, leftover=leftover, flights=flights)
         _COMPLETE.queue(pipe, [*keys, *followers], arguments, *bodies)
 
     def abandon(self, flights: Sequence[str], pipe: Pipeline | None = None) -> None:

@@ -32,13 +32,13 @@ class GrantTrials:
     def __init__(self, redis: Redis, keyring: Keyring) -> None:
         self._sealed = OneTimeSecrets(redis, keyring)
 
-    def hand_over(self, proposal: GrantTrial) -> str:
+    def put(self, proposal: GrantTrial) -> str:
         """Store a grant for a worker; returns its id."""
         name = secrets.token_hex(16)
         self._sealed.put(_key(name), proposal, PROPOSAL_SECONDS)
         return name
 
-    def receive(self, name: str) -> GrantTrial | None:
+    def take(self, name: str) -> GrantTrial | None:
         """Take a grant, once; None when it is missing or expired."""
         return self._sealed.take(_key(name), GrantTrial)
 

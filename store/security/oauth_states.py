@@ -90,23 +90,23 @@ class OAuthStates:
         """Take the consent of a state, once; None when it is unknown, expired or was taken before."""
         return self._sealed.take(_state_key(state), PendingConsent)
 
-    def hand_over(self, redemption: PendingExchange) -> str:
+    def put_exchange(self, redemption: PendingExchange) -> str:
         """Store a code for a worker; returns its id."""
         name = secrets.token_hex(16)
         self._sealed.put(_code_key(name), redemption, CODE_SECONDS)
         return name
 
-    def receive(self, name: str) -> PendingExchange | None:
+    def take_exchange(self, name: str) -> PendingExchange | None:
         """Take a code, once; None when it is missing or expired."""
         return self._sealed.take(_code_key(name), PendingExchange)
 
-    def hand_over_revocation(self, revocation: PendingRevocation) -> str:
+    def put_revocation(self, revocation: PendingRevocation) -> str:
         """Store a grant that a worker is to revoke; returns its id."""
         name = secrets.token_hex(16)
         self._sealed.put(_revocation_key(name), revocation, REVOCATION_SECONDS)
         return name
 
-    def receive_revocation(self, name: str) -> PendingRevocation | None:
+    def take_revocation(self, name: str) -> PendingRevocation | None:
         """Take a grant that is to be revoked, once; None when it is missing or expired."""
         return self._sealed.take(_revocation_key(name), PendingRevocation)
 

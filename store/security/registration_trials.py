@@ -31,13 +31,13 @@ class RegistrationTrials:
     def __init__(self, redis: Redis, keyring: Keyring) -> None:
         self._sealed = OneTimeSecrets(redis, keyring)
 
-    def hand_over(self, proposal: RegistrationTrial) -> str:
+    def put(self, proposal: RegistrationTrial) -> str:
         """Store a registration for a worker; returns its id."""
         name = secrets.token_hex(16)
         self._sealed.put(_key(name), proposal, PROPOSAL_SECONDS)
         return name
 
-    def receive(self, name: str) -> RegistrationTrial | None:
+    def take(self, name: str) -> RegistrationTrial | None:
         """Take a registration, once; None when it is missing or expired."""
         return self._sealed.take(_key(name), RegistrationTrial)
 

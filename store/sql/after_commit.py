@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from sqlalchemy import event
 from sqlalchemy.orm import Session, sessionmaker
 
-Tell = Callable[[Collection[str]], None]
+EventsCallback = Callable[[Collection[str]], None]
 
 _ENDPOINTS = "webhook endpoints"
 
@@ -17,10 +17,10 @@ def note(session: Session, endpoint_ids: Iterable[str]) -> None:
     session.info.setdefault(_ENDPOINTS, set()).update(endpoint_ids)
 
 
-def tell_after_commit(sessions: sessionmaker[Session], tell: Tell) -> None:
-    """Call ``tell`` after each commit of ``sessions`` with the endpoints that the transaction noted."""
+def call_after_commit(sessions: sessionmaker[Session], on_events_recorded: EventsCallback) -> None:
+    """Call it after each commit of ``sessions`` with the endpoints that the transaction noted."""
 
     @event.listens_for(sessions, "after_commit")
     def committed(session: Session) -> None:
         if not session.in_nested_transaction() and (endpoints := session.info.pop(_ENDPOINTS, None)):
-            tell(endpoints)
+            on_events_recorded(endpoints)

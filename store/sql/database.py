@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from store.config.settings import make_data_dir
-from store.sql.after_commit import Tell, tell_after_commit
+from store.sql.after_commit import EventsCallback, call_after_commit
 from store.sql.row_version import invalidate_on_commit
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ PREPARE_THRESHOLD = "prepare_threshold"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-class Standing(Enum):
+class MigrationState(Enum):
     """The state of a database's migrations, relative to this version."""
 
     CURRENT = "current"
@@ -38,12 +38,15 @@ class Standing(Enum):
 class Database:
     """The database engine of a process. Code never waits for a provider or a worker with an open session.
 
-    ``changing`` is called before and after each commit that changes rows which processes cache. ``tell`` is
-    called after a commit with the webhook endpoints for which events were recorded.
+    ``on_cached_rows_changed`` is called before and after each commit that changes rows which processes cache.
+    ``on_events_recorded`` is called after a commit with the webhook endpoints for which events were recorded.
     """
 
     def __init__(
-        self, url: str, changing: Callable[[], None] | None = None, tell: Tell | None = None
+        self,
+        url: str,
+        on_cached_rows_changed: Callable[[], None] | None = None,
+        on_events_recorded: EventsCallback | None = None,
     ) -> None:
         self.url = make_url(url)
         if self.url.get_backend_name() == "sqlite":
@@ -52,11 +55,11 @@ class Database:
             self.engine = _postgresql_engine(self.url)
         self._reads = sessionmaker(self.engine, expire_on_commit=False)
         self._writes = sessionmaker(self.engine.execution_options(writes=True), expire_on_commit=False)
-        self._changing = changing
-        if changing is not None:
-            invalidate_on_commit(self._writes, changing)
-        if tell is not None:
-            tell_after_commit(self._writes, tell)
+        self._on_cached_rows_changed = on_cached_rows_changed
+        if on_cached_rows_changed is not None:
+            invalidate_on_commit(self._writes, on_cached_rows_changed)
+        if on_events_recorded is not None:
+            call_after_commit(self._writes, on_events_recorded)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -82,12 +85,12 @@ class Database:
         from alembic import command
 
         # A process of this version that starts again during an upgrade.
-        if self.standing() is Standing.NEWER:
+        if self.migration_state() is MigrationState.NEWER:
             return
         with self.migrating() as connection:
             command.upgrade(alembic_config(connection), "head")
-        if self._changing is not None:
-            self._changing()
+        if self._on_cached_rows_changed is not None:
+            self._on_cached_rows_changed()
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
@@ -111,7 +114,7 @@ class Database:
                 if sqlite:
                     _sqlite_foreign_keys(connection, "ON")
 
-    def standing(self) -> Standing:
+    def migration_state(self) -> MigrationState:
         """Compare the migrations that have run with the ones of this version."""
         from alembic.runtime.migration import MigrationContext
 
@@ -119,15 +122,15 @@ class Database:
         with self.engine.connect() as connection:
             theirs = MigrationContext.configure(connection).get_current_revision()
         if theirs == head:
-            return Standing.CURRENT
-        return Standing.OLDER if theirs is None or theirs in known else Standing.NEWER
+            return MigrationState.CURRENT
+        return MigrationState.OLDER if theirs is None or theirs in known else MigrationState.NEWER
 
     def warm_up(self) -> None:
-        """Import what ``standing`` needs, so that the first check is as fast as the others.
+        """Import what ``migration_state`` needs, so that the first check is as fast as the others.
 
         :raise SQLAlchemyError: when the database does not answer
         """
-        self.standing()
+        self.migration_state()
 
     @cached_property
     def _revisions(self) -> tuple[str | None, frozenset[str]]:

@@ -73,11 +73,11 @@ class Progress:
     """The progress of one column: values re-encrypted, and values that no key decrypts."""
 
     column: SealedColumn
-    sealed: int = 0
-    closed: int = 0
+    reencrypted: int = 0
+    undecryptable: int = 0
 
 
-def reseal(database: Database, keyring: Keyring, *, batch: int = BATCH) -> Iterator[Progress]:
+def reencrypt(database: Database, keyring: Keyring, *, batch: int = BATCH) -> Iterator[Progress]:
     """Re-encrypt everything with the first key, and yield the progress after each batch.
 
     A value that changes meanwhile is never overwritten. The rotation may be interrupted and restarted.
@@ -95,7 +95,7 @@ def reseal(database: Database, keyring: Keyring, *, batch: int = BATCH) -> Itera
             last = tuple(rows[-1][:-1])
 
 
-def left(database: Database, keyring: Keyring) -> dict[str, int]:
+def remaining(database: Database, keyring: Keyring) -> dict[str, int]:
     """The number of values in each column that another key has encrypted; columns without any are absent."""
     found: dict[str, int] = {}
     with database.reading() as session:
@@ -131,14 +131,14 @@ def _seal(database: Database, keyring: Keyring, rows: Sequence[Sequence[Any]], p
             try:
                 new = keyring.encrypt(keyring.decrypt(old, associated_data), associated_data)
             except Undecipherable:
-                progress.closed += 1
+                progress.undecryptable += 1
                 continue
             row = [column == value for column, value in zip(_key(sealed), key, strict=True)]
             # Only if the value is still the same: a token may have been refreshed meanwhile.
             replace = update(sealed.model).where(*row, sealed.column == old).values({sealed.column: new})
             # The plaintext stays the same, so no cache has to be invalidated.
             done = session.execute(replace.execution_options(**{UNCACHED: True}))
-            progress.sealed += cast(CursorResult[Any], done).rowcount
+            progress.reencrypted += cast(CursorResult[Any], done).rowcount
 
 
 def _other(keyring: Keyring, sealed: SealedColumn) -> ColumnElement[bool]:

@@ -301,7 +301,11 @@ class Hold(Base):
 
 
 class HeldTime(Base):
-    """The time of one user of a hold. In PostgreSQL a constraint refuses two rows of a user that overlap."""
+    """The time of one user of a hold.
+
+    In PostgreSQL a constraint refuses two rows of a user that overlap, unless btree_gist is missing; the row
+    locks suffice.
+    """
 
     __tablename__ = "held_times"
 

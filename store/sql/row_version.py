@@ -46,8 +46,8 @@ _NOT_WHEN_NEW = (Administrator, ApiKey, DashboardSession, *_NEVER_CACHED)
 _CHANGES = "changes"
 
 
-def invalidate_on_commit(sessions: sessionmaker[Session], changing: Callable[[], None]) -> None:
-    """Call ``changing`` before and after each commit of ``sessions`` that changes cached rows."""
+def invalidate_on_commit(sessions: sessionmaker[Session], on_cached_rows_changed: Callable[[], None]) -> None:
+    """Call it before and after each commit of ``sessions`` that changes cached rows."""
 
     @event.listens_for(sessions, "do_orm_execute")
     def executed(state: ORMExecuteState) -> Result[Any] | None:
@@ -74,9 +74,9 @@ def invalidate_on_commit(sessions: sessionmaker[Session], changing: Callable[[],
             return
         session.flush()
         if session.info.get(_CHANGES):
-            changing()
+            on_cached_rows_changed()
 
     @event.listens_for(sessions, "after_commit")
     def committed(session: Session) -> None:
         if not session.in_nested_transaction() and session.info.pop(_CHANGES, False):
-            changing()
+            on_cached_rows_changed()

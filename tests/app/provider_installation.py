@@ -49,7 +49,7 @@ class Installation:
         assert self.api.post("/users", {"id": user}).status_code == 201
         connect(self.api, user, account)
         with self.stores.database.reading() as session:
-            (ref,) = connection_refs.of_user(session, user, within=None) or []
+            (ref,) = connection_refs.of_user(session, user, organization_id=None) or []
         return Person(self, sandbox, user, account, ref.id)
 
     def keep(self) -> None:
@@ -109,7 +109,7 @@ class Person:
         """Read once, wait for the channel, and read again to fill the cache."""
         self.busy()
         until(self.is_watched)
-        self.installation.stores.busy.empty(self.key)
+        self.installation.stores.busy.invalidate_calendar(self.key)
         self.busy()
         self.sandbox.forget_requests()
 

@@ -53,7 +53,7 @@ class Case:
 
     def sweeps(self) -> list[list[int]]:
         """Each member's slots by the plain sweep, which takes the windows from the same cache."""
-        within = self.query.within().pairs()
+        within = self.query.open_intervals().pairs()
         return [sweep(self.query, member, within) for member in self.members]
 
     def times(self, rounds: int = 7) -> Times:

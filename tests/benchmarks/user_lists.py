@@ -61,7 +61,7 @@ def _organization(installation: Installation, size: int) -> str:
     """Make an organization of that many users; returns a key that is bound to it."""
     installation.organize(_slug(size), range(size))
     with Stores(installation.settings()) as stores, stores.database.writing() as session:
-        number = organizations.ids(session, [_slug(size)], within=None)[_slug(size)]
+        number = organizations.ids(session, [_slug(size)], organization_id=None)[_slug(size)]
         return api_keys.create(
             session, prefix="alm_", name=_slug(size), organization_id=number, read_only=True
         )

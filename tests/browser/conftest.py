@@ -185,9 +185,9 @@ def content(
 def fail_a_delivery(stores: Stores, webhook_id: str, user: str) -> None:
     """Record that the connection of a user expired, and that the only delivery of it failed."""
     with stores.database.writing() as session:
-        (one,) = connection_refs.of_user(session, user, within=None) or ()
+        (one,) = connection_refs.of_user(session, user, organization_id=None) or ()
         webhooks.record(session, webhooks.Event.CONNECTION_EXPIRED, one.id)
     with stores.database.writing() as session:
         claimed = deliveries.claim(session, webhook_id, until=now() + timedelta(seconds=30))
         assert claimed is not None
-        deliveries.failed(session, claimed, deliveries.Answer(500, "answered 500"), again_at=None)
+        deliveries.failed(session, claimed, deliveries.AttemptResult(500, "answered 500"), again_at=None)

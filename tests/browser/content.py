@@ -41,7 +41,7 @@ from store.sql.queries import (
     webhooks,
 )
 from store.sql.queries.connection_tokens import Tokens
-from store.sql.queries.deliveries import Answer
+from store.sql.queries.deliveries import AttemptResult
 from store.sql.queries.organization_grants import NewGrant
 from store.sql.roles import Role
 from store.stores import Stores
@@ -87,10 +87,10 @@ KEYS = (
 )
 
 ANSWERS = (
-    Answer(200, None),
-    Answer(500, "answered 500"),
-    Answer(None, "no answer within 15 seconds"),
-    Answer(410, "answered 410"),
+    AttemptResult(200, None),
+    AttemptResult(500, "answered 500"),
+    AttemptResult(None, "no answer within 15 seconds"),
+    AttemptResult(410, "answered 410"),
 )
 
 
@@ -98,7 +98,7 @@ def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str
     """Fill the database; returns a value for each argument of paths."""
     demo.seed(stores, sandbox_url, report=lambda _: None)
     with stores.database.writing() as session:
-        company = organizations.ids(session, [demo.SLUG], within=None)[demo.SLUG]
+        company = organizations.ids(session, [demo.SLUG], organization_id=None)[demo.SLUG]
         _end_access(session, company)
         odd = [_somebody(session, stores, n, company) for n in range(len(NAMES))]
         _calendars(session, stores, sandbox_url)
@@ -110,7 +110,7 @@ def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str
         mine, other = _administrators(session, stores, administrator)
         _audit_records(session, administrator)
         secret = administrators.invite(session)
-        person = users.find(session, demo.PEOPLE[0].id, within=None)
+        person = users.find(session, demo.PEOPLE[0].id, organization_id=None)
         assert person is not None
     with stores.database.writing() as session:
         delivery = _deliveries(session, company, endpoint)
@@ -227,7 +227,7 @@ def _organizations(session: Session, people: Sequence[int]) -> str:
 
 def _grants(session: Session, stores: Stores, company: int) -> None:
     """Grants of the demo organization and of one with difficult names; that of Microsoft has ended."""
-    odd = organizations.ids(session, ["odd-0"], within=None)["odd-0"]
+    odd = organizations.ids(session, ["odd-0"], organization_id=None)["odd-0"]
     for organization in (company, odd):
         if organization_grants.of_organization(session, organization):
             continue
@@ -278,8 +278,10 @@ def _keys(session: Session, company: int) -> None:
 def _webhooks(session: Session, stores: Stores, company: int) -> str:
     url = f"https://hooks.example.com/{LONG}?token=x&b=<b>"
     events = tuple(webhooks.Event)
-    webhooks.create(session, stores.keyring, url="https://example.com/", events=events[:1], within=None)
-    row, _ = webhooks.create(session, stores.keyring, url=url, events=events, within=company)
+    webhooks.create(
+        session, stores.keyring, url="https://example.com/", events=events[:1], organization_id=None
+    )
+    row, _ = webhooks.create(session, stores.keyring, url=url, events=events, organization_id=company)
     return row.id
 
 

@@ -83,7 +83,7 @@ def test_a_partial_consent_keeps_the_connection_that_works(sandbox, new_user, co
 def test_ended_connection_is_not_shown_as_refreshed(new_user, sandbox, page, settings):
     user = new_user(sandbox.account("google", ADA))
     with Stores(settings) as stores, stores.database.writing() as session:
-        (one,) = connection_refs.of_user(session, user, within=None)
+        (one,) = connection_refs.of_user(session, user, organization_id=None)
         connections.mark_dead(session, one.id, "The grant was withdrawn")
 
     visitor = page(f"/dashboard/users/{user}")
@@ -110,7 +110,7 @@ def failing(settings):
         with stores.database.writing() as session:
             events = (webhooks.Event.CONNECTION_EXPIRED,)
             row, _ = webhooks.create(
-                session, stores.keyring, url="https://example.com/fails", events=events, within=None
+                session, stores.keyring, url="https://example.com/fails", events=events, organization_id=None
             )
             number = row.id
         yield stores, number

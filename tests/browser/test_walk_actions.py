@@ -37,7 +37,11 @@ def keys(keys, sign_in):
 def endpoint(stores, no_webhook_endpoints):
     with stores.database.writing() as session:
         row, _ = webhooks.create(
-            session, stores.keyring, url=HOOK, events=["calendar.changed", "hold.created"], within=None
+            session,
+            stores.keyring,
+            url=HOOK,
+            events=["calendar.changed", "hold.created"],
+            organization_id=None,
         )
         return row.id
 
@@ -48,7 +52,7 @@ def dialog(browser):
 
 def stored(stores, endpoint):
     with stores.database.reading() as session:
-        return webhooks.find(session, endpoint, within=None)
+        return webhooks.find(session, endpoint, organization_id=None)
 
 
 def enter(browser, url, path):
@@ -61,7 +65,7 @@ def enter(browser, url, path):
 
 def exists(stores, user):
     with stores.database.reading() as session:
-        return users.find(session, user, within=None) is not None
+        return users.find(session, user, organization_id=None) is not None
 
 
 def test_webhook_is_edited_paused_tested_rotated_and_deleted(web, browser, keys, stores, endpoint):
@@ -131,7 +135,7 @@ def test_failed_deliveries_are_sent_again(
     user = new_user(sandbox.account("google", "ada@example.com"))
     with stores.database.writing() as session:
         row, _ = webhooks.create(
-            session, stores.keyring, url=HOOK, events=["connection.expired"], within=None
+            session, stores.keyring, url=HOOK, events=["connection.expired"], organization_id=None
         )
         endpoint = row.id
     fail_a_delivery(stores, endpoint, user)
@@ -150,7 +154,7 @@ def test_an_account_is_disconnected(web, browser, keys, stores, new_user, sandbo
 
     assert keys.notices[0].startswith("Google is disconnected: ")
     with stores.database.reading() as session:
-        assert connection_refs.of_user(session, user, within=None) == []
+        assert connection_refs.of_user(session, user, organization_id=None) == []
 
 
 def test_a_grant_is_removed(web, browser, keys, stores, sandbox, new_organization):

@@ -83,7 +83,7 @@ def test_undoing_restores_the_delegated_connections(signed_in, stores, new_organ
     scope = ["https://www.googleapis.com/auth/calendar.readonly"]
     grant = NewGrant("google", "admin@acme.example", "robot@acme.example", None, None, "{}", scope)
     with stores.database.writing() as session:
-        number = organizations.ids(session, [slug], within=None)[slug]
+        number = organizations.ids(session, [slug], organization_id=None)[slug]
         organization_grants.save(session, stores.keyring, number, grant)
     path = f"/organizations/{slug}/grants/google/members/import"
     signed_in.do(path, {"members": f"{user},{user}@acme.example"})

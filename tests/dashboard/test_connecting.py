@@ -146,7 +146,7 @@ def test_a_refusal_is_shown_by_a_known_sentence(signed_in, api, new_user, provid
 def test_the_query_of_the_redirect_is_not_trusted(signed_in, stores, new_user):
     user = new_user()
     with stores.database.reading() as session:
-        number = users.ids(session, [user], within=None)[user]
+        number = users.ids(session, [user], organization_id=None)[user]
 
     for query in (
         {"connected": "true"},
@@ -163,7 +163,7 @@ def test_the_query_of_the_redirect_is_not_trusted(signed_in, stores, new_user):
 def test_an_older_connection_is_not_reported_as_new(signed_in, stores, sandbox, new_user, monkeypatch):
     user = new_user(sandbox.account("google", "ada@example.com"))
     with stores.database.reading() as session:
-        number = users.ids(session, [user], within=None)[user]
+        number = users.ids(session, [user], organization_id=None)[user]
 
     def notice_after(later):
         monkeypatch.setattr(connecting, "now", lambda: now() + later)

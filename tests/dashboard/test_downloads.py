@@ -26,7 +26,7 @@ def filled(stores, sandbox, new_organization, unique):
     with stores.database.writing() as session:
         for number, account in enumerate(accounts):
             user = people.connected(session, stores.keyring, f"{mark}-{number}", account)
-            organization = organizations.ids(session, [slug], within=None)[slug]
+            organization = organizations.ids(session, [slug], organization_id=None)[slug]
             organizations.add_members(session, organization, [user.id])
         for text in texts:
             audit.record(session, actor=mark, action="createKey", subject=f"{text}{mark}")

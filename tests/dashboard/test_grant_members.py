@@ -24,7 +24,7 @@ def granted(stores, new_organization) -> str:
     slug = new_organization()
     grant = NewGrant("google", "admin@acme.example", "robot@acme.example", None, None, "{}", SCOPES)
     with stores.database.writing() as session:
-        number = organizations.ids(session, [slug], within=None)[slug]
+        number = organizations.ids(session, [slug], organization_id=None)[slug]
         organization_grants.save(session, stores.keyring, number, grant)
     return slug
 
@@ -300,7 +300,7 @@ def test_an_ended_grant_is_named_on_the_pages_of_its_members(signed_in, stores, 
     user = unique("ada")
     signed_in.do(f"{path(granted)}/import", {"members": members(user)})
     with stores.database.writing() as session:
-        number = organizations.ids(session, [granted], within=None)[granted]
+        number = organizations.ids(session, [granted], organization_id=None)[granted]
         (grant,) = organization_grants.of_organization(session, number)
         organization_grants.mark_dead(session, grant.id, "The delegation was withdrawn")
 

@@ -67,7 +67,7 @@ def facts(section):
 
 def stored(stores, slug):
     with stores.database.reading() as session:
-        number = organizations.ids(session, [slug], within=None)[slug]
+        number = organizations.ids(session, [slug], organization_id=None)[slug]
         return organization_grants.of_organization(session, number)
 
 

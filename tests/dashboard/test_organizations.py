@@ -18,7 +18,7 @@ def members(page):
 def end_connections(stores, user):
     """End a grant as a worker does when the provider reports it as revoked."""
     with stores.database.writing() as session:
-        for each in connection_refs.of_user(session, user, within=None):
+        for each in connection_refs.of_user(session, user, organization_id=None):
             connections.mark_dead(session, each.id, "The grant was withdrawn")
 
 
@@ -222,7 +222,7 @@ def test_names_and_addresses_are_text(signed_in, stores, sandbox, api, new_user,
     api.post("/organizations", {"slug": slug, "name": text})
     user = new_user(slugs=(slug,))
     with stores.database.writing() as session:
-        number = users.ids(session, [user], within=None)[user]
+        number = users.ids(session, [user], organization_id=None)[user]
         connections.replace(
             session,
             stores.keyring,

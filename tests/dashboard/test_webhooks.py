@@ -45,7 +45,10 @@ def new(here, monkeypatch):
 
 def stored(here) -> list[tuple[str, list[str], int | None]]:
     with here.stores.database.reading() as session:
-        return [(each.url, each.events, each.organization_id) for each in webhooks.page(session, within=None)]
+        return [
+            (each.url, each.events, each.organization_id)
+            for each in webhooks.page(session, organization_id=None)
+        ]
 
 
 def rows(page):
@@ -72,7 +75,7 @@ def test_empty_webhook_list_shows_an_empty_state(here):
 
 def test_endpoints_are_shown_with_the_counts_of_their_deliveries(here, world):
     own = world.organization("own")
-    one, two = world.endpoint(), world.endpoint(within=own, events=["connection.expired"])
+    one, two = world.endpoint(), world.endpoint(organization_id=own, events=["connection.expired"])
     for name in ("ada", "bob"):
         world.record(Event.CONNECTION_EXPIRED, world.connection(name, own))
     failed = world.claim(one)
@@ -233,7 +236,7 @@ def test_deliveries_are_shown_the_newest_first_with_their_results(here, world):
     world.succeed(world.claim(endpoint))
     with here.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=now())
-        deliveries.failed(session, claimed, deliveries.Answer(500, "it failed"), again_at=None)
+        deliveries.failed(session, claimed, deliveries.AttemptResult(500, "it failed"), again_at=None)
 
     page = here.browser.get(f"/webhooks/{endpoint}")
 
@@ -254,7 +257,7 @@ def test_a_refusal_without_a_text_shows_its_status_once(here, world):
     world.record(Event.CONNECTION_EXPIRED, world.connection())
     with here.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=now())
-        deliveries.failed(session, claimed, deliveries.Answer(500, "answered 500"), again_at=None)
+        deliveries.failed(session, claimed, deliveries.AttemptResult(500, "answered 500"), again_at=None)
 
     (row,) = listed_deliveries(here.browser.get(f"/webhooks/{endpoint}"))
 
@@ -293,7 +296,7 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
     world.record(Event.CONNECTION_EXPIRED, world.connection())
     with here.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=now())
-        deliveries.gone(session, claimed, deliveries.Answer(410, "it is gone"))
+        deliveries.gone(session, claimed, deliveries.AttemptResult(410, "it is gone"))
     page = here.browser.get(f"/webhooks/{endpoint}")
     assert "the endpoint answered 410 Gone" in page.notices[0]
     assert listed_deliveries(page)[0][0] == "failed"
@@ -311,7 +314,7 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
 
 def test_a_delivery_about_a_former_member_is_not_sent_again(here, world):
     own = world.organization("own")
-    endpoint = world.endpoint(within=own)
+    endpoint = world.endpoint(organization_id=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
     action = here.browser.get(f"/webhooks/{endpoint}").html.select_one(".deliveries form")["action"]
     world.leave("ada", own)
@@ -343,7 +346,7 @@ def failing(world, endpoint, *users, within=()):
         world.record(Event.CONNECTION_EXPIRED, world.connection(user, *within))
         with world.database.writing() as session:
             claimed = deliveries.claim(session, endpoint, until=now())
-            answer = deliveries.Answer(503, "answered 503", f"{ODD} is down")
+            answer = deliveries.AttemptResult(503, "answered 503", f"{ODD} is down")
             deliveries.failed(session, claimed, answer, again_at=None)
 
 
@@ -360,7 +363,7 @@ def test_what_the_receiver_answered_is_shown_as_text(here, world):
 
 def test_replay_of_failed_deliveries_skips_former_members(here, world):
     own = world.organization("own")
-    endpoint = world.endpoint(within=own)
+    endpoint = world.endpoint(organization_id=own)
     failing(world, endpoint, "ada", "bob", "eve", within=(own,))
     world.leave("eve", own)
     button = here.browser.get(f"/webhooks/{endpoint}").html.find("button", string="Send all 3 failed again")

@@ -136,7 +136,7 @@ def svg(drawing: Drawing) -> str:
     parts = [_text(_LEFT, 16, drawing.title, anchor="start")]
     y = 28
     if drawing.windows:
-        parts += _row(y, "window", query.within().pairs(), x, _WINDOW)
+        parts += _row(y, "window", query.open_intervals().pairs(), x, _WINDOW)
         y += _ROW
     for number, periods in enumerate(calendars, 1):
         name = "busy" if len(calendars) == 1 else f"calendar {number}"

@@ -200,7 +200,11 @@ def test_keys_that_no_longer_open_what_is_stored_are_wrong(installation, stores)
     with stores.database.writing() as session:
         provider_clients.save(session, stores.keyring, "google", StoredClient("ours", "planted", None))
         webhooks.create(
-            session, stores.keyring, url="https://example.com", events=["calendar.changed"], within=None
+            session,
+            stores.keyring,
+            url="https://example.com",
+            events=["calendar.changed"],
+            organization_id=None,
         )
         user = User(custom_id="ada")
         session.add(user)

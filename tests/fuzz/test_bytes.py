@@ -137,14 +137,14 @@ def test_what_waits_sealed_is_whole_or_lost(data: st.DataObject):
     redis = fakeredis.FakeRedis()
     authorizations, proposals = OAuthStates(redis, KEYRING), RegistrationTrials(redis, KEYRING)
     state = authorizations.begin(AUTHORIZATION)
-    code = authorizations.hand_over(PendingExchange(AUTHORIZATION, "code"))
+    code = authorizations.put_exchange(PendingExchange(AUTHORIZATION, "code"))
     proposal = RegistrationTrial("google", "id", "secret", None, "https://a")
-    name = proposals.hand_over(proposal)
+    name = proposals.put(proposal)
     for key in list(redis.scan_iter()):
         redis.set(key, data.draw(spoilt(redis.get(key))))
     assert authorizations.take(state) in (None, AUTHORIZATION)
-    assert authorizations.receive(code) in (None, PendingExchange(AUTHORIZATION, "code"))
-    assert proposals.receive(name) in (None, proposal)
+    assert authorizations.take_exchange(code) in (None, PendingExchange(AUTHORIZATION, "code"))
+    assert proposals.take(name) in (None, proposal)
 
 
 def test_what_another_version_has_sealed_is_lost():

@@ -15,7 +15,7 @@ from store.coordination.heartbeats import LiveProcesses
 from store.metrics.histogram import BOUNDS, Histogram
 from store.metrics.schema import Cache, Counts
 from store.metrics.totals import Totals
-from store.sql.queries.connection_states import Standing
+from store.sql.queries.connection_states import ConnectionCounts
 from tests.observability.scraping import parse
 from workers.queues import Queue
 
@@ -47,7 +47,7 @@ def full():
         Totals(counts, {("reads", "google"): 1.0}, {"asked": 1}),
         LiveProcesses({"worker1@a": (1, 64)}, 1.0),
         {CircuitKey("google", Family.BUSY): CircuitState(open=True, accounts=1)},
-        Records({"google": Standing(1, 1)}, 1, 1),
+        Records({"google": ConnectionCounts(1, 1)}, 1, 1),
         dict.fromkeys(Queue, 0),
     )
     return parse(generate_latest(Exposition(found)).decode())

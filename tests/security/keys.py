@@ -40,7 +40,7 @@ BOUND = {name: kind for name, kind in IN_FORCE.items() if kind.bound}
 def create(stores: Stores, kind: Kind, slug: str = "", **more: Any) -> str:
     """A key of this kind; one that is bound is of the organization ``slug``."""
     with stores.database.writing() as session:
-        number = organizations.ids(session, [slug], within=None)[slug] if kind.bound else None
+        number = organizations.ids(session, [slug], organization_id=None)[slug] if kind.bound else None
         return api_keys.create(
             session,
             prefix="alm_",
@@ -104,7 +104,7 @@ def orphaned(stores: Stores, slug: str) -> str:
     """One of an organization that is deleted."""
     key = create(stores, Kind(bound=True), slug)
     with stores.database.writing() as session:
-        organizations.remove(session, organizations.ids(session, [slug], within=None)[slug])
+        organizations.remove(session, organizations.ids(session, [slug], organization_id=None)[slug])
     return key
 
 

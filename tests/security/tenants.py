@@ -80,11 +80,11 @@ def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str 
 def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
     """An endpoint with a delivery."""
     with stores.database.writing() as session:
-        number = organizations.ids(session, [tenant.slug], within=None)[tenant.slug]
+        number = organizations.ids(session, [tenant.slug], organization_id=None)[tenant.slug]
         endpoint, _ = webhooks.create(
-            session, stores.keyring, url=f"{URL}/{word}", events=EVENTS, within=number
+            session, stores.keyring, url=f"{URL}/{word}", events=EVENTS, organization_id=number
         )
-        (connection, *_) = connection_refs.of_user(session, tenant.user, within=None) or ()
+        (connection, *_) = connection_refs.of_user(session, tenant.user, organization_id=None) or ()
         webhooks.record(session, Event.CALENDAR_CHANGED, connection.id, calendar_id="primary")
         told = session.scalars(
             select(WebhookDelivery).where(WebhookDelivery.endpoint_id == endpoint.id)

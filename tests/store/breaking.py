@@ -59,7 +59,7 @@ class Both:
     def fail(
         self, account: str, *, given_up: bool = True, took: float = 0.0, now: float | None = None
     ) -> bool:
-        return self.circuit_breakers.failed(self.circuit, account, given_up=given_up, took=took, now=now)
+        return self.circuit_breakers.failed(self.circuit, account, given_up=given_up, duration=took, now=now)
 
     def answer(self, account: str, *, now: float | None = None) -> None:
         self.circuit_breakers.answered(self.circuit, account, now=now)

@@ -13,7 +13,7 @@ from store.security.crypto import Keyring
 from store.sql.database import Database
 from store.sql.models import Membership, Organization, User, WebhookDelivery
 from store.sql.queries import deliveries, organizations, webhooks
-from store.sql.queries.deliveries import Answer, Claimed
+from store.sql.queries.deliveries import AttemptResult, ClaimedDelivery
 from store.sql.queries.webhooks import Event
 from tests import people
 
@@ -26,7 +26,7 @@ class WebhookWorld:
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self.reported: list[Any] = []
         url = database.url.render_as_string(hide_password=False)
-        self.database = Database(url, tell=lambda ids: self.reported.append(set(ids)))
+        self.database = Database(url, on_events_recorded=lambda ids: self.reported.append(set(ids)))
         database.close()
         self.keyring = keyring
         self.secrets: dict[str, str] = {}
@@ -55,10 +55,14 @@ class WebhookWorld:
         with self.database.writing() as session:
             organizations.remove_members(session, organization, [self._user_id(session, user)])
 
-    def endpoint(self, *, within: int | None = None, events: Sequence[str] = tuple(Event)) -> str:
+    def endpoint(self, *, organization_id: int | None = None, events: Sequence[str] = tuple(Event)) -> str:
         with self.database.writing() as session:
             row, secret = webhooks.create(
-                session, self.keyring, url="https://example.com/", events=events, within=within
+                session,
+                self.keyring,
+                url="https://example.com/",
+                events=events,
+                organization_id=organization_id,
             )
         self.secrets[row.id] = secret
         return row.id
@@ -67,18 +71,18 @@ class WebhookWorld:
         with self.database.writing() as session:
             webhooks.record(session, event, connection, calendar_id=calendar_id)
 
-    def claim(self, endpoint: str, *, until: datetime | None = None) -> Claimed | None:
+    def claim(self, endpoint: str, *, until: datetime | None = None) -> ClaimedDelivery | None:
         with self.database.writing() as session:
             return deliveries.claim(session, endpoint, until=until or datetime.now(UTC) + 60 * SECOND)
 
-    def fail(self, claimed: Claimed, *, status: int | None = 500, pause: float = 0.0) -> None:
+    def fail(self, claimed: ClaimedDelivery, *, status: int | None = 500, pause: float = 0.0) -> None:
         again_at = datetime.now(UTC) + pause * SECOND
         with self.database.writing() as session:
-            deliveries.failed(session, claimed, Answer(status, "it failed"), again_at=again_at)
+            deliveries.failed(session, claimed, AttemptResult(status, "it failed"), again_at=again_at)
 
-    def succeed(self, claimed: Claimed, *, most_attempts: int = 10) -> None:
+    def succeed(self, claimed: ClaimedDelivery, *, most_attempts: int = 10) -> None:
         with self.database.writing() as session:
-            deliveries.delivered(session, claimed, Answer(204, None), most_attempts=most_attempts)
+            deliveries.delivered(session, claimed, AttemptResult(204, None), most_attempts=most_attempts)
 
     def change(self, delivery: str, **values: Any) -> None:
         with self.database.writing() as session:

@@ -201,7 +201,7 @@ def register(runtime: Runtime) -> Callable[..., tuple[str, str]]:
     def make(url: str, events: Sequence[str] = tuple(Event)) -> tuple[str, str]:
         with runtime.stores.database.writing() as session:
             row, secret = webhooks.create(
-                session, runtime.stores.keyring, url=url, events=events, within=None
+                session, runtime.stores.keyring, url=url, events=events, organization_id=None
             )
         return row.id, secret
 

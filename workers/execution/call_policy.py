@@ -103,7 +103,7 @@ class AccountTraffic:
         if isinstance(error, RateLimited):
             self.answered()
         elif self._counts_as_failure(error, given_up=given_up) and self._breakers.failed(
-            self._circuit, self._connection, given_up=given_up, took=time.monotonic() - self._began
+            self._circuit, self._connection, given_up=given_up, duration=time.monotonic() - self._began
         ):
             return None
         held = self._rate_limiter.hold(

@@ -22,7 +22,7 @@ from store.sql.models import now
 from store.sql.queries import audit, connection_tokens, connections, consents, user_invitations
 from store.sql.queries.connection_tokens import Tokens
 from store.sql.queries.connections import ProviderAccount, RemovedConnection
-from store.sql.queries.consents import Refusal
+from store.sql.queries.consents import ConsentRefusal
 from workers.execution.consent_gaps import INCOMPLETE, gap
 from workers.execution.disconnect import BUSY, clean_up, revoke_unused
 from workers.execution.registrations import note_registration
@@ -47,10 +47,12 @@ REVOKED_MEANWHILE = Failed(
     Reason.AUTHORIZATION_INVALID, "Access to this account was just revoked; start again"
 )
 _REFUSED = {
-    Refusal.USER_GONE: Failed(Reason.NOT_FOUND, Refusal.USER_GONE.value),
-    Refusal.KEY_GONE: Failed(Reason.AUTHORIZATION_INVALID, Refusal.KEY_GONE.value),
-    Refusal.INVITATION_GONE: Failed(Reason.AUTHORIZATION_INVALID, Refusal.INVITATION_GONE.value),
-    Refusal.USER_SHARED: Failed(Reason.ACCESS_DENIED, Refusal.USER_SHARED.value),
+    ConsentRefusal.USER_GONE: Failed(Reason.NOT_FOUND, ConsentRefusal.USER_GONE.value),
+    ConsentRefusal.KEY_GONE: Failed(Reason.AUTHORIZATION_INVALID, ConsentRefusal.KEY_GONE.value),
+    ConsentRefusal.INVITATION_GONE: Failed(
+        Reason.AUTHORIZATION_INVALID, ConsentRefusal.INVITATION_GONE.value
+    ),
+    ConsentRefusal.USER_SHARED: Failed(Reason.ACCESS_DENIED, ConsentRefusal.USER_SHARED.value),
 }
 
 
@@ -69,7 +71,7 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
 
     A code that the provider refuses, or that another worker has taken, is ``CODE_REFUSED``.
     """
-    waiting = runtime.stores.oauth_states.receive(job.authorization)
+    waiting = runtime.stores.oauth_states.take_exchange(job.authorization)
     if waiting is None:
         return Reply(failed=CODE_REFUSED)
     consent = waiting.authorization
@@ -124,7 +126,7 @@ def _store(
             return REVOKED_MEANWHILE
         with stores.database.writing() as session:
             user = consents.check(session, consent)
-            if isinstance(user, Refusal):
+            if isinstance(user, ConsentRefusal):
                 return _REFUSED[user]
             if missing := _missing(session, consent, exchanged):
                 return INCOMPLETE[missing]

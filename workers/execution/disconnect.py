@@ -51,7 +51,7 @@ def forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
     Their ids are never used again: what stays in a Redis that is down is never read.
     """
     try:
-        stores.busy.forget(connection_ids)
+        stores.busy.invalidate_connections(connection_ids)
         stores.calendar_lists.forget(connection_ids)
         stores.channel_usage.forget(connection_ids)
     except RedisError as error:
@@ -81,7 +81,7 @@ def _revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocat
 
 def revoke(runtime: Runtime, job: Revoke, deadline: float) -> Reply:
     """Revoke the grant that waits under the job's id, unless another connection uses its account."""
-    revocation = runtime.stores.oauth_states.receive_revocation(job.revocation)
+    revocation = runtime.stores.oauth_states.take_revocation(job.revocation)
     if revocation is None:
         return Reply(failed=LOST)
     try:

@@ -134,7 +134,7 @@ def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Cale
             credentials = _store(stores, credentials, main)
             if before.main_calendar_id is not None and _names(credentials) != _names(before):
                 # The cached calendars carry tags of the old name.
-                stores.busy.forget([credentials.id])
+                stores.busy.invalidate_connections([credentials.id])
     if credentials.provider != ProviderName.GOOGLE:
         found = {each.id: each.owner for each in listing(credentials, calendars)}
         stores.calendar_lists.store_owners(credentials.id, found)

@@ -137,7 +137,7 @@ class _Reader:
         then gets a generation of its own, so that it is neither cached nor joined by later requests.
         """
         if not self._known(lambda: self._enter(calendars)):
-            self._runtime.stores.busy.forget([self._credentials.id])
+            self._runtime.stores.busy.invalidate_connections([self._credentials.id])
 
     def _name(self) -> None:
         """Read the id of the main calendar for the answer, which is also valid without it."""

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 def check(runtime: Runtime, job: CheckRegistration, deadline: float) -> Reply:
     """Test the registration that is stored under the job's id; no finding if it has expired."""
-    proposal = runtime.stores.registration_trials.receive(job.proposal)
+    proposal = runtime.stores.registration_trials.take(job.proposal)
     if proposal is None:
         return Reply()
     finding = _ask_the_provider(runtime, proposal, deadline)

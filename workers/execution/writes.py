@@ -120,7 +120,7 @@ def _call(
         raise
     finally:
         # A refused write has changed nothing, and must not drop what other tenants have cached.
-        runtime.stores.busy.invalidate(tags if changed else Tags(), [credentials.id])
+        runtime.stores.busy.invalidate_tags(tags if changed else Tags(), [credentials.id])
         if changed:
             delivery.calendar_changed(runtime.stores, credentials.id, job.calendar)
 

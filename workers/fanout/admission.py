@@ -17,7 +17,7 @@ from redis import Redis
 from redis.client import Pipeline
 
 from store.coordination.heartbeats import AWAY_SECONDS, WORKERS
-from store.lua import Script, named
+from store.lua import Script, json_argument
 from workers.queues import Queue
 
 # Limits for one web process; its other threads serve requests that need no worker.
@@ -84,7 +84,7 @@ class Admission:
         self._run(queue, "", 0)
 
     def _run(self, queue: Queue, name: str, lease: int) -> None:
-        arguments = named(name=name, lease=lease, limit=self._most[queue], away=AWAY_SECONDS)
+        arguments = json_argument(name=name, lease=lease, limit=self._most[queue], away=AWAY_SECONDS)
         result = _ENTER.run(self._redis, [admitted_key(queue), WORKERS], arguments)
         if result == -1:
             raise NoWorker(f"no worker for {AWAY_SECONDS:.0f} seconds")

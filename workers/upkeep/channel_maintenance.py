@@ -127,7 +127,7 @@ def _succeeded(runtime: Runtime, row: Channel, successor: Channel) -> bool:
 def _remove_ended(runtime: Runtime, deadline: float) -> None:
     """Remove channels that have expired, and those on which no provider notification has arrived."""
     with runtime.stores.database.reading() as session:
-        rows = channels.over(session, limit=MOST_AT_ONCE)
+        rows = channels.expired_or_unconfirmed(session, limit=MOST_AT_ONCE)
     Batch(runtime, rows, lambda row: _remove(runtime, row), deadline).run()
 
 
@@ -233,7 +233,7 @@ def _handle_failed_read(runtime: Runtime, row: Channel, reason: Reason) -> None:
             # This says nothing about the calendar, and a retry now makes it worse: the next run retries.
             return
         case Reason.PROVIDER_ERROR:
-            runtime.stores.busy.empty(channels.calendar_of(row))
+            runtime.stores.busy.invalidate_calendar(channels.calendar_of(row))
         case _:
             log.warning(
                 "a watched calendar cannot be read any more: %s",
@@ -260,7 +260,7 @@ def _pages(runtime: Runtime) -> Iterator[Sequence[Channel]]:
     after = ""
     while True:
         with runtime.stores.database.reading() as session:
-            rows = channels.watching(session, after=after, limit=PAGE)
+            rows = channels.watching_channels(session, after=after, limit=PAGE)
         if rows:
             yield rows
             after = rows[-1].id
@@ -276,4 +276,4 @@ def _close(runtime: Runtime, row: Channel) -> None:
 
 def _later(runtime: Runtime, row: Channel, seconds: float) -> None:
     with runtime.stores.database.writing() as session:
-        channels.later(session, row.id, seconds)
+        channels.postpone(session, row.id, seconds)

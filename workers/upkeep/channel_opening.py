@@ -118,10 +118,10 @@ def watch(stores: Stores, row: Channel) -> None:
     stores.channel_usage.confirm(row.id, stores.settings.push_audit_seconds)
     stores.busy.watch(key, row.id, seconds)
     with stores.database.reading() as session:
-        known = channels.known(session, [row.id])
+        known = channels.existing_ids(session, [row.id])
     if not known:
         # Another worker has removed the channel meanwhile, perhaps before this watch was set.
-        stores.busy.empty(key, unwatch=row.id)
+        stores.busy.invalidate_calendar(key, unwatch=row.id)
 
 
 def lose(stores: Stores, key: CalendarKey, channel: str) -> None:
@@ -133,11 +133,11 @@ def lose(stores: Stores, key: CalendarKey, channel: str) -> None:
 def forget(stores: Stores, key: CalendarKey, channel: str) -> None:
     """Remove a channel and its watch, also if another worker sets the watch at the same time."""
     # Before the row is deleted: if Redis is down, the row stays, and the next run removes the channel.
-    stores.busy.empty(key, unwatch=channel)
+    stores.busy.invalidate_calendar(key, unwatch=channel)
     with stores.database.writing() as session:
         channels.remove(session, [channel])
     # And after: a worker that sets a watch then checks for the row, which is gone from now on.
-    stores.busy.empty(key, unwatch=channel)
+    stores.busy.invalidate_calendar(key, unwatch=channel)
 
 
 def close_all(runtime: Runtime, credentials: Credentials, deadline: float) -> None:

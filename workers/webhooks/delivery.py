@@ -18,7 +18,7 @@ from standardwebhooks import Webhook
 from store.coordination.locks import LockTimeout, round_lock
 from store.security.crypto import Undecipherable
 from store.sql.queries import deliveries, delivery_log, webhook_secrets, webhooks
-from store.sql.queries.deliveries import Answer, Claimed
+from store.sql.queries.deliveries import AttemptResult, ClaimedDelivery
 from store.sql.queries.webhooks import Event
 from store.stores import Stores
 from workers.runtime import Runtime
@@ -118,23 +118,25 @@ def _is_over(runtime: Runtime, began: float) -> bool:
     return time.monotonic() - began >= lasts
 
 
-def _attempt(runtime: Runtime, claimed: Claimed) -> Answer:
+def _attempt(runtime: Runtime, claimed: ClaimedDelivery) -> AttemptResult:
     body = orjson.dumps(claimed.payload)
     try:
         headers = _signed(runtime, claimed, body)
         response = post(claimed.url, headers, body, allow_private=runtime.settings.webhooks_allow_private)
     except Refused as error:
-        return Answer(None, f"url {error}")
+        return AttemptResult(None, f"url {error}")
     except NoAnswer as error:
-        return Answer(None, str(error))
+        return AttemptResult(None, str(error))
     except Undecipherable:
         log.exception("a webhook secret cannot be decrypted", extra={"endpoint": claimed.endpoint_id})
-        return Answer(None, "the secret cannot be opened")
+        return AttemptResult(None, "the secret cannot be opened")
     status = response.status
-    return Answer(status, None if 200 <= status < 300 else f"answered {status}", response.start or None)
+    return AttemptResult(
+        status, None if 200 <= status < 300 else f"answered {status}", response.start or None
+    )
 
 
-def _signed(runtime: Runtime, claimed: Claimed, body: bytes) -> dict[str, str]:
+def _signed(runtime: Runtime, claimed: ClaimedDelivery, body: bytes) -> dict[str, str]:
     """The headers of one attempt. Each attempt has a new signature, because receivers refuse old ones.
 
     After a rotation of the secret there are two, separated by a space; receivers accept either.
@@ -151,7 +153,7 @@ def _signed(runtime: Runtime, claimed: Claimed, body: bytes) -> dict[str, str]:
     }
 
 
-def _secrets(runtime: Runtime, claimed: Claimed) -> list[str]:
+def _secrets(runtime: Runtime, claimed: ClaimedDelivery) -> list[str]:
     """The secrets to sign with, the current one first.
 
     :raise Undecipherable: when the key of one is no longer on the ring
@@ -163,7 +165,7 @@ def _secrets(runtime: Runtime, claimed: Claimed) -> list[str]:
     return found
 
 
-def _settle(runtime: Runtime, claimed: Claimed, answer: Answer) -> None:
+def _settle(runtime: Runtime, claimed: ClaimedDelivery, answer: AttemptResult) -> None:
     pauses = runtime.settings.webhooks_retry_seconds
     with runtime.stores.database.writing() as session:
         if answer.error is None:

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app.cli.doctor.diagnosis import CheckResult, Examination, State
 from store.security.crypto import Undecipherable
-from store.sql.database import Standing
+from store.sql.database import MigrationState
 from store.sql.queries import connection_tokens, organization_grants, provider_clients, webhook_secrets
 
 # The first version that has every command in use.
@@ -34,10 +34,10 @@ def database(examination: Examination) -> CheckResult:
     database.ping()
     duration = f"{(time.monotonic() - began) * 1000:.0f} ms"
     name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[database.url.get_backend_name()]
-    match database.standing():
-        case Standing.CURRENT:
+    match database.migration_state():
+        case MigrationState.CURRENT:
             return State.OK, f"{name} answers within {duration}, every migration has run", ""
-        case Standing.NEWER:
+        case MigrationState.NEWER:
             return (
                 State.WRONG,
                 f"{name} has been migrated by a later version of Almanac",
@@ -108,10 +108,10 @@ def encryption_keys(examination: Examination) -> CheckResult:
     """The keys decrypt all registrations, the newest and oldest connections, and some webhooks."""
     stores = examination.services.stores
     with stores.database.reading() as session:
-        tried, closed = connection_tokens.opens(session, stores.keyring, SAMPLE)
+        tried, closed = connection_tokens.check_decryption(session, stores.keyring, SAMPLE)
         clients = list(provider_clients.load(session).values())
-        endpoints, unreadable = webhook_secrets.opens(session, stores.keyring, SAMPLE)
-        grants, unusable = organization_grants.opens(session, stores.keyring, SAMPLE)
+        endpoints, unreadable = webhook_secrets.check_decryption(session, stores.keyring, SAMPLE)
+        grants, unusable = organization_grants.check_decryption(session, stores.keyring, SAMPLE)
     lost = [f"{closed} of {tried} connections"] if closed else []
     if unreadable:
         lost.append(f"{unreadable} of {endpoints} webhooks")

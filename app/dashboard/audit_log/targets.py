@@ -43,8 +43,10 @@ def links(session: Session, records: Sequence[AuditRecord]) -> Mapping[int, str]
     """The address for each record that has one, by the record's id; in a fixed number of statements."""
     targets = {each.id: target for each in records if (target := target_of(each.action, each.subject))}
     there = {
-        "user": set(users.ids(session, _of(targets.values(), "user"), within=None)),
-        "organization": set(organizations.ids(session, _of(targets.values(), "organization"), within=None)),
+        "user": set(users.ids(session, _of(targets.values(), "user"), organization_id=None)),
+        "organization": set(
+            organizations.ids(session, _of(targets.values(), "organization"), organization_id=None)
+        ),
         "webhook": webhooks.existing(session, _of(targets.values(), "webhook")),
     }
     may_see_people = roles.may("administrator")

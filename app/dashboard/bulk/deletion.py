@@ -27,7 +27,7 @@ def delete_users() -> ResponseReturnValue:
         return redirect(url_for("dashboard.users"))
     chosen = selected()
     with services().stores.database.reading() as session:
-        found = [each for each in chosen if each in users.ids(session, chosen, within=None)]
+        found = [each for each in chosen if each in users.ids(session, chosen, organization_id=None)]
     if not found:
         return failed("Select at least one user first.", "users")
     phrase = f"delete {len(found)} {'user' if len(found) == 1 else 'users'}"

@@ -44,7 +44,7 @@ def export_members(slug: str) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         organization = get_organization(session, slug)
         found = users.exported(
-            session, searched(), within=organization.id, condition=user_filter.condition(session)
+            session, searched(), organization_id=organization.id, condition=user_filter.condition(session)
         )
         return csv_file(f"members-{slug}", _HEADER, map(_row, found))
 

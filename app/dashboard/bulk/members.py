@@ -66,7 +66,7 @@ def add_members(slug: str) -> ResponseReturnValue:
                 if registered:
                     subject = f"{registered} for {slug}"
                     audit.record(session, actor=sessions.actor(), action="createUsers", subject=subject)
-            known = users.ids(session, user_ids, within=None, keep=True)
+            known = users.ids(session, user_ids, organization_id=None, keep=True)
             if unknown := [each for each in user_ids if each not in known]:
                 form.refuse("userIds", _unknown(unknown))
             else:

@@ -52,7 +52,7 @@ def undo_removal(slug: str) -> ResponseReturnValue:
         )
     with services().stores.database.writing() as session:
         # Some may have been deleted since.
-        left = list(users.ids(session, removal.user_ids, within=None, keep=True))
+        left = list(users.ids(session, removal.user_ids, organization_id=None, keep=True))
         added = len(organizations.add_members(session, caller(), slug, left).changed)
         audit.record(session, actor=sessions.actor(), action="addMembers", subject=f"{added} to {slug}")
     sentence = f"Undone: {added} {'is a member' if added == 1 else 'are members'} again."

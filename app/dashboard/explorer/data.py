@@ -104,7 +104,7 @@ def _people(query: ExplorerQuery) -> tuple[dict[str, Sequence[ConnectionRef] | N
     if not query.users:
         raise Invalid("Choose an organization, or name users", param="organization")
     with services().stores.database.reading() as session:
-        refs_of = connection_refs.of_users(session, query.users, within=None)
+        refs_of = connection_refs.of_users(session, query.users, organization_id=None)
     return {user: refs_of.get(user) for user in query.users}, 0
 
 
@@ -137,7 +137,7 @@ def _lane(
 
 def _outside(query: ExplorerQuery) -> Intervals:
     """The parts of the range that no window covers."""
-    within = query.slot_query.within()
+    within = query.slot_query.open_intervals()
     starts = np.concatenate(((query.slot_query.start,), within.ends))
     ends = np.concatenate((within.starts, (query.slot_query.end,)))
     return Intervals(starts, ends).take(starts < ends)

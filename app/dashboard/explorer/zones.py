@@ -51,7 +51,7 @@ def _identified_since(people: Mapping[str, Sequence[ConnectionRef]]) -> Mapping[
     if not users:
         return {}
     with services().stores.database.reading() as session:
-        return connection_refs.of_users(session, users, within=None)
+        return connection_refs.of_users(session, users, organization_id=None)
 
 
 def _is_identified(connection: ConnectionRef) -> bool:

@@ -27,7 +27,7 @@ from app.services import services
 from providers.scopes import Level
 from store.sql.queries import user_invitations
 from store.sql.queries.api_keys import Caller
-from store.sql.queries.user_invitations import Found, State
+from store.sql.queries.user_invitations import OpenedInvitation, State
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ def begin(secret: str, provider: str) -> ResponseReturnValue:
     return _private(response)
 
 
-def _found(secret: str) -> Found | Response:
+def _found(secret: str) -> OpenedInvitation | Response:
     """The invitation of this link, else the page that says why it cannot be used."""
     with services().stores.database.reading() as session:
         found = user_invitations.find(session, secret)
@@ -127,7 +127,7 @@ def _found(secret: str) -> Found | Response:
     return _closed(*CLOSED[state], status=410) if state in CLOSED else found
 
 
-def _inviter(invitation: Found) -> str | None:
+def _inviter(invitation: OpenedInvitation) -> str | None:
     """The organization that invites; None when the user belongs to none or to several."""
     return invitation.organizations[0] if len(invitation.organizations) == 1 else None
 

@@ -26,7 +26,7 @@ from app.services import services
 from providers.scopes import Level
 from store.sql.models import now
 from store.sql.queries import audit, organizations, user_invitations, users
-from store.sql.queries.user_invitations import LIFETIME, Listed, Made, State
+from store.sql.queries.user_invitations import LIFETIME, InvitationRow, NewInvitation, State
 from store.sql.roles import Role
 
 # One form invites at most this many users. Their links are shown once, on one page.
@@ -139,12 +139,12 @@ def revoke_invitation(invitation_id: str) -> ResponseReturnValue:
 
 def _invited(session: Session, form: forms.Form, custom_ids: list[str]) -> dict[str, int]:
     """The users to invite, by identifier; with an error in the form if any cannot be."""
-    found = users.ids(session, custom_ids, within=None)
+    found = users.ids(session, custom_ids, organization_id=None)
     if missing := [each for each in custom_ids if each not in found]:
         form.refuse("users", f"include some that do not exist: {', '.join(missing[:5])}")
     slug = form.data["organization"]
     if slug is not None:
-        number = organizations.ids(session, [slug], within=None).get(slug)
+        number = organizations.ids(session, [slug], organization_id=None).get(slug)
         if number is None:
             form.refuse("organization", "with this slug does not exist")
         else:
@@ -156,7 +156,7 @@ def _invited(session: Session, form: forms.Form, custom_ids: list[str]) -> dict[
     return found
 
 
-def _made(site: str, made: list[Made], scope: str, slug: str | None) -> ResponseReturnValue:
+def _made(site: str, made: list[NewInvitation], scope: str, slug: str | None) -> ResponseReturnValue:
     links = [Link(each.user, f"{site}{url_for('invitation.opened', secret=each.secret)}") for each in made]
     return page(
         "invitations_made.html",
@@ -185,7 +185,7 @@ def _identifiers(text: str) -> list[str]:
     return list(found)
 
 
-def _position(row: Listed) -> str:
+def _position(row: InvitationRow) -> str:
     return f"{row.invitation.created_at.timestamp():.6f}~{row.invitation.id}"
 
 

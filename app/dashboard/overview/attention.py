@@ -18,7 +18,7 @@ from providers.names import ProviderName
 from providers.scopes import shows_times
 from store.sql.models import User
 from store.sql.queries import attention, connection_states, organization_grants, user_invitations
-from store.sql.queries.attention import OtherCounts, ScopeText, UselessScopes, UserCounts, UserKind
+from store.sql.queries.attention import OtherCounts, ScopesWithoutCalendars, ScopeText, UserCounts, UserKind
 
 # The overview names at most this many of each kind.
 MOST_NAMED = 5
@@ -82,7 +82,7 @@ def items(session: Session, registrations: Iterable[Registration]) -> list[Item]
     return [each for each in found if each.count]
 
 
-def useless_scopes(texts: Iterable[ScopeText]) -> UselessScopes:
+def useless_scopes(texts: Iterable[ScopeText]) -> ScopesWithoutCalendars:
     """The scopes by which no busy time can be read."""
     found: dict[str, list[str]] = {}
     for each in texts:
@@ -91,10 +91,10 @@ def useless_scopes(texts: Iterable[ScopeText]) -> UselessScopes:
     return found
 
 
-def _users(session: Session, kind: UserKind, counts: UserCounts, useless: UselessScopes) -> Item:
+def _users(session: Session, kind: UserKind, counts: UserCounts, useless: ScopesWithoutCalendars) -> Item:
     subjects = _ended(session) if kind is UserKind.ENDED else _named(session, kind, useless)
     verb = "Invite them to connect" if kind is UserKind.NEVER else "Invite them to reconnect"
-    helped = attention.any_to_invite(session, attention.of_kind(kind, useless), useless)
+    helped = attention.any_to_invite(session, attention.has_problem(kind, useless), useless)
     action = _action(verb, "new_invitations", show=kind.value) if helped else None
     every = Link("Show all", url_for("dashboard.users", show=kind.value))
     badge = _BADGES.get(kind, "warn")
@@ -123,7 +123,7 @@ def _ended(session: Session) -> list[Subject]:
     ]
 
 
-def _named(session: Session, kind: UserKind, useless: UselessScopes) -> list[Subject]:
+def _named(session: Session, kind: UserKind, useless: ScopesWithoutCalendars) -> list[Subject]:
     rows = attention.users(session, kind, useless, limit=MOST_NAMED)
     if kind is UserKind.NEVER:
         invited = user_invitations.latest(session, [each.id for each in rows])

@@ -29,7 +29,7 @@ from providers.scopes import shows_times
 from store.coordination.circuit_breaker import CircuitState, Family
 from store.sql.queries import api_keys, connection_states, delivery_log, organizations, users
 from store.sql.queries import attention as stored_attention
-from store.sql.queries.connection_states import Standing
+from store.sql.queries.connection_states import ConnectionCounts
 from workers.execution.call_policy import TITLES
 
 PARTS = {
@@ -99,7 +99,7 @@ class Figures:
 
     users: int
     organizations: int
-    connections: dict[str, Standing]
+    connections: dict[str, ConnectionCounts]
     useless: dict[str, int]
     keys: int
     waiting: int

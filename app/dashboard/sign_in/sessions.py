@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.http import api_key_hook
 from app.http.route_facts import facts_of_request
 from app.services import services
-from store.cache.versioned_cache import CachedVersion
+from store.cache.versioned_cache import CachedRows
 from store.security.api_keys import digest
 from store.sql.models import Administrator, now
 from store.sql.queries import dashboard_sessions
@@ -49,7 +49,7 @@ def _load(secret: str) -> SignedIn | None:
         return dashboard_sessions.load(reading, secret)
 
 
-def _record_use(signed_in: SignedIn, cached: CachedVersion) -> None:
+def _record_use(signed_in: SignedIn, rows: CachedRows) -> None:
     """Store when the session was last used, at most once in each ``SEEN_STEP``."""
     step = dashboard_sessions.SEEN_STEP
     if now() - signed_in.seen_at < step:
@@ -65,7 +65,7 @@ def _record_use(signed_in: SignedIn, cached: CachedVersion) -> None:
         return True
 
     # The cached session keeps its old ``seen_at``: this key limits the writes to one for each step.
-    cached.get_or_load(("seen", signed_in.id, now().timestamp() // step.total_seconds()), write)
+    rows.get_or_load(("seen", signed_in.id, now().timestamp() // step.total_seconds()), write)
 
 
 def begin(administrator: Administrator) -> None:

@@ -59,7 +59,9 @@ def webhooks() -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         failing = attention.failing(session)
         among = list(failing) if narrow else None
-        found = ResultPage.of(stored.listed(session, after=after(), limit=ResultPage.FETCHED, among=among))
+        found = ResultPage.of(
+            stored.listed(session, after=after(), limit=ResultPage.FETCHED, endpoint_ids=among)
+        )
         counts = delivery_log.counts(session, [each.endpoint.id for each in found.rows])
     shown = [
         Chip("All", same_list("webhooks", show=None, after=None), not narrow),
@@ -132,7 +134,11 @@ def _create(form: forms.Form, event_types: list[str]) -> tuple[WebhookEndpoint, 
     slug, database = form.data["organization"], services().stores.database
     try:
         with database.writing() as session:
-            found = organizations.ids(session, [slug], within=None, keep=True) if slug is not None else {}
+            found = (
+                organizations.ids(session, [slug], organization_id=None, keep=True)
+                if slug is not None
+                else {}
+            )
             if slug is not None and slug not in found:
                 form.refuse("organization", "with this slug does not exist")
                 return None

@@ -9,10 +9,10 @@ from sqlalchemy import ColumnElement, and_, exists, or_
 from store.sql.models import Membership, WebhookDelivery, WebhookEndpoint
 
 # Whether deliveries are sent to an endpoint.
-RECEIVES = and_(WebhookEndpoint.disabled_at.is_(None), WebhookEndpoint.paused_at.is_(None))
+ENDPOINT_IS_ACTIVE = and_(WebhookEndpoint.disabled_at.is_(None), WebhookEndpoint.paused_at.is_(None))
 
 
-def theirs() -> ColumnElement[bool]:
+def user_in_scope() -> ColumnElement[bool]:
     """Whether the user of a delivery is still in the endpoint's scope; a test event has no user."""
     member = (
         exists()
@@ -26,10 +26,10 @@ def theirs() -> ColumnElement[bool]:
 
 
 def due(moment: datetime) -> ColumnElement[bool]:
-    return and_(waits(moment), RECEIVES)
+    return and_(is_due_and_unclaimed(moment), ENDPOINT_IS_ACTIVE)
 
 
-def waits(moment: datetime) -> ColumnElement[bool]:
+def is_due_and_unclaimed(moment: datetime) -> ColumnElement[bool]:
     """Whether a delivery is due and not claimed."""
     unclaimed = or_(WebhookDelivery.claimed_until.is_(None), WebhookDelivery.claimed_until <= moment)
     return and_(WebhookDelivery.next_attempt_at <= moment, unclaimed)

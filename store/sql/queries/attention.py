@@ -25,7 +25,7 @@ ACCESS_NOTICE = timedelta(days=7)
 KEY_NOTICE = timedelta(days=14)
 
 # The scopes of connections that reach no calendar, as stored, by provider.
-UselessScopes = Mapping[str, Collection[str]]
+ScopesWithoutCalendars = Mapping[str, Collection[str]]
 
 
 class UserKind(StrEnum):
@@ -100,34 +100,41 @@ def scope_texts(session: Session) -> list[ScopeText]:
     ]
 
 
-def of_kind(kind: UserKind, useless: UselessScopes) -> ColumnElement[bool]:
+def has_problem(kind: UserKind, scopes_without_calendars: ScopesWithoutCalendars) -> ColumnElement[bool]:
     """The condition that a user is of a kind."""
     if kind is UserKind.NEVER:
         return ~exists().where(OAuthConnection.user_id == User.id)
-    return exists().where(OAuthConnection.user_id == User.id, _conditions(useless)[kind])
+    return exists().where(OAuthConnection.user_id == User.id, _conditions(scopes_without_calendars)[kind])
 
 
-def of_any_kind(useless: UselessScopes) -> ColumnElement[bool]:
+def of_any_kind(scopes_without_calendars: ScopesWithoutCalendars) -> ColumnElement[bool]:
     """The condition that anything is wrong with a user."""
-    wrong = exists().where(OAuthConnection.user_id == User.id, or_(*_conditions(useless).values()))
-    return or_(wrong, of_kind(UserKind.NEVER, useless))
+    wrong = exists().where(
+        OAuthConnection.user_id == User.id, or_(*_conditions(scopes_without_calendars).values())
+    )
+    return or_(wrong, has_problem(UserKind.NEVER, scopes_without_calendars))
 
 
-def to_invite(useless: UselessScopes) -> ColumnElement[bool]:
+def can_be_helped_by_invitation(scopes_without_calendars: ScopesWithoutCalendars) -> ColumnElement[bool]:
     """The condition that a consent of their own helps a user.
 
     No account of the user is connected, or one that was connected by consent fails. A consent does not help
     if an organization's grant has ended, because the grant is entered again for all its members.
     """
-    by_consent = and_(OAuthConnection.grant_id.is_(None), or_(*_conditions(useless).values()))
+    by_consent = and_(
+        OAuthConnection.grant_id.is_(None), or_(*_conditions(scopes_without_calendars).values())
+    )
     return or_(
-        of_kind(UserKind.NEVER, useless), exists().where(OAuthConnection.user_id == User.id, by_consent)
+        has_problem(UserKind.NEVER, scopes_without_calendars),
+        exists().where(OAuthConnection.user_id == User.id, by_consent),
     )
 
 
-def any_to_invite(session: Session, condition: ColumnElement[bool], useless: UselessScopes) -> bool:
+def any_to_invite(
+    session: Session, condition: ColumnElement[bool], scopes_without_calendars: ScopesWithoutCalendars
+) -> bool:
     """Whether a consent of their own helps any user who meets a condition."""
-    found = select(User.id).where(condition, to_invite(useless)).limit(1)
+    found = select(User.id).where(condition, can_be_helped_by_invitation(scopes_without_calendars)).limit(1)
     return session.scalar(found) is not None
 
 
@@ -141,24 +148,26 @@ def expiring() -> ColumnElement[bool]:
 
 
 def user_counts(
-    session: Session, useless: UselessScopes, among: Collection[ColumnElement[bool]] = ()
+    session: Session,
+    scopes_without_calendars: ScopesWithoutCalendars,
+    conditions_of_users: Collection[ColumnElement[bool]] = (),
 ) -> UserCounts:
     """The numbers of users that need attention, in one pass over the connections.
 
-    Users count who meet all conditions of ``among``.
+    Users count who meet all conditions of ``conditions_of_users``.
     """
 
     def flag(condition: ColumnElement[bool]) -> ColumnElement[int]:
         return func.max(case((condition, 1), else_=0))
 
-    conditions = _conditions(useless)
+    conditions = _conditions(scopes_without_calendars)
     kinds = {kind.name: flag(each).label(kind.name) for kind, each in conditions.items()}
     wrong = flag(or_(*conditions.values())).label("wrong")
     query = select(*kinds.values(), wrong).group_by(OAuthConnection.user_id)
-    if among:
-        query = query.where(OAuthConnection.user_id.in_(select(User.id).where(*among)))
+    if conditions_of_users:
+        query = query.where(OAuthConnection.user_id.in_(select(User.id).where(*conditions_of_users)))
     connected = query.subquery()
-    every = select(func.count()).select_from(User).where(*among).scalar_subquery()
+    every = select(func.count()).select_from(User).where(*conditions_of_users).scalar_subquery()
     row = session.execute(
         select(
             *(func.coalesce(func.sum(connected.c[name]), 0) for name in kinds),
@@ -179,9 +188,15 @@ def other_counts(session: Session) -> OtherCounts:
     return OtherCounts._make(session.execute(select(grants, keys, webhooks)).one())
 
 
-def users(session: Session, kind: UserKind, useless: UselessScopes, *, limit: int) -> Sequence[User]:
+def users(
+    session: Session, kind: UserKind, scopes_without_calendars: ScopesWithoutCalendars, *, limit: int
+) -> Sequence[User]:
     """The first users of a kind by identifier, with their connections."""
-    query = select(User).where(of_kind(kind, useless)).options(subqueryload(User.connections))
+    query = (
+        select(User)
+        .where(has_problem(kind, scopes_without_calendars))
+        .options(subqueryload(User.connections))
+    )
     return session.scalars(query.order_by(User.custom_id).limit(limit)).all()
 
 
@@ -202,23 +217,23 @@ def _usable() -> ColumnElement[bool]:
     return and_(OAuthConnection.alive, func.coalesce(OrganizationGrant.alive, OAuthConnection.alive))
 
 
-def _conditions(useless: UselessScopes) -> dict[UserKind, ColumnElement[bool]]:
+def _conditions(scopes_without_calendars: ScopesWithoutCalendars) -> dict[UserKind, ColumnElement[bool]]:
     """The problems of a connection as conditions without a join, so that each user appears once."""
     grant_ended = select(OrganizationGrant.id).where(OrganizationGrant.alive.is_(False))
     by_ended_grant = and_(OAuthConnection.grant_id.is_not(None), OAuthConnection.grant_id.in_(grant_ended))
     ended = or_(OAuthConnection.alive.is_(False), by_ended_grant)
     return {
         UserKind.ENDED: ended,
-        UserKind.NO_CALENDARS: and_(~ended, _reaches_nothing(useless)),
+        UserKind.NO_CALENDARS: and_(~ended, _reaches_nothing(scopes_without_calendars)),
         UserKind.EXPIRING: and_(~ended, expiring()),
     }
 
 
-def _reaches_nothing(useless: UselessScopes) -> ColumnElement[bool]:
+def _reaches_nothing(scopes_without_calendars: ScopesWithoutCalendars) -> ColumnElement[bool]:
     stored = cast(OAuthConnection.scope, String)
     parts = [
         and_(OAuthConnection.provider == provider, stored.in_(list(texts)))
-        for provider, texts in useless.items()
+        for provider, texts in scopes_without_calendars.items()
         if texts
     ]
     return or_(*parts) if parts else false()

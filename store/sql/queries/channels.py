@@ -37,7 +37,7 @@ class ChannelWithAccount:
     main_calendar_id: str | None = field(default=None, repr=False)
     mailbox: str | None = field(default=None, repr=False)
 
-    def proves(self, secret: str) -> bool:
+    def has_secret(self, secret: str) -> bool:
         """Whether a secret is that of the channel, compared in constant time."""
         return hmac.compare_digest(self.secret_digest, digest(secret))
 
@@ -95,13 +95,13 @@ def extended(session: Session, channel: str, expires_at: datetime) -> Channel | 
     return _set(session, channel, **_life(expires_at))
 
 
-def hurry(session: Session, channel: str) -> None:
+def make_due(session: Session, channel: str) -> None:
     """Make a channel due for renewal in the next round of upkeep."""
     opened = update(Channel).where(Channel.id == channel, Channel.expires_at.is_not(None))
     session.execute(opened.values(renew_at=now()))
 
 
-def later(session: Session, channel: str, seconds: float) -> None:
+def postpone(session: Session, channel: str, seconds: float) -> None:
     """Postpone a channel's renewal by ``seconds``."""
     session.execute(
         update(Channel).where(Channel.id == channel).values(renew_at=now() + timedelta(seconds=seconds))
@@ -155,12 +155,12 @@ def successor(session: Session, row: Channel) -> Channel | None:
     return session.scalars(query.order_by(Channel.created_at.desc()).limit(1)).one_or_none()
 
 
-def known(session: Session, ids: Collection[str]) -> set[str]:
+def existing_ids(session: Session, ids: Collection[str]) -> set[str]:
     """The ids of these channels that exist."""
     return set(session.scalars(select(Channel.id).where(Channel.id.in_(ids)))) if ids else set()
 
 
-def watching(session: Session, *, after: str, limit: int) -> Sequence[Channel]:
+def watching_channels(session: Session, *, after: str, limit: int) -> Sequence[Channel]:
     """Channels that watch, the newest of each calendar, ordered by id, beginning after ``after``."""
     newer = aliased(Channel)
     replaced = exists().where(
@@ -177,7 +177,7 @@ def _watches(channel: type[Channel]) -> tuple[ColumnElement[bool], ...]:
     return channel.confirmed_at.is_not(None), channel.watch_until > now()
 
 
-def over(session: Session, *, limit: int) -> Sequence[Channel]:
+def expired_or_unconfirmed(session: Session, *, limit: int) -> Sequence[Channel]:
     """Channels that have expired, or were never opened or confirmed."""
     long_ago = now() - PATIENCE
     never = or_(Channel.confirmed_at.is_(None), Channel.expires_at.is_(None))

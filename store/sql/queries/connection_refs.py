@@ -35,32 +35,33 @@ class ConnectionRef:
     time_zone: str | None = None
 
 
-def of_user(session: Session, custom_id: str, *, within: int | None) -> list[ConnectionRef] | None:
+def of_user(session: Session, custom_id: str, *, organization_id: int | None) -> list[ConnectionRef] | None:
     """The connections of one user; None when there is no such user."""
-    return of_users(session, [custom_id], within=within).get(custom_id)
+    return of_users(session, [custom_id], organization_id=organization_id).get(custom_id)
 
 
 def of_users(
-    session: Session, custom_ids: Collection[str], *, within: int | None
+    session: Session, custom_ids: Collection[str], *, organization_id: int | None
 ) -> dict[str, list[ConnectionRef]]:
     """The connections of each user that exists, in one statement.
 
-    ``within`` limits to members of one organization. A connection by the grant of another one is then absent.
+    ``organization_id`` limits to members of one organization. A connection by the grant of another one is
+    then absent.
     """
-    query = _refs(within).where(User.custom_id.in_(custom_ids))
-    if within is not None:
+    query = _refs(organization_id).where(User.custom_id.in_(custom_ids))
+    if organization_id is not None:
         query = query.join(Membership, Membership.user_id == User.id).where(
-            Membership.organization_id == within
+            Membership.organization_id == organization_id
         )
     return _by_user(session, query)
 
 
 def of_members(
-    session: Session, organization_id: int, *, within: int | None = None
+    session: Session, organization_id: int, *, only_organization_id: int | None = None
 ) -> dict[str, list[ConnectionRef]]:
     """The connections of every member, in one statement; a member without any has an empty list."""
     query = (
-        _refs(within)
+        _refs(only_organization_id)
         .join(Membership, Membership.user_id == User.id)
         .where(Membership.organization_id == organization_id)
     )
@@ -83,11 +84,11 @@ _Refs = Select[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text
 _RefRow = Row[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text]
 
 
-def _refs(within: int | None) -> _Refs:
-    """Users with their connections. ``within``: without connections by the grant of another organization."""
+def _refs(only_organization_id: int | None) -> _Refs:
+    """Users with their connections; with ``only_organization_id``, without those by grants of others."""
     of_user = OAuthConnection.user_id == User.id
-    if within is not None:
-        own = select(OrganizationGrant.id).where(OrganizationGrant.organization_id == within)
+    if only_organization_id is not None:
+        own = select(OrganizationGrant.id).where(OrganizationGrant.organization_id == only_organization_id)
         of_user = and_(of_user, or_(OAuthConnection.grant_id.is_(None), OAuthConnection.grant_id.in_(own)))
     return (
         select(

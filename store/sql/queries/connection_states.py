@@ -16,14 +16,14 @@ from store.sql.queries.connection_refs import ALIVE, with_grant
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Standing(NamedTuple):
+class ConnectionCounts(NamedTuple):
     """The numbers of live and ended connections of a provider."""
 
     alive: int = 0
     dead: int = 0
 
 
-class Ended(NamedTuple):
+class EndedConnection(NamedTuple):
     """A connection whose grant is gone; time and reason are None when they were not recorded."""
 
     id: str
@@ -57,14 +57,14 @@ def expiring(
     return session.scalars(query).all()
 
 
-def counts(session: Session) -> dict[str, Standing]:
+def counts(session: Session) -> dict[str, ConnectionCounts]:
     """The connections of each provider that has any. A delegated one is alive while its grant is, too."""
     query = with_grant(select(OAuthConnection.provider, ALIVE, func.count())).group_by(
         OAuthConnection.provider, ALIVE
     )
-    found: dict[str, Standing] = {}
+    found: dict[str, ConnectionCounts] = {}
     for provider, alive, count in session.execute(query):
-        so_far = found.get(provider, Standing())
+        so_far = found.get(provider, ConnectionCounts())
         found[provider] = so_far._replace(**{"alive" if alive else "dead": count})
     return found
 
@@ -72,14 +72,14 @@ def counts(session: Session) -> dict[str, Standing]:
 def dead(
     session: Session,
     *,
-    within: int | None = None,
+    organization_id: int | None = None,
     after: tuple[datetime | None, str] | None = None,
     limit: int | None = None,
-) -> list[Ended]:
+) -> list[EndedConnection]:
     """Ended connections, the latest first, beginning after ``after``: ``(ended_at, id)`` of the previous one.
 
-    ``within`` limits to one organization's members. Delegated connections whose grant has ended are absent:
-    the organization's grant has to be replaced, and not each of them.
+    ``organization_id`` limits to one organization's members. Delegated connections whose grant has ended are
+    absent: the organization's grant has to be replaced, and not each of them.
     """
     query = (
         select(
@@ -95,15 +95,15 @@ def dead(
         .where(OAuthConnection.alive.is_(False))
         .order_by(_ENDED_AT.desc(), OAuthConnection.id)
     )
-    if within is not None:
-        members = select(Membership.user_id).where(Membership.organization_id == within)
+    if organization_id is not None:
+        members = select(Membership.user_id).where(Membership.organization_id == organization_id)
         query = query.where(OAuthConnection.user_id.in_(members))
     if after is not None:
         ended_at, last = after
         moment = literal(ended_at or LONG_AGO, UtcDateTime())
         same = and_(moment == _ENDED_AT, OAuthConnection.id > last)
         query = query.where(or_(moment > _ENDED_AT, same))
-    return [Ended(*row) for row in session.execute(query.limit(limit))]
+    return [EndedConnection(*row) for row in session.execute(query.limit(limit))]
 
 
 _ENDED_AT = func.coalesce(OAuthConnection.ended_at, literal(LONG_AGO, UtcDateTime()))

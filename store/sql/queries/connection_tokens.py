@@ -74,7 +74,7 @@ def sealed(session: Session | Connection, ids: Collection[str]) -> dict[str, Sea
     return {row.id: SealedConnection(*row) for row in session.execute(_SEALED, {"ids": list(ids)})}
 
 
-def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
+def check_decryption(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
     """Try to decrypt the newest and oldest connections; returns how many were tried and how many failed.
 
     Delegated connections have no tokens to decrypt.

@@ -11,7 +11,7 @@ from store.sql.models import User
 from store.sql.queries import api_keys, user_invitations, users
 
 
-class Refusal(Enum):
+class ConsentRefusal(Enum):
     """Why a consent is refused."""
 
     USER_GONE = "User not found"
@@ -20,22 +20,22 @@ class Refusal(Enum):
     USER_SHARED = "The user belongs to other organizations too"
 
 
-def check(session: Session, authorization: PendingConsent) -> User | Refusal:
+def check(session: Session, authorization: PendingConsent) -> User | ConsentRefusal:
     """The user to connect, locked until the transaction ends; else why the consent is refused.
 
     The API key must still be valid. If it is bound to an organization, the user must still be a member there,
     and of no other organization. An invitation must still be open.
     """
-    within = authorization.within
+    organization_id = authorization.within
     if authorization.key_id is not None and not api_keys.is_in_force(session, authorization.key_id):
-        return Refusal.KEY_GONE
-    user = users.by_number(session, authorization.user_id, within=within, to_change=True)
+        return ConsentRefusal.KEY_GONE
+    user = users.by_number(session, authorization.user_id, organization_id=organization_id, to_change=True)
     if user is None:
-        return Refusal.USER_GONE
+        return ConsentRefusal.USER_GONE
     # After the lock, so that of two consents by one invitation the second finds it used.
     invitation = authorization.invitation_id
     if invitation is not None and not user_invitations.is_open(session, invitation):
-        return Refusal.INVITATION_GONE
-    if within is not None and users.organization_ids(session, user.id) != {within}:
-        return Refusal.USER_SHARED
+        return ConsentRefusal.INVITATION_GONE
+    if organization_id is not None and users.organization_ids(session, user.id) != {organization_id}:
+        return ConsentRefusal.USER_SHARED
     return user

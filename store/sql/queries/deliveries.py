@@ -14,14 +14,14 @@ from sqlalchemy.orm import Session
 
 from store.sql.models import WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import webhooks
-from store.sql.queries._delivery_conditions import due, theirs, waits
+from store.sql.queries._delivery_conditions import due, is_due_and_unclaimed, user_in_scope
 
 # A delivery that was attempted within this time is not retried early: successes may come every second.
 LEAST_PAUSE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedDelivery:
     """A delivery that this worker has claimed. ``until`` ends the claim, and identifies it."""
 
     id: str
@@ -38,7 +38,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AttemptResult:
     """The outcome of an attempt; ``status`` is None without an answer, ``error`` is None after a success.
 
     ``start`` is the start of the answer's body, from outside of this service.
@@ -49,7 +49,7 @@ class Answer:
     start: str | None = field(default=None, repr=False)
 
 
-def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | None:
+def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDelivery | None:
     """Claim the delivery of an endpoint that has been due for longest; no other worker sends it meanwhile.
 
     From then on no later event is merged into it. If none is due, pending deliveries about users who are no
@@ -59,14 +59,14 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | N
     oldest = (
         select(WebhookDelivery.id)
         .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .where(WebhookDelivery.endpoint_id == endpoint_id, due(moment), theirs())
+        .where(WebhookDelivery.endpoint_id == endpoint_id, due(moment), user_in_scope())
         .order_by(WebhookDelivery.next_attempt_at, WebhookDelivery.id)
         .limit(1)
     )
     # The condition is repeated: of two concurrent claims, the second finds it claimed.
     taken = (
         update(WebhookDelivery)
-        .where(WebhookDelivery.id == oldest.scalar_subquery(), waits(moment))
+        .where(WebhookDelivery.id == oldest.scalar_subquery(), is_due_and_unclaimed(moment))
         .values(
             claimed_until=until,
             attempts=WebhookDelivery.attempts + 1,
@@ -82,7 +82,7 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | N
         return None
     endpoint = session.get_one(WebhookEndpoint, endpoint_id)
     overlap_ends = endpoint.overlap_until
-    return Claimed(
+    return ClaimedDelivery(
         row.id,
         endpoint_id,
         endpoint.url,
@@ -94,7 +94,9 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | N
     )
 
 
-def delivered(session: Session, claimed: Claimed, answer: Answer, *, most_attempts: int) -> None:
+def delivered(
+    session: Session, claimed: ClaimedDelivery, answer: AttemptResult, *, most_attempts: int
+) -> None:
     """Record a success. The endpoint's failed deliveries are retried now, as it appears to work again.
 
     Each such retry counts as an attempt. The last of ``most_attempts`` keeps its scheduled time: otherwise an
@@ -114,7 +116,9 @@ def delivered(session: Session, claimed: Claimed, answer: Answer, *, most_attemp
     )
 
 
-def failed(session: Session, claimed: Claimed, answer: Answer, *, again_at: datetime | None) -> None:
+def failed(
+    session: Session, claimed: ClaimedDelivery, answer: AttemptResult, *, again_at: datetime | None
+) -> None:
     """Record a failed attempt; it is retried at ``again_at``, or given up."""
     ended = _end(claimed, answer).values(next_attempt_at=again_at).returning(WebhookDelivery.id)
     if session.scalars(ended).one_or_none() is None or again_at is None:
@@ -128,7 +132,7 @@ def failed(session: Session, claimed: Claimed, answer: Answer, *, again_at: date
         )
 
 
-def gone(session: Session, claimed: Claimed, answer: Answer) -> None:
+def gone(session: Session, claimed: ClaimedDelivery, answer: AttemptResult) -> None:
     """Record that the endpoint is gone: it is disabled, and its pending deliveries are given up."""
     failed(session, claimed, answer, again_at=None)
     session.execute(
@@ -176,14 +180,14 @@ def _give_up_strangers(session: Session, endpoint_id: str, moment: datetime) -> 
         .where(
             WebhookDelivery.endpoint_id == endpoint_id,
             WebhookEndpoint.id == WebhookDelivery.endpoint_id,
-            waits(moment),
-            ~theirs(),
+            is_due_and_unclaimed(moment),
+            ~user_in_scope(),
         )
         .values(next_attempt_at=None, topic=None, last_error="no longer a member")
     )
 
 
-def _end(claimed: Claimed, answer: Answer) -> Update:
+def _end(claimed: ClaimedDelivery, answer: AttemptResult) -> Update:
     """The update that ends an attempt; it has no effect when another worker has claimed the delivery."""
     return (
         update(WebhookDelivery)

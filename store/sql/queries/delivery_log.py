@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from store.sql import after_commit
 from store.sql.models import User, WebhookDelivery, WebhookEndpoint, now
-from store.sql.queries._delivery_conditions import RECEIVES, theirs
+from store.sql.queries._delivery_conditions import ENDPOINT_IS_ACTIVE, user_in_scope
 
 Status = Literal["pending", "delivered", "failed"]
 
@@ -20,7 +20,7 @@ LOG_LIFETIME = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class DeliveryRow:
     """A delivery with the URL of its endpoint and the user that its event is about; None for a test event."""
 
     delivery: WebhookDelivery
@@ -46,7 +46,7 @@ def page(
     query = (
         select(WebhookDelivery)
         .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .where(WebhookDelivery.endpoint_id == endpoint_id, theirs())
+        .where(WebhookDelivery.endpoint_id == endpoint_id, user_in_scope())
     )
     if before is not None:
         query = query.where(WebhookDelivery.id < before)
@@ -60,7 +60,7 @@ def recent(
     endpoint_id: str | None = None,
     before: str | None = None,
     limit: int | None = None,
-) -> list[Logged]:
+) -> list[DeliveryRow]:
     """Deliveries, the newest first, beginning before ``before``: of one status or endpoint, or all."""
     query = (
         select(WebhookDelivery, WebhookEndpoint.url, User.custom_id)
@@ -74,7 +74,7 @@ def recent(
         query = query.where(WebhookDelivery.endpoint_id == endpoint_id)
     if before is not None:
         query = query.where(WebhookDelivery.id < before)
-    return [Logged(*row) for row in session.execute(query.limit(limit))]
+    return [DeliveryRow(*row) for row in session.execute(query.limit(limit))]
 
 
 def counts(session: Session, endpoint_ids: Collection[str]) -> dict[str, Counts]:
@@ -90,7 +90,7 @@ def counts(session: Session, endpoint_ids: Collection[str]) -> dict[str, Counts]
 
 def waiting(session: Session) -> int:
     """The number of pending deliveries of all endpoints that are neither disabled nor paused."""
-    receiving = select(WebhookEndpoint.id).where(RECEIVES)
+    receiving = select(WebhookEndpoint.id).where(ENDPOINT_IS_ACTIVE)
     query = select(func.count()).where(_IS["pending"], WebhookDelivery.endpoint_id.in_(receiving))
     return session.scalar(query) or 0
 
@@ -106,7 +106,7 @@ def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDeliv
             WebhookDelivery.id == delivery_id,
             WebhookDelivery.endpoint_id == endpoint_id,
             WebhookEndpoint.id == WebhookDelivery.endpoint_id,
-            theirs(),
+            user_in_scope(),
         )
         .values(next_attempt_at=now(), first_attempt_at=None, delivered_at=None, attempts=0)
         .returning(WebhookDelivery)
@@ -131,7 +131,7 @@ def replay_failed(session: Session, endpoint_id: str) -> int:
             WebhookDelivery.endpoint_id == endpoint_id,
             WebhookEndpoint.id == WebhookDelivery.endpoint_id,
             _IS["failed"],
-            theirs(),
+            user_in_scope(),
         )
         .values(next_attempt_at=now(), first_attempt_at=None, attempts=0)
         .returning(WebhookDelivery.id)

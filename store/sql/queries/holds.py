@@ -48,7 +48,7 @@ class ActiveTime(NamedTuple):
     expires_at: int
 
 
-class Claimed(NamedTuple):
+class ClaimedHold(NamedTuple):
     """A hold that a create is using, and when it expired before it was claimed."""
 
     id: str
@@ -97,7 +97,7 @@ def promise(session: Session, hold_id: str, *, expires_at: int, now: int) -> Hol
     """Make a hold public and extend it; None if it has expired meanwhile."""
     if not renew(session, hold_id, expires_at=expires_at, now=now, promised=True):
         return None
-    view = find(session, hold_id, within=None, now=now)
+    view = find(session, hold_id, organization_id=None, now=now)
     if view is not None:
         hold_events.record(session, Event.HOLD_CREATED, [view])
     return view
@@ -110,18 +110,20 @@ def renew(session: Session, hold_id: str, *, expires_at: int, now: int, promised
     return session.scalars(changed.returning(Hold.id)).one_or_none() is not None
 
 
-def find(session: Session, hold_id: str, *, within: int | None, now: int) -> HoldView | None:
-    """A promised hold that has not expired. ``within``: of members of that organization only."""
-    found = _views(session, [Hold.id == hold_id], within, now)
+def find(session: Session, hold_id: str, *, organization_id: int | None, now: int) -> HoldView | None:
+    """A promised hold that has not expired. ``organization_id``: of members of that organization only."""
+    found = _views(session, [Hold.id == hold_id], organization_id, now)
     return found[0] if found else None
 
 
-def listed(session: Session, custom_id: str | None = None, *, within: int | None, now: int) -> list[HoldView]:
+def listed(
+    session: Session, custom_id: str | None = None, *, organization_id: int | None, now: int
+) -> list[HoldView]:
     """The promised holds that have not expired, by start; those of one user if given."""
     if custom_id is None:
-        return _views(session, [], within, now)
+        return _views(session, [], organization_id, now)
     of_user = select(HeldTime.hold_id).join(User, User.id == HeldTime.user_id)
-    return _views(session, [Hold.id.in_(of_user.where(User.custom_id == custom_id))], within, now)
+    return _views(session, [Hold.id.in_(of_user.where(User.custom_id == custom_id))], organization_id, now)
 
 
 def count_active(session: Session, *, now: int) -> int:
@@ -151,26 +153,26 @@ def claim(
     *,
     token: str,
     expires_at: int,
-    within: int | None,
+    organization_id: int | None,
     now: int,
-) -> Claimed | None:
+) -> ClaimedHold | None:
     """Claim a hold for a create of this user in ``[starts, ends)``, and extend it to ``expires_at``.
 
     None if it has expired, does not cover that time of that user, or another create has claimed it. The same
     ``token`` may claim it again.
     """
     row = session.scalars(select(Hold).where(Hold.id == hold_id).with_for_update()).one_or_none()
-    view = find(session, hold_id, within=within, now=now)
+    view = find(session, hold_id, organization_id=organization_id, now=now)
     if row is None or view is None or custom_id not in view.users or row.claim not in (None, token):
         return None
     if row.starts > starts or row.ends < ends:
         return None
     row.claim, row.expires_at = token, max(row.expires_at, expires_at)
     session.flush()
-    return Claimed(hold_id, view.expires_at)
+    return ClaimedHold(hold_id, view.expires_at)
 
 
-def give_back(session: Session, claimed: Claimed, *, token: str) -> None:
+def give_back(session: Session, claimed: ClaimedHold, *, token: str) -> None:
     """End a claim whose create has written nothing: the hold expires as before."""
     ended = update(Hold).where(Hold.id == claimed.id, Hold.claim == token)
     session.execute(ended.values(claim=None, expires_at=claimed.expired_at))
@@ -186,7 +188,7 @@ def release(session: Session, hold_id: str, *, reason: str, token: str | None = 
 
     False if there is none, it has expired, or a create other than that of ``token`` has claimed it.
     """
-    view = find(session, hold_id, within=None, now=now)
+    view = find(session, hold_id, organization_id=None, now=now)
     free = Hold.claim.is_(None) if token is None else or_(Hold.claim.is_(None), Hold.claim == token)
     gone = delete(Hold).where(Hold.id == hold_id, Hold.expires_at > now, free).returning(Hold.id)
     if session.scalars(gone).one_or_none() is None:
@@ -222,9 +224,9 @@ def _held_by(user_ids: Collection[int]) -> Select[str]:
     return select(HeldTime.hold_id).where(HeldTime.user_id.in_(user_ids))
 
 
-def _remove_expired(session: Session, among: Select[str], now: int) -> int:
+def _remove_expired(session: Session, hold_ids: Select[str], now: int) -> int:
     """Delete those holds among some that have expired; an event is recorded for promised ones."""
-    expired = select(Hold.id).where(Hold.id.in_(among), Hold.expires_at <= now).order_by(Hold.id)
+    expired = select(Hold.id).where(Hold.id.in_(hold_ids), Hold.expires_at <= now).order_by(Hold.id)
     # Locked in one order, so that concurrent deletions do not deadlock.
     ids = session.scalars(expired.with_for_update()).all()
     if not ids:
@@ -236,12 +238,15 @@ def _remove_expired(session: Session, among: Select[str], now: int) -> int:
 
 
 def _views(
-    session: Session, conditions: Sequence[ColumnExpressionArgument[bool]], within: int | None, now: int
+    session: Session,
+    conditions: Sequence[ColumnExpressionArgument[bool]],
+    organization_id: int | None,
+    now: int,
 ) -> list[HoldView]:
     conditions = [*conditions, Hold.promised, Hold.expires_at > now]
-    if within is not None:
+    if organization_id is not None:
         # Every user of the hold is a member: a hold must not name the users of others.
-        members = select(Membership.user_id).where(Membership.organization_id == within)
+        members = select(Membership.user_id).where(Membership.organization_id == organization_id)
         strangers = select(HeldTime.hold_id).where(HeldTime.user_id.not_in(members))
         conditions += [Hold.id.not_in(strangers)]
     return _load(session, conditions)

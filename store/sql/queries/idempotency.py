@@ -33,13 +33,13 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class StoredResponse:
     """The work was done with this answer."""
 
     answer: str = field(repr=False)
 
 
-class Refusal(Enum):
+class ClaimRefusal(Enum):
     """Why a key cannot be claimed."""
 
     UNDER_WAY = auto()
@@ -48,7 +48,7 @@ class Refusal(Enum):
 
 def claim(
     session: Session, keyring: Keyring, *, api_key_id: int, digest: str, fingerprint: str, until: datetime
-) -> Claim | Answered | Refusal:
+) -> Claim | StoredResponse | ClaimRefusal:
     """Claim a key until a given time, for the request with that fingerprint.
 
     Expired claims, and rows older than ``LIFETIME``, do not prevent a claim.
@@ -70,7 +70,7 @@ def claim(
     )
     if session.scalars(statement).one_or_none() is not None:
         return mine
-    return _standing(session, keyring, mine, fingerprint)
+    return _claim_refusal(session, keyring, mine, fingerprint)
 
 
 def keep(session: Session, keyring: Keyring, claim: Claim, answer: str) -> bool:
@@ -106,17 +106,21 @@ def _free(fingerprint: str) -> ColumnElement[bool]:
     return or_(IdempotencyKey.expires_at <= moment, and_(same, unclaimed))
 
 
-def _standing(session: Session, keyring: Keyring, wanted: Claim, fingerprint: str) -> Answered | Refusal:
+def _claim_refusal(
+    session: Session, keyring: Keyring, wanted: Claim, fingerprint: str
+) -> StoredResponse | ClaimRefusal:
     """Why a key could not be claimed."""
     row = session.get(IdempotencyKey, (wanted.api_key_id, wanted.digest))
     # Deleted or released since the claim failed: a retry of the client will succeed.
     if row is None:
-        return Refusal.UNDER_WAY
+        return ClaimRefusal.UNDER_WAY
     if row.fingerprint != fingerprint:
-        return Refusal.OTHER_REQUEST
+        return ClaimRefusal.OTHER_REQUEST
     if row.sealed_answer is None:
-        return Refusal.UNDER_WAY
-    return Answered(keyring.decrypt(row.sealed_answer, associated_data(wanted.api_key_id, wanted.digest)))
+        return ClaimRefusal.UNDER_WAY
+    return StoredResponse(
+        keyring.decrypt(row.sealed_answer, associated_data(wanted.api_key_id, wanted.digest))
+    )
 
 
 def _end(session: Session, claim: Claim, **state: Any) -> bool:

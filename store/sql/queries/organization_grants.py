@@ -72,7 +72,7 @@ class NewGrant:
         return replace(self, scope=scope)
 
 
-class Standing(NamedTuple):
+class ExistingConnection(NamedTuple):
     """The connection that a user has before it is delegated."""
 
     id: str
@@ -258,7 +258,9 @@ def remove(session: Session, organization_id: int, provider: str) -> list[str] |
     return ids
 
 
-def standing(session: Session, provider: str, user_ids: Collection[int]) -> dict[int, Standing]:
+def existing_connections(
+    session: Session, provider: str, user_ids: Collection[int]
+) -> dict[int, ExistingConnection]:
     """The connections that these users have with a provider, in one statement."""
     query = select(
         OAuthConnection.id,
@@ -267,7 +269,7 @@ def standing(session: Session, provider: str, user_ids: Collection[int]) -> dict
         OAuthConnection.email,
         OAuthConnection.alive,
     ).where(OAuthConnection.provider == provider, OAuthConnection.user_id.in_(user_ids))
-    return {row.user_id: Standing(*row) for row in session.execute(query)}
+    return {row.user_id: ExistingConnection(*row) for row in session.execute(query)}
 
 
 def delegate(session: Session, grant: GrantSummary, emails: Mapping[int, str]) -> Delegations:
@@ -276,7 +278,7 @@ def delegate(session: Session, grant: GrantSummary, emails: Mapping[int, str]) -
     A connection that is alive, and delegated for the same address by the same grant, is unchanged. The caller
     has locked the users.
     """
-    before = standing(session, grant.provider, emails)
+    before = existing_connections(session, grant.provider, emails)
     done = Delegations()
     for user_id, email in emails.items():
         old = before.get(user_id)
@@ -320,7 +322,7 @@ def delegated_members(
     return [(provider, user, email) for provider, user, email in session.execute(query) if email]
 
 
-def leave(session: Session, organization_id: int, user_ids: Collection[int]) -> list[str]:
+def delete_connections_of(session: Session, organization_id: int, user_ids: Collection[int]) -> list[str]:
     """Delete the connections of users by an organization's grants; returns their ids."""
     own = select(OrganizationGrant.id).where(OrganizationGrant.organization_id == organization_id)
     gone = delete(OAuthConnection).where(
@@ -346,7 +348,7 @@ def mark_dead(session: Session, grant_id: str, because: str) -> None:
     webhooks.record_grant(session, Event.GRANT_EXPIRED, row.organization_id, row.provider)
 
 
-def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
+def check_decryption(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
     """Try to decrypt the oldest secrets of grants; returns how many were tried and how many failed."""
     query = (
         select(*_columns(SealedGrant))

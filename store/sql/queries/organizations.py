@@ -57,34 +57,38 @@ class Summary(NamedTuple):
     ended_grants: int
 
 
-def load(session: Session, slug: str, *, within: int | None, to_change: bool = False) -> Organization | None:
+def load(
+    session: Session, slug: str, *, organization_id: int | None, to_change: bool = False
+) -> Organization | None:
     """One organization with its members, or None. ``to_change`` locks its row."""
     query = select(Organization).where(Organization.slug == slug).options(subqueryload(Organization.members))
     if to_change:
         query = query.with_for_update(of=Organization)
-    if within is not None:
-        query = query.where(Organization.id == within)
+    if organization_id is not None:
+        query = query.where(Organization.id == organization_id)
     return session.scalars(query).one_or_none()
 
 
 def page(
-    session: Session, *, within: int | None, after: str | None = None, limit: int | None = None
+    session: Session, *, organization_id: int | None, after: str | None = None, limit: int | None = None
 ) -> Sequence[Organization]:
     """Organizations with their members, ordered by slug, beginning after ``after``."""
     query = select(Organization).options(subqueryload(Organization.members)).order_by(Organization.slug)
-    if within is not None:
-        query = query.where(Organization.id == within)
+    if organization_id is not None:
+        query = query.where(Organization.id == organization_id)
     if after is not None:
         query = query.where(Organization.slug > after)
     return session.scalars(query.limit(limit)).all()
 
 
-def memberships(session: Session, user_ids: Select[int], *, within: int | None) -> dict[int, list[int]]:
-    """The ids of each user's organizations, ordered by slug. ``within`` limits to one organization."""
+def memberships(
+    session: Session, user_ids: Select[int], *, only_organization_id: int | None
+) -> dict[int, list[int]]:
+    """The ids of each user's organizations, ordered by slug; only ``only_organization_id``, if given."""
     query = (
         select(Membership.user_id, Membership.organization_id)
         .join(Organization, Organization.id == Membership.organization_id)
-        .where(*_of_users(user_ids, within))
+        .where(*_of_users(user_ids, only_organization_id))
         .order_by(Organization.slug)
     )
     found: dict[int, list[int]] = defaultdict(list)
@@ -93,12 +97,14 @@ def memberships(session: Session, user_ids: Select[int], *, within: int | None) 
     return found
 
 
-def previews(session: Session, user_ids: Select[int], *, within: int | None) -> dict[int, Preview]:
-    """The organizations of some users, by id, in one statement. ``within`` limits to one organization.
+def previews(
+    session: Session, user_ids: Select[int], *, only_organization_id: int | None
+) -> dict[int, Preview]:
+    """The organizations of some users, by id, in one statement; only ``only_organization_id``, if given.
 
     The rows fetched are at most ``PREVIEWED_MEMBERS`` for each organization, whatever its size.
     """
-    concerned = select(Membership.organization_id).where(*_of_users(user_ids, within))
+    concerned = select(Membership.organization_id).where(*_of_users(user_ids, only_organization_id))
     each = Membership.organization_id
     ranked = (
         select(
@@ -170,14 +176,14 @@ def count(session: Session, text: str = "") -> int:
 
 
 def ids(
-    session: Session, slugs: Collection[str], *, within: int | None, keep: bool = False
+    session: Session, slugs: Collection[str], *, organization_id: int | None, keep: bool = False
 ) -> dict[str, int]:
     """The internal id of each of ``slugs`` that exists. ``keep`` locks the rows against deletion."""
     query = select(Organization.slug, Organization.id).where(Organization.slug.in_(slugs))
     if keep:
         query = query.with_for_update(read=True, key_share=True)
-    if within is not None:
-        query = query.where(Organization.id == within)
+    if organization_id is not None:
+        query = query.where(Organization.id == organization_id)
     return {row.slug: row.id for row in session.execute(query)}
 
 
@@ -229,10 +235,10 @@ def remove(session: Session, organization_id: int) -> None:
     session.execute(delete(Organization).where(Organization.id == organization_id))
 
 
-def _of_users(user_ids: Select[int], within: int | None) -> Iterator[ColumnElement[bool]]:
+def _of_users(user_ids: Select[int], only_organization_id: int | None) -> Iterator[ColumnElement[bool]]:
     yield Membership.user_id.in_(user_ids)
-    if within is not None:
-        yield Membership.organization_id == within
+    if only_organization_id is not None:
+        yield Membership.organization_id == only_organization_id
 
 
 def _members() -> ScalarSelect[int]:

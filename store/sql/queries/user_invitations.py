@@ -30,14 +30,14 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NewInvitation:
     """A new invitation; its secret is not stored and cannot be shown again."""
 
     user: str
     secret: str = field(repr=False)
 
 
-class Listed(NamedTuple):
+class InvitationRow(NamedTuple):
     """An invitation with its user's identifier."""
 
     invitation: UserInvitation
@@ -49,7 +49,7 @@ class Listed(NamedTuple):
         return state(self.invitation)
 
 
-class Found(NamedTuple):
+class OpenedInvitation(NamedTuple):
     """An invitation that was opened, its user, and the names of the user's organizations."""
 
     invitation: UserInvitation
@@ -57,7 +57,9 @@ class Found(NamedTuple):
     organizations: Sequence[str]
 
 
-def make(session: Session, user_ids: Mapping[str, int], *, scope: str, created_by: str) -> list[Made]:
+def make(
+    session: Session, user_ids: Mapping[str, int], *, scope: str, created_by: str
+) -> list[NewInvitation]:
     """Invite users, given by identifier and internal id. Open invitations of these users are revoked."""
     revoke_open(session, user_ids.values())
     made = []
@@ -73,12 +75,12 @@ def make(session: Session, user_ids: Mapping[str, int], *, scope: str, created_b
                 expires_at=now() + LIFETIME,
             )
         )
-        made.append(Made(custom_id, secret))
+        made.append(NewInvitation(custom_id, secret))
     session.flush()
     return made
 
 
-def find(session: Session, secret: str) -> Found | None:
+def find(session: Session, secret: str) -> OpenedInvitation | None:
     """The invitation of a secret, whatever its state; None for an unknown secret."""
     query = (
         select(UserInvitation, User)
@@ -94,7 +96,7 @@ def find(session: Session, secret: str) -> Found | None:
         .where(Membership.user_id == row.User.id)
         .order_by(Organization.slug)
     )
-    return Found(row.UserInvitation, row.User, session.scalars(names).all())
+    return OpenedInvitation(row.UserInvitation, row.User, session.scalars(names).all())
 
 
 def note_opened(session: Session, invitation_id: str) -> None:
@@ -152,7 +154,7 @@ def page(
     user_id: int | None = None,
     before: tuple[datetime, str] | None = None,
     limit: int | None = None,
-) -> list[Listed]:
+) -> list[InvitationRow]:
     """Invitations, the newest first, beginning before ``before``: the time and id of the previous one."""
     query = select(UserInvitation, User.custom_id).join(User, User.id == UserInvitation.user_id)
     if state is not None:
@@ -166,7 +168,7 @@ def page(
         same = and_(UserInvitation.created_at == moment, UserInvitation.id < last)
         query = query.where(or_(UserInvitation.created_at < moment, same))
     query = query.order_by(UserInvitation.created_at.desc(), UserInvitation.id.desc())
-    return [Listed(*row) for row in session.execute(query.limit(limit))]
+    return [InvitationRow(*row) for row in session.execute(query.limit(limit))]
 
 
 def counts(session: Session) -> dict[State, int]:

@@ -70,38 +70,42 @@ class Page(NamedTuple):
 
 
 def load(
-    session: Session, custom_id: str, *, within: int | None, include: Collection[str] = RELATIONS
+    session: Session, custom_id: str, *, organization_id: int | None, include: Collection[str] = RELATIONS
 ) -> User | None:
-    """One user with relations, or None. ``within`` limits to one organization's members."""
-    return session.scalars(_users(within, include).where(User.custom_id == custom_id)).one_or_none()
+    """One user with relations, or None. ``organization_id`` limits to one organization's members."""
+    return session.scalars(_users(organization_id, include).where(User.custom_id == custom_id)).one_or_none()
 
 
-def find(session: Session, custom_id: str, *, within: int | None, to_change: bool = False) -> User | None:
+def find(
+    session: Session, custom_id: str, *, organization_id: int | None, to_change: bool = False
+) -> User | None:
     """One user without relations. ``to_change`` locks the user's row against other writers."""
-    query = _users(within, ()).where(User.custom_id == custom_id)
+    query = _users(organization_id, ()).where(User.custom_id == custom_id)
     return session.scalars(query.with_for_update(of=User) if to_change else query).one_or_none()
 
 
-def by_number(session: Session, user_id: int, *, within: int | None, to_change: bool = False) -> User | None:
+def by_number(
+    session: Session, user_id: int, *, organization_id: int | None, to_change: bool = False
+) -> User | None:
     """As ``find``, by the internal id, which a rename does not change."""
-    query = _users(within, ()).where(User.id == user_id)
+    query = _users(organization_id, ()).where(User.id == user_id)
     return session.scalars(query.with_for_update(of=User) if to_change else query).one_or_none()
 
 
 def page(
     session: Session,
     *,
-    within: int | None,
+    organization_id: int | None,
     include: Collection[str] = RELATIONS,
     after: str | None = None,
     limit: int | None = None,
-    show_only: int | None = None,
+    shown_organization_id: int | None = None,
 ) -> Page:
     """Users ordered by identifier, beginning after ``after``, in a constant number of statements.
 
-    ``show_only`` limits the organizations of each user to that one.
+    ``shown_organization_id`` limits the organizations of each user to that one.
     """
-    listed = _users(within, ()).order_by(User.custom_id).limit(limit)
+    listed = _users(organization_id, ()).order_by(User.custom_id).limit(limit)
     if after is not None:
         listed = listed.where(User.custom_id > after)
     rows = session.execute(listed.with_only_columns(User.id, User.custom_id, User.created_at)).all()
@@ -111,8 +115,12 @@ def page(
     users = [ListedUser(*row, connections.get(row.id, ())) for row in rows]
     if "organizations" not in include:
         return Page(users, {}, {})
-    memberships = organizations.memberships(session, listed_ids, within=show_only)
-    return Page(users, memberships, organizations.previews(session, listed_ids, within=show_only))
+    memberships = organizations.memberships(session, listed_ids, only_organization_id=shown_organization_id)
+    return Page(
+        users,
+        memberships,
+        organizations.previews(session, listed_ids, only_organization_id=shown_organization_id),
+    )
 
 
 def _listed_connections(session: Session, user_ids: Select[int]) -> dict[int, list[ListedConnection]]:
@@ -132,7 +140,7 @@ def search(
     session: Session,
     text: str = "",
     *,
-    within: int | None = None,
+    organization_id: int | None = None,
     condition: ColumnElement[bool] | None = None,
     order: Order = ORDERS["id"],
     descending: bool = False,
@@ -142,10 +150,10 @@ def search(
     """A page of users with their connections and organizations.
 
     ``text`` is a part of the identifier or of a connection's address. Case is ignored, at least for ASCII
-    letters. ``within`` limits to one organization's members, ``condition`` to users that meet it.
+    letters. ``organization_id`` limits to one organization's members, ``condition`` to users that meet it.
     """
     relations = (subqueryload(User.connections), subqueryload(User.organizations))
-    query = select(User).where(*found_by(text, within))
+    query = select(User).where(*found_by(text, organization_id))
     if condition is not None:
         query = query.where(condition)
     return fetch(
@@ -163,12 +171,12 @@ def exported(
     session: Session,
     text: str = "",
     *,
-    within: int | None = None,
+    organization_id: int | None = None,
     condition: ColumnElement[bool] | None = None,
 ) -> Sequence[User]:
     """All users that a search finds, with connections and organizations, ordered by identifier."""
     relations = (subqueryload(User.connections), subqueryload(User.organizations))
-    query = select(User).where(*found_by(text, within)).options(*relations).order_by(User.custom_id)
+    query = select(User).where(*found_by(text, organization_id)).options(*relations).order_by(User.custom_id)
     return session.scalars(query if condition is None else query.where(condition)).all()
 
 
@@ -181,22 +189,22 @@ def suggested(session: Session, text: str, *, limit: int) -> list[tuple[str, str
     return [(custom_id, email) for custom_id, email in rows]
 
 
-def count(session: Session, text: str = "", *, within: int | None = None) -> int:
+def count(session: Session, text: str = "", *, organization_id: int | None = None) -> int:
     """The number of users that a search finds."""
-    query = select(func.count()).select_from(User).where(*found_by(text, within))
+    query = select(func.count()).select_from(User).where(*found_by(text, organization_id))
     return session.scalars(query).one()
 
 
 def ids(
-    session: Session, custom_ids: Collection[str], *, within: int | None, keep: bool = False
+    session: Session, custom_ids: Collection[str], *, organization_id: int | None, keep: bool = False
 ) -> dict[str, int]:
     """The internal id of each of ``custom_ids`` that exists. ``keep`` locks the rows against deletion."""
     query = select(User.custom_id, User.id).where(User.custom_id.in_(custom_ids))
     if keep:
         query = query.with_for_update(read=True, key_share=True, of=User)
-    if within is not None:
+    if organization_id is not None:
         query = query.join(Membership, Membership.user_id == User.id).where(
-            Membership.organization_id == within
+            Membership.organization_id == organization_id
         )
     return {row.custom_id: row.id for row in session.execute(query)}
 
@@ -228,20 +236,20 @@ def remove(session: Session, user_id: int) -> None:
     session.execute(delete(User).where(User.id == user_id))
 
 
-def found_by(text: str, within: int | None = None) -> Iterator[ColumnElement[bool]]:
+def found_by(text: str, organization_id: int | None = None) -> Iterator[ColumnElement[bool]]:
     """The conditions of a search; see ``search``."""
     if text:
         # Wildcards of LIKE are escaped.
         address = OAuthConnection.email.icontains(text, autoescape=True)
         yield or_(User.custom_id.icontains(text, autoescape=True), User.connections.any(address))
-    if within is not None:
-        yield User.id.in_(select(Membership.user_id).where(Membership.organization_id == within))
+    if organization_id is not None:
+        yield User.id.in_(select(Membership.user_id).where(Membership.organization_id == organization_id))
 
 
-def _users(within: int | None, include: Collection[str]) -> Select[User]:
+def _users(organization_id: int | None, include: Collection[str]) -> Select[User]:
     query = select(User)
-    if within is not None:
-        query = query.where(User.organizations.any(Organization.id == within))
+    if organization_id is not None:
+        query = query.where(User.organizations.any(Organization.id == organization_id))
     if "oauthConnections" in include:
         query = query.options(subqueryload(User.connections))
     if "organizations" in include:

@@ -53,7 +53,7 @@ def forget_expired(session: Session) -> None:
     session.execute(expired.values(sealed_previous_secret=None, overlap_until=None))
 
 
-def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
+def check_decryption(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
     """Try to decrypt secrets of endpoints; returns how many were tried and how many failed."""
     some = select(WebhookEndpoint.id, WebhookEndpoint.sealed_secret).limit(most)
     rows = session.execute(some.order_by(WebhookEndpoint.created_at)).all()

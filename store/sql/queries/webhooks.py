@@ -47,7 +47,7 @@ class TooMany(Exception):
     """There are already ``MOST_ENDPOINTS`` endpoints."""
 
 
-class Listed(NamedTuple):
+class EndpointRow(NamedTuple):
     """An endpoint with its organization's slug, or None for an endpoint of all organizations."""
 
     endpoint: WebhookEndpoint
@@ -68,21 +68,21 @@ class Event(StrEnum):
 
 
 def create(
-    session: Session, keyring: Keyring, *, url: str, events: Sequence[str], within: int | None
+    session: Session, keyring: Keyring, *, url: str, events: Sequence[str], organization_id: int | None
 ) -> tuple[WebhookEndpoint, str]:
     """Register an endpoint; returns it with its secret, which is not shown again.
 
     :raise TooMany: when the limit is reached; concurrent calls may exceed it
     """
     # IS, not =: an endpoint of all organizations has NULL.
-    beside = select(func.count()).where(WebhookEndpoint.organization_id.is_not_distinct_from(within))
+    beside = select(func.count()).where(WebhookEndpoint.organization_id.is_not_distinct_from(organization_id))
     if session.scalars(beside).one() >= MOST_ENDPOINTS:
         raise TooMany
     secret = webhook_secrets.new_secret()
     endpoint_id = f"wh_{secrets.token_hex(12)}"
     row = WebhookEndpoint(
         id=endpoint_id,
-        organization_id=within,
+        organization_id=organization_id,
         url=url,
         events=list(events),
         sealed_secret=keyring.encrypt(secret, webhook_secrets.associated_data(endpoint_id)),
@@ -93,10 +93,10 @@ def create(
 
 
 def page(
-    session: Session, *, within: int | None, after: str | None = None, limit: int | None = None
+    session: Session, *, organization_id: int | None, after: str | None = None, limit: int | None = None
 ) -> Sequence[WebhookEndpoint]:
-    """Endpoints ordered by id, beginning after ``after``. ``within`` limits to one organization's."""
-    query = _endpoints(within).order_by(WebhookEndpoint.id)
+    """Endpoints ordered by id, beginning after ``after``; those of one organization, if it is given."""
+    query = _endpoints(organization_id).order_by(WebhookEndpoint.id)
     if after is not None:
         query = query.where(WebhookEndpoint.id > after)
     return session.scalars(query.limit(limit)).all()
@@ -107,22 +107,22 @@ def listed(
     *,
     after: str | None = None,
     limit: int | None = None,
-    among: Collection[str] | None = None,
-) -> list[Listed]:
+    endpoint_ids: Collection[str] | None = None,
+) -> list[EndpointRow]:
     """All endpoints ordered by id, beginning after ``after``, each with its organization's slug.
 
-    ``among`` limits to endpoints of these ids.
+    ``endpoint_ids`` limits to endpoints of these ids.
     """
     query = (
         select(WebhookEndpoint, Organization.slug)
         .join(Organization, Organization.id == WebhookEndpoint.organization_id, isouter=True)
         .order_by(WebhookEndpoint.id)
     )
-    if among is not None:
-        query = query.where(WebhookEndpoint.id.in_(among))
+    if endpoint_ids is not None:
+        query = query.where(WebhookEndpoint.id.in_(endpoint_ids))
     if after is not None:
         query = query.where(WebhookEndpoint.id > after)
-    return [Listed(endpoint, slug) for endpoint, slug in session.execute(query.limit(limit))]
+    return [EndpointRow(endpoint, slug) for endpoint, slug in session.execute(query.limit(limit))]
 
 
 def count(session: Session, organization_id: int) -> int:
@@ -131,9 +131,9 @@ def count(session: Session, organization_id: int) -> int:
     return session.scalars(query.where(WebhookEndpoint.organization_id == organization_id)).one()
 
 
-def find(session: Session, endpoint_id: str, *, within: int | None) -> WebhookEndpoint | None:
+def find(session: Session, endpoint_id: str, *, organization_id: int | None) -> WebhookEndpoint | None:
     """One endpoint."""
-    return session.scalars(_endpoints(within).where(WebhookEndpoint.id == endpoint_id)).one_or_none()
+    return session.scalars(_endpoints(organization_id).where(WebhookEndpoint.id == endpoint_id)).one_or_none()
 
 
 def existing(session: Session, endpoint_ids: Collection[str]) -> set[str]:
@@ -295,6 +295,8 @@ def _calendar_name(connection: _Listener, calendar_id: str) -> str:
     return MAIN if calendar_id.lower() in addresses else calendar_id
 
 
-def _endpoints(within: int | None) -> Select[WebhookEndpoint]:
+def _endpoints(organization_id: int | None) -> Select[WebhookEndpoint]:
     query = select(WebhookEndpoint)
-    return query if within is None else query.where(WebhookEndpoint.organization_id == within)
+    return (
+        query if organization_id is None else query.where(WebhookEndpoint.organization_id == organization_id)
+    )

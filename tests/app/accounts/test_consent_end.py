@@ -27,7 +27,7 @@ OTHER_ACCOUNT = "Another account was chosen than the one that this link is for"
 
 def number_of(stores, user) -> int:
     with stores.database.reading() as session:
-        return users.ids(session, [user], within=None)[user]
+        return users.ids(session, [user], organization_id=None)[user]
 
 
 # --- ids
@@ -258,7 +258,7 @@ def test_smaller_first_grant_is_stored_with_a_warning(api, sandbox, new_user, pr
 def test_a_smaller_grant_replaces_a_connection_that_has_ended(api, sandbox, new_user, stores, provider):
     user = new_user(sandbox.account(provider, ADA))
     with stores.database.writing() as session:
-        (ref,) = connection_refs.of_user(session, user, within=None)
+        (ref,) = connection_refs.of_user(session, user, organization_id=None)
         connections.mark_dead(session, ref.id, "gone")
 
     assert arrive(api, ticking(link(api, user, provider), NARROW[provider])).status_code == 200
@@ -304,4 +304,4 @@ def without_calendars(url: str) -> str:
 
 def _organization(stores, slug: str) -> int:
     with stores.database.reading() as session:
-        return organizations.ids(session, [slug], within=None)[slug]
+        return organizations.ids(session, [slug], organization_id=None)[slug]

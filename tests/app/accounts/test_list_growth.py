@@ -110,7 +110,7 @@ def test_each_organization_is_encoded_once_for_all_its_members(lists, racer, mon
 def key_of(app: Flask, slug: str) -> Api:
     """A caller with a key that is bound to this organization."""
     with stores_of(app).database.writing() as session:
-        number = organizations.ids(session, [slug], within=None)[slug]
+        number = organizations.ids(session, [slug], organization_id=None)[slug]
         key = api_keys.create(session, prefix="alm_", name="test", organization_id=number)
     return Api(app.test_client(), key)
 

@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from app.cli import administrator_setup
 from store.cache.busy_buckets import CalendarKey
-from store.sql.database import Standing, alembic_config
+from store.sql.database import MigrationState, alembic_config
 from store.sql.models import Base, OAuthConnection, User, now
 from store.sql.queries import (
     administrators,
@@ -86,7 +86,7 @@ def written(own, api, accounts):
             connections.mark_dead(session, row.id, "The grant has ended")
         administrators.invite(session)
         user_invitations.make(session, {"bob": user.id}, scope="", created_by="root")
-        acme = organizations.ids(session, ["acme"], within=None)["acme"]
+        acme = organizations.ids(session, ["acme"], organization_id=None)["acme"]
         grant = NewGrant("microsoft", None, None, "tenant", None, "secret", ["Calendars.Read"])
         organization_grants.save(session, stores.keyring, acme, grant)
         provider_clients.save(session, stores.keyring, "google", StoredClient("client", "secret", None))
@@ -122,7 +122,7 @@ def test_it_goes_down_to_the_first_revision_and_up_again(own, api, written, acco
     assert not any(kept for table, kept in before.items() if table not in first)
 
     # The installation still works: its API key, its users, and tokens that decrypt.
-    assert database.standing() is Standing.CURRENT
+    assert database.migration_state() is MigrationState.CURRENT
     (ada,) = api.get("/organizations/acme/members").json["data"]
     alive = {each["provider"]: each["alive"] for each in ada["oauthConnections"]}
     assert (ada["id"], alive) == ("ada", {"google": True, "microsoft": False})

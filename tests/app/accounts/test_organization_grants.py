@@ -463,7 +463,7 @@ def test_ended_grant_has_a_reason_and_a_new_one_revives_members(api, granted, ac
     send(api, granted, members((name, "ada@acme.example")))
     stores = stores_of(api.client.application)
     with stores.database.writing() as session:
-        number = organizations.ids(session, [granted], within=None)[granted]
+        number = organizations.ids(session, [granted], organization_id=None)[granted]
         (grant,) = organization_grants.of_organization(session, number)
         organization_grants.mark_dead(session, grant.id, "The delegation was withdrawn")
 

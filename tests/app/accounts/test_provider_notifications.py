@@ -33,7 +33,7 @@ class Watched:
         self.provider, self.channel = account.provider, channel
         self.there = AtProvider(sandbox, account)
         with stores.database.reading() as session:
-            (ref,) = connection_refs.of_user(session, user, within=None)
+            (ref,) = connection_refs.of_user(session, user, organization_id=None)
         self.key = CalendarKey(ref.id, "primary")
 
     @property
@@ -276,7 +276,7 @@ def test_the_first_word_of_google_begins_the_watch(watched):
 def test_repeated_sync_message_does_not_restore_lost_channel(watched, stores):
     ada = watched("google", confirmed=False)
     ada.tell("sync")
-    stores.busy.empty(ada.key, unwatch=ada.channel)
+    stores.busy.invalidate_calendar(ada.key, unwatch=ada.channel)
 
     assert ada.tell("sync").status_code == 204
     assert not ada.watches()

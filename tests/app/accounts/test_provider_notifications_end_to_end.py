@@ -158,10 +158,10 @@ def test_google_s_old_channel_is_closed_when_the_new_one_watches(person, install
     ada.settle()
     old = ada.channel
     with installation.stores.database.writing() as session:
-        channels.hurry(session, old)
+        channels.make_due(session, old)
     kept(installation, lambda: ada.channel != old)
     with installation.stores.database.writing() as session:
-        channels.hurry(session, old)
+        channels.make_due(session, old)
 
     kept(installation, lambda: ada.count(CLOSING["google"]) == 1)
     assert [each["id"] for each in ada.sandbox.channels()] == [ada.channel]
@@ -249,10 +249,10 @@ def test_refused_channel_is_not_requested_again(person, provider):
     ada = person(provider)
     ada.sandbox.fault(operation=OPENING[provider], status=403)
     for _ in range(3):
-        ada.installation.stores.busy.empty(ada.key)
+        ada.installation.stores.busy.invalidate_calendar(ada.key)
         ada.busy()
     until(lambda: ada.count(OPENING[provider]) == 1)
-    ada.installation.stores.busy.empty(ada.key)
+    ada.installation.stores.busy.invalidate_calendar(ada.key)
     ada.busy()
 
     assert ada.reads == 4
@@ -292,7 +292,7 @@ def test_channels_and_tokens_end_with_the_grant_of_an_organization(
     assert api.post(f"{path}/members", {"members": [{"userId": user, "email": address}]}).status_code == 200
     busy = partial(api.get, f"/users/{user}/calendar/busy", start=f"{when(0)}Z", end=f"{when(23)}Z")
     with installation.stores.database.reading() as session:
-        (ref,) = connection_refs.of_user(session, user, within=None) or []
+        (ref,) = connection_refs.of_user(session, user, organization_id=None) or []
     assert busy().status_code == 200
     until(lambda: installation.stores.busy.watched([CalendarKey(ref.id, "primary")])[0] is not None)
     tokens = grant_tokens(installation)

@@ -331,7 +331,7 @@ def test_a_broker_that_is_down_fails_no_request(new_app, new_api, api, sandbox, 
     user = new_user(sandbox.account("google", "ada@example.com"))
     broken = new_app(broker_url="redis://127.0.0.1:1/0")
     with broken.extensions[EXTENSION].stores.database.writing() as session:
-        ref = connection_refs.of_user(session, user, within=None)[0]
+        ref = connection_refs.of_user(session, user, organization_id=None)[0]
         connections.mark_dead(session, ref.id, "the grant has ended")
     assert [each["status"] for each in log(api, endpoint)] == ["pending"]
 

@@ -46,7 +46,7 @@ def connection(stores):
 
     def find(user):
         with stores.database.reading() as session:
-            (ref,) = connection_refs.of_user(session, user, within=None)
+            (ref,) = connection_refs.of_user(session, user, organization_id=None)
         return ref.id
 
     return find

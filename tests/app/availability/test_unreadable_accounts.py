@@ -294,7 +294,7 @@ def infect(
         stores = caller.client.application.extensions[EXTENSION].stores
         with stores.database.writing() as session:
             for user in users[:2]:
-                for ref in connection_refs.of_user(session, user, within=None) or ():
+                for ref in connection_refs.of_user(session, user, organization_id=None) or ():
                     if ref.provider == provider:
                         connections.mark_dead(session, ref.id, "the grant has ended")
 

@@ -93,7 +93,7 @@ def test_a_delivery_that_is_sent_again(api, actor, stores, new_user, sandbox, wr
     user = new_user(sandbox.account("google", "ada@example.com"))
     webhook = api.post("/webhooks", {"url": "http://127.0.0.1:9/"}).json["data"]["id"]
     with stores.database.writing() as session:
-        ((connection,),) = connection_refs.of_users(session, [user], within=None).values()
+        ((connection,),) = connection_refs.of_users(session, [user], organization_id=None).values()
         webhooks.record(session, Event.CONNECTION_EXPIRED, connection.id)
     (delivery,) = api.get(f"/webhooks/{webhook}/deliveries").json["data"]
 

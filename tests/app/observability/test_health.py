@@ -232,7 +232,7 @@ services.prepare()
 assert "alembic.script" in sys.modules
 before = set(sys.modules)
 began = time.monotonic()
-services.stores.database.standing()
+services.stores.database.migration_state()
 assert not {each for each in set(sys.modules) - before if each.startswith("alembic")}
 """
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)

@@ -90,7 +90,7 @@ def test_days_cut_to_hours_lose_nothing_of_a_window(query):
     assert all(one.end <= other.start for one, other in pairwise(cut))
     shown = set(minutes_shown(cut))
     assert shown <= set(minutes_shown(whole))
-    for start, end in query.slot_query.within().pairs():
+    for start, end in query.slot_query.open_intervals().pairs():
         assert shown.issuperset(range(start, end, MINUTE))
 
 
@@ -141,7 +141,7 @@ def test_a_window_after_a_jump_of_two_hours_is_shown():
     query = explorer_query("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
     (day,) = svg.days(query, whole=False)
 
-    assert day.start <= query.slot_query.within().pairs()[0][0]
+    assert day.start <= query.slot_query.open_intervals().pairs()[0][0]
 
 
 def test_an_overnight_window_shows_whole_days():
@@ -230,7 +230,7 @@ def test_slots_of_a_minute_are_drawn_without_a_gap():
 def data_of(query, members) -> ExplorerData:
     lanes = [Lane(f"user-{n}", n) for n in range(len(members))]
     layer = layers(query.slot_query, *laid(members))
-    within = query.slot_query.within().pairs()
+    within = query.slot_query.open_intervals().pairs()
     outside = Intervals.of(minus((query.slot_query.start, query.slot_query.end), within))
     return ExplorerData(lanes, layer, offered(query, members), outside, 0, None, 0.0, None, {})
 

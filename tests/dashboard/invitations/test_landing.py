@@ -26,7 +26,7 @@ def invited(stores, new_user):
     def make(scope="write"):
         user = new_user()
         with stores.database.writing() as session:
-            ids = users.ids(session, [user], within=None)
+            ids = users.ids(session, [user], organization_id=None)
             (made,) = user_invitations.make(session, ids, scope=scope, created_by="administrator ada")
         return user, f"/invitation/{made.secret}"
 
@@ -47,7 +47,7 @@ def state_of(stores, user):
 
 def shift(stores, user, **values):
     with stores.database.writing() as session:
-        number = users.ids(session, [user], within=None)[user]
+        number = users.ids(session, [user], organization_id=None)[user]
         session.execute(update(UserInvitation).where(UserInvitation.user_id == number).values(values))
 
 
@@ -88,7 +88,7 @@ def test_a_person_connects_by_the_link(worker, guest, api, stores, sandbox, invi
 def test_page_names_the_organization_and_the_requested_access(guest, stores, invited):
     user, path = invited("free-busy")
     with stores.database.writing() as session:
-        number = users.ids(session, [user], within=None)[user]
+        number = users.ids(session, [user], organization_id=None)[user]
         row = Organization(slug=f"org-{user}"[:100].lower(), name="Acme <b>Corp</b>")
         session.add(row)
         session.flush()
@@ -205,4 +205,4 @@ def test_the_secret_is_in_no_log_and_no_repr(guest, stores, invited, caplog):
     guest.post(f"{path}/google")
 
     assert secret not in caplog.text
-    assert secret not in repr(user_invitations.Made(user, secret))
+    assert secret not in repr(user_invitations.NewInvitation(user, secret))

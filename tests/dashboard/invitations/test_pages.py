@@ -70,7 +70,7 @@ def test_all_members_without_connection_are_invited(here):
         row = Organization(slug="acme")
         session.add(row)
         session.flush()
-        ids = users.ids(session, ["ada", "bob"], within=None)
+        ids = users.ids(session, ["ada", "bob"], organization_id=None)
         organizations.add_members(session, row.id, ids.values())
 
     invite(here, organization="acme")

@@ -46,14 +46,14 @@ def content(settings, database, sandbox_process, administrator):
         filled(stores, sandbox_process, administrator=administrator.name) as names,
     ):
         with stores.database.writing() as session:
-            found = users.find(session, names["custom_id"], within=None)
+            found = users.find(session, names["custom_id"], organization_id=None)
             user_invitations.make(session, {names["custom_id"]: found.id}, scope="write", created_by="x")
             paused, _ = webhooks.create(
                 session,
                 stores.keyring,
                 url="https://example.com/paused",
                 events=(webhooks.Event.CALENDAR_CHANGED,),
-                within=None,
+                organization_id=None,
             )
             paused.paused_at = now()
         yield {**names, "kind": "users", "paused": paused.id}

@@ -158,8 +158,8 @@ def test_load_of_no_calendars_is_empty(cache):
 def test_another_value_comes_in_the_same_round_trip(redis, cache):
     redis.set("version", "seen")
 
-    assert cache.load([KEY], 0, 1000, beside=["version"]).beside == [b"seen"]
-    assert not cache.load([KEY], 0, 1000).beside
+    assert cache.load([KEY], 0, 1000, extra_keys=["stamp"]).extra_values == [b"seen"]
+    assert not cache.load([KEY], 0, 1000).extra_values
 
 
 @given(
@@ -232,7 +232,7 @@ def test_forgetting_a_connection_leaves_the_others(redis, cache):
     for key in (KEY, OTHER, theirs):
         put(redis, cache, Intervals.of([(1, 2)]), 0, 2000, key=key)
 
-    cache.forget(["c1"])
+    cache.invalidate_connections(["c1"])
 
     assert [each.missing for each in load(cache, [KEY, OTHER, theirs], 0, 2000)] == [
         (0, 2000),
@@ -261,7 +261,7 @@ def test_buckets_reach_before_1970(redis, cache):
 
 def test_a_read_that_began_before_a_write_was_over_is_not_kept(redis, cache):
     noted = cache.generations(["c1"])["c1"]
-    cache.forget(["c1"])
+    cache.invalidate_connections(["c1"])
 
     put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
 
@@ -269,7 +269,7 @@ def test_a_read_that_began_before_a_write_was_over_is_not_kept(redis, cache):
 
 
 def test_a_read_that_began_after_a_write_is_kept(redis, cache):
-    cache.forget(["c1"])
+    cache.invalidate_connections(["c1"])
     noted = cache.generations(["c1"])["c1"]
 
     put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
@@ -279,7 +279,7 @@ def test_a_read_that_began_after_a_write_is_kept(redis, cache):
 
 def test_a_write_moves_on_its_own_connection_only(redis, cache):
     noted = cache.generations(["c1", "c2"])
-    cache.forget(["c2"])
+    cache.invalidate_connections(["c2"])
 
     assert cache.generations(["c1", "c2"])["c1"] == noted["c1"]
     assert cache.generations(["c2"])["c2"] != noted["c2"]

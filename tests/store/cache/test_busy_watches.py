@@ -7,7 +7,7 @@ from redis import Redis
 
 from scheduling.intervals import Intervals
 from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyCache, BusyRead, watch_name
+from store.cache.busy_cache import BusyCache, BusyRead, watch_key
 from store.cache.fast_redis import FastRedis
 from store.coordination.channel_usage import ROUND
 from store.stores import Stores
@@ -104,7 +104,7 @@ def test_a_change_empties_that_calendar_alone_and_the_watch_goes_on(cache, read,
     cache.watch(KEY, "channel", 86_400)
     for key in (KEY, TEAM, OTHER):
         read(key)()
-    cache.empty(KEY)
+    cache.invalidate_calendar(KEY)
 
     assert lives() == -2
     assert lives(TEAM) > 0 < lives(OTHER)
@@ -116,7 +116,7 @@ def test_a_change_empties_that_calendar_alone_and_the_watch_goes_on(cache, read,
 def test_a_read_that_began_before_the_change_is_not_kept(cache, read, lives):
     cache.watch(KEY, "channel", 86_400)
     late = read()
-    cache.empty(KEY)
+    cache.invalidate_calendar(KEY)
     late()
 
     assert lives() == -2
@@ -129,26 +129,26 @@ def test_long_lived_entries_are_found_after_short_lived_reads(cache, read, lives
     read(TEAM)()
 
     assert redis.pttl("busy-of:c1") > TTL
-    cache.forget(["c1"])
+    cache.invalidate_connections(["c1"])
     assert lives() == lives(TEAM) == -2
 
 
 def test_only_the_channel_that_watches_ends_the_watch(cache):
     cache.watch(KEY, "old", 600)
     cache.watch(KEY, "new", 86_400)
-    cache.empty(KEY, unwatch="old")
+    cache.invalidate_calendar(KEY, unwatch="old")
     assert cache.watched([KEY]) == ["new"]
-    cache.empty(KEY, unwatch="new")
+    cache.invalidate_calendar(KEY, unwatch="new")
     assert cache.watched([KEY]) == [None]
     # There is no watch: an empty channel name matches none.
-    cache.empty(KEY)
+    cache.invalidate_calendar(KEY)
 
 
 def test_a_storm_leaves_one_read_to_be_kept(cache, read, lives):
     cache.watch(KEY, "channel", 86_400)
     read()()
     for _ in range(100):
-        cache.empty(KEY)
+        cache.invalidate_calendar(KEY)
     read()()
 
     assert lives() > TTL
@@ -188,4 +188,4 @@ def test_nothing_is_left_of_a_connection_that_is_gone(stores, redis, cache):
 
     left = {name.decode() for name in redis.scan_iter(count=1000)} - {"busy-generation:c1"}
     assert left == {"watch-used:c2:primary", "watch-of:c2"}
-    assert watch_name(KEY) not in left
+    assert watch_key(KEY) not in left

@@ -132,7 +132,7 @@ def test_invalidated_mailbox_drops_calendars_of_its_connections(cache, stores):
     stranger = CalendarKey("c3", "primary")
     read(cache, stores.redis, stranger, Tags(("another",), ("z",)))
 
-    cache.invalidate(Tags(("mailbox",)))
+    cache.invalidate_tags(Tags(("mailbox",)))
 
     assert [is_cached(cache, key) for key in (MAIN, TEAM, OTHER, stranger)] == [False, False, False, True]
 
@@ -141,7 +141,7 @@ def test_an_invalidated_calendar_leaves_the_others_of_its_connections(cache, sto
     for key, calendar in ((MAIN, "x"), (TEAM, "y"), (OTHER, "x")):
         read(cache, stores.redis, key, Tags(("mailbox",), (calendar,)))
 
-    cache.invalidate(Tags((), ("x",)))
+    cache.invalidate_tags(Tags((), ("x",)))
 
     assert [is_cached(cache, key) for key in (MAIN, TEAM, OTHER)] == [False, True, False]
 
@@ -153,7 +153,7 @@ def test_a_read_that_entered_before_an_invalidation_is_not_cached(tags, cache, s
         stores.redis,
         MAIN,
         Tags(("mailbox",), ("x",)),
-        before_store=lambda: cache.invalidate(tags),
+        before_store=lambda: cache.invalidate_tags(tags),
     )
     assert not is_cached(cache, MAIN)
 

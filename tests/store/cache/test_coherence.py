@@ -246,7 +246,7 @@ class History(RuleBasedStateMachine):
     def answer_the_write(self, data: st.DataObject) -> None:
         """The cache is invalidated, then the write is answered."""
         written = self.writes.pop(data.draw(st.integers(0, len(self.writes) - 1)))
-        self.cache.forget([self.key.connection])
+        self.cache.invalidate_connections([self.key.connection])
         self.answered = max(self.answered, written)
 
     @rule(begins=st.booleans())
@@ -255,7 +255,7 @@ class History(RuleBasedStateMachine):
         if begins:
             self.cache.watch(self.key, "channel", 3600)
         else:
-            self.cache.empty(self.key, unwatch="channel")
+            self.cache.invalidate_calendar(self.key, unwatch="channel")
 
     @precondition(lambda self: self.notices)
     @rule(data=st.data(), again=st.booleans())
@@ -263,7 +263,7 @@ class History(RuleBasedStateMachine):
         """A notification arrives, perhaps not for the last time."""
         place = data.draw(st.integers(0, len(self.notices) - 1))
         changed = self.notices[place] if again else self.notices.pop(place)
-        self.cache.empty(self.key)
+        self.cache.invalidate_calendar(self.key)
         self.answered = max(self.answered, changed)
 
 

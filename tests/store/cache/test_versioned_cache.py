@@ -64,7 +64,7 @@ def test_recent_rows_have_old_version(versioned_cache, redis):
     VersionedCache(redis, FastRedis(redis)).bump_version()
 
     assert versioned_cache.recent() is before
-    assert versioned_cache.under(redis.get(VERSION_KEY)) is not before
+    assert versioned_cache.switch_to(redis.get(VERSION_KEY)) is not before
 
 
 def test_emptied_redis_restores_no_old_rows(versioned_cache, redis):
@@ -173,11 +173,11 @@ CHANGES = {
     "a user deleted": lambda session, _: session.delete(session.query(User).one()),
     "a user deleted by a statement": lambda session, _: session.execute(delete(User)),
     "an organization deleted": lambda session, _: organizations.remove(
-        session, organizations.ids(session, ["acme"], within=None)["acme"]
+        session, organizations.ids(session, ["acme"], organization_id=None)["acme"]
     ),
     "a member": lambda session, _: organizations.add_members(
         session,
-        organizations.ids(session, ["acme"], within=None)["acme"],
+        organizations.ids(session, ["acme"], organization_id=None)["acme"],
         [session.query(User).one().id],
     ),
     "a connection": connect,

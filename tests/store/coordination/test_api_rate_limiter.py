@@ -112,5 +112,5 @@ def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
 def test_a_refusal_of_redis_does_not_answer_the_next_question(redis, key):
     fast_redis = FastRedis(redis)
     with pytest.raises(ResponseError):
-        fast_redis.ask(("NO-SUCH-COMMAND",), ("SET", f"quota:{key}:now", 1, "PX", 1000))
+        fast_redis.execute(("NO-SUCH-COMMAND",), ("SET", f"quota:{key}:now", 1, "PX", 1000))
     assert fast_redis.mget(["nothing of that name"]) == [None]

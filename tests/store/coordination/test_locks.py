@@ -79,14 +79,14 @@ def test_a_lock_lost_while_held_is_no_error(stores: Stores):
 
 
 def test_a_unified_lock_outlasts_the_work_that_it_is_held_for(stores):
-    with unified_lock(stores.redis, "ada", "m-1", waits=1.0, lasts=240.0):
+    with unified_lock(stores.redis, "ada", "m-1", timeout=1.0, lifetime=240.0):
         assert stores.redis.pttl("lock:unified:ada:m-1") > 240_000
         with (
             pytest.raises(LockTimeout),
-            unified_lock(stores.redis, "ada", "m-1", waits=0.05, lasts=1.0),
+            unified_lock(stores.redis, "ada", "m-1", timeout=0.05, lifetime=1.0),
         ):
             pass
-        with unified_lock(stores.redis, "ada", "m-2", waits=0.05, lasts=1.0):
+        with unified_lock(stores.redis, "ada", "m-2", timeout=0.05, lifetime=1.0):
             pass
 
 
@@ -95,7 +95,7 @@ def test_a_lock_that_cannot_be_released_costs_nothing(stores, monkeypatch, caplo
         raise ConnectionError("Redis is away")
 
     monkeypatch.setattr("redis.lock.Lock.release", away)
-    with unified_lock(stores.redis, "ada", "m-3", waits=0.05, lasts=1.0):
+    with unified_lock(stores.redis, "ada", "m-3", timeout=0.05, lifetime=1.0):
         done = True
     assert done
     assert "a lock could not be released: ConnectionError" in caplog.text

@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from store.lua import STORE, Script, named
+from store.lua import STORE, Script, json_argument
 from store.stores import Stores
 
 CACHE, COORDINATION = "cache/scripts", "coordination/scripts"
@@ -32,7 +32,7 @@ def key() -> str:
 
 def beginning(generation: str, readers: list[list[str]] | None = None, connections: int = 1) -> bytes:
     seconds = {"generation_seconds": 60, "readers_seconds": 90}
-    return named(generation=generation, connections=connections, readers=readers or [], **seconds)
+    return json_argument(generation=generation, connections=connections, readers=readers or [], **seconds)
 
 
 def run(redis: Redis, path: str, keys: list[str], *arguments):
@@ -96,7 +96,7 @@ def test_a_script_that_fails_in_a_pipeline_is_not_repeated(redis, key):
 
 
 def test_arguments_that_are_none_are_left_out():
-    assert named(now=None, left=0) == b'{"left":0}'
+    assert json_argument(now=None, left=0) == b'{"left":0}'
 
 
 def test_generations_are_looked_up_and_made_and_readers_registered(redis, key):
@@ -118,7 +118,7 @@ def bucket(read_at: int) -> bytes:
 def test_buckets_are_stored_under_an_unchanged_generation_only(redis, key):
     redis.set(f"{key}:generation", "one")
     keys = [f"{key}:{name}" for name in ("generation", "index", "watch", "1", "2")]
-    arguments = named(ttl=5_000, watched_ttl=0, margin=0, reads=[("one", 2)])
+    arguments = json_argument(ttl=5_000, watched_ttl=0, margin=0, reads=[("one", 2)])
 
     assert run(redis, f"{CACHE}/store.lua", keys, arguments, bucket(NOW), bucket(NOW)) == 1
     assert run(redis, f"{CACHE}/store.lua", keys, arguments, bucket(NOW - 1), bucket(NOW + 1)) == 1
@@ -126,7 +126,7 @@ def test_buckets_are_stored_under_an_unchanged_generation_only(redis, key):
     assert redis.smembers(keys[1]) == {each.encode() for each in keys[3:]}
     assert 0 < redis.pttl(keys[3]) <= 5_000
 
-    other = named(ttl=5_000, watched_ttl=0, margin=0, reads=[("two", 2)])
+    other = json_argument(ttl=5_000, watched_ttl=0, margin=0, reads=[("two", 2)])
     assert run(redis, f"{CACHE}/store.lua", keys, other, bucket(NOW + 9), bucket(NOW + 9)) == 0
     assert redis.get(keys[3]) == bucket(NOW)
 
@@ -136,7 +136,7 @@ def test_batched_reads_are_stored_by_generation_and_age(redis, key):
     redis.set(f"{key}:watch-b", "channel", px=9_000)
     reads = [("a", "1"), ("a", "1"), ("a", "1"), ("b", "2"), ("c", "3")]
     keys = [f"{key}:{name}" for a, n in reads for name in (a, f"index-{a}", f"watch-{a}", n)]
-    arguments = named(
+    arguments = json_argument(
         ttl=5_000, watched_ttl=8_000, margin=1_000, reads=[("one", 1)] * 3 + [("two", 1), ("gone", 1)]
     )
     values = [bucket(NOW + each) for each in (1, 2, 0, 0, 0)]
@@ -155,7 +155,9 @@ def test_invalidation_covers_mailboxes_and_single_calendars(redis, key):
             redis.sadd(f"busy-of:{key}{connection}", name)
     redis.sadd(f"{key}:mailbox", f"{key}whole")
     redis.sadd(f"{key}:calendar", f"{key}part:a")
-    arguments = named(generation="new", generation_seconds=60, mailboxes=1, connections=[f"{key}named"])
+    arguments = json_argument(
+        generation="new", generation_seconds=60, mailboxes=1, connections=[f"{key}named"]
+    )
 
     run(redis, f"{CACHE}/invalidate.lua", [f"{key}:mailbox", f"{key}:calendar"], arguments)
 
@@ -167,7 +169,7 @@ def test_invalidation_covers_mailboxes_and_single_calendars(redis, key):
 
 def test_watch_starts_a_generation_and_emptying_ends_it(redis, key):
     generation, index, watch = (f"{key}:{name}" for name in ("generation", "index", "watch"))
-    begin = named(generation="one", generation_seconds=60, channel="c", milliseconds=9_000)
+    begin = json_argument(generation="one", generation_seconds=60, channel="c", milliseconds=9_000)
     run(redis, f"{CACHE}/watch.lua", [generation, watch], begin)
     assert redis.mget(generation, watch) == [b"one", b"c"]
     assert 0 < redis.pttl(watch) <= 9_000
@@ -175,7 +177,7 @@ def test_watch_starts_a_generation_and_emptying_ends_it(redis, key):
     redis.mset({f"{key}:a:1": "", f"{key}:b:1": ""})
     redis.sadd(index, f"{key}:a:1", f"{key}:b:1")
     for unwatch, left in (("other", b"c"), ("c", None)):
-        empty = named(generation="two", generation_seconds=60, prefix=f"{key}:a:", unwatch=unwatch)
+        empty = json_argument(generation="two", generation_seconds=60, prefix=f"{key}:a:", unwatch=unwatch)
         run(redis, f"{CACHE}/empty.lua", [generation, index, watch], empty)
         assert redis.get(watch) == left
     assert redis.get(generation) == b"two"
@@ -184,7 +186,7 @@ def test_watch_starts_a_generation_and_emptying_ends_it(redis, key):
 
 
 def claim(redis: Redis, key: str, waiter: str, *, unique: str):
-    arguments = named(
+    arguments = json_argument(
         claimed_at=NOW,
         newer_than=0,
         failure_lifetime=2_000,
@@ -216,7 +218,7 @@ def test_a_flight_is_led_followed_renewed_and_completed(redis, key):
     assert not redis.exists("flight:gone")
 
     flights = [{"id": flight.decode(), "failed": False, "whole": True}]
-    arguments = named(leftover=30, flights=flights)
+    arguments = json_argument(leftover=30, flights=flights)
     run(redis, f"{COORDINATION}/flight_complete.lua", [name, followers], arguments, b"\x00body\xff")
     assert redis.lrange(f"{key}:follower", 0, -1) == [struct.pack("<I4s", 7, b"\x00bod") + b"y\xff"]
     assert not redis.exists(f"{key}:leader", followers)
@@ -235,7 +237,7 @@ def test_breaker_opens_on_failures_and_closes_on_a_good_probe(redis, key):
 
     def failed(**changed):
         arguments = {"given_up": True, "accounts": 1, "failures": 2, "took": 0} | changed
-        packed = named(now=NOW, pause=10_000, remembered=60_000, **arguments)
+        packed = json_argument(now=NOW, pause=10_000, remembered=60_000, **arguments)
         return run(redis, f"{COORDINATION}/breaker_failed.lua", keys, packed)
 
     assert failed(given_up=False) == [0, 0, 0, 0]
@@ -257,7 +259,7 @@ def test_breaker_opens_on_failures_and_closes_on_a_good_probe(redis, key):
         assert orjson.loads(redis.get(provider)) == opened | left
         assert 0 < redis.ttl(provider) <= 60
 
-    answered = named(now=NOW + 7, remembered=60_000)
+    answered = json_argument(now=NOW + 7, remembered=60_000)
     for until, gone in ((NOW + 7, 0), (NOW + 8, 1)):
         redis.set(provider, orjson.dumps(opened | probing | {"probe_until": until}))
         run(redis, f"{COORDINATION}/breaker_answered.lua", keys, answered)
@@ -269,7 +271,7 @@ def test_breaker_opens_on_failures_and_closes_on_a_good_probe(redis, key):
 def acquire(redis: Redis, key: str, *, now: int, cost: int = 1, mailbox: int = 0, lease: str = "job"):
     keys = [f"{key}:p", f"{key}:a", f"{key}:bp", f"{key}:ba", f"{key}:m"][: 5 if mailbox else 4]
     call = {"scopes": [1, 2], "breakers": [1, 2], "cost": cost, "mailbox": mailbox, "lease": lease}
-    arguments = named(
+    arguments = json_argument(
         now=now,
         left=60_000,
         lease=5_000,
@@ -320,7 +322,7 @@ def test_admission_needs_free_capacity_and_live_workers(redis, key):
     queue, workers = f"{key}:queue", f"{key}:workers"
 
     def enter(name: str, lease: int = 5_000) -> int:
-        arguments = named(name=name, lease=lease, limit=1, away=30)
+        arguments = json_argument(name=name, lease=lease, limit=1, away=30)
         return run(redis, f"{COORDINATION}/admission.lua", [queue, workers], arguments)
 
     assert enter("look", lease=0) == 1

@@ -281,7 +281,7 @@ def test_after_a_write_no_request_uses_a_read_from_before_it(redis, claim, compl
 def test_invalidated_read_still_answers_its_followers(redis, claim, complete):
     _, flight = claim(FIRST)
     claim(SECOND)
-    BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=1).forget([CONNECTION])
+    BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=1).invalidate_connections([CONNECTION])
     # Both keep waiting; others do not join them.
     assert claim(FIRST, waiting={7: flight}) == (FOLLOWER, flight)
     assert claim(SECOND, waiting={7: flight}) == (FOLLOWER, flight)

@@ -11,14 +11,14 @@ ENTERED = GrantTrial("microsoft", None, "tenant", "8f6b", "planted-secret", ("Ca
 
 
 def test_a_proposal_can_be_taken_once(stores):
-    name = stores.grant_trials.hand_over(ENTERED)
+    name = stores.grant_trials.put(ENTERED)
 
-    assert stores.grant_trials.receive(name) == ENTERED
-    assert stores.grant_trials.receive(name) is None
+    assert stores.grant_trials.take(name) == ENTERED
+    assert stores.grant_trials.take(name) is None
 
 
 def test_a_proposal_is_encrypted_in_redis_and_expires_after_a_minute(stores):
-    name = stores.grant_trials.hand_over(ENTERED)
+    name = stores.grant_trials.put(ENTERED)
 
     kept = stores.redis.get(f"grant:{name}")
 
@@ -29,12 +29,12 @@ def test_a_proposal_is_encrypted_in_redis_and_expires_after_a_minute(stores):
 
 
 def test_trial_is_bound_to_its_name_and_encryption_key(stores):
-    first, second = (stores.grant_trials.hand_over(ENTERED) for _ in range(2))
+    first, second = (stores.grant_trials.put(ENTERED) for _ in range(2))
     stores.redis.rename(f"grant:{first}", f"grant:{second}")
 
-    assert stores.grant_trials.receive(second) is None
-    third = stores.grant_trials.hand_over(ENTERED)
-    assert GrantTrials(stores.redis, Keyring([secrets.token_bytes(32)])).receive(third) is None
+    assert stores.grant_trials.take(second) is None
+    third = stores.grant_trials.put(ENTERED)
+    assert GrantTrials(stores.redis, Keyring([secrets.token_bytes(32)])).take(third) is None
 
 
 def test_the_secret_does_not_show():

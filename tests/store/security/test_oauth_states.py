@@ -43,10 +43,10 @@ def test_what_a_state_stands_for_comes_back_once(waiting, changed):
 
 def test_a_code_that_was_left_comes_back_once(waiting):
     redemption = PendingExchange(ASKED, "planted-code")
-    name = waiting.hand_over(redemption)
+    name = waiting.put_exchange(redemption)
 
-    assert waiting.receive(name) == redemption
-    assert waiting.receive(name) is None
+    assert waiting.take_exchange(name) == redemption
+    assert waiting.take_exchange(name) is None
 
 
 def test_states_are_random_and_never_the_same(waiting):

@@ -91,7 +91,7 @@ def test_connections_that_ended_in_one_organization(fresh_database, keyring, acm
                     connections.mark_dead(session, row.id, "It is gone")
 
     with fresh_database.reading() as session:
-        (ended,) = connection_states.dead(session, within=acme.id)
+        (ended,) = connection_states.dead(session, organization_id=acme.id)
         assert len(connection_states.dead(session)) == 2
     # A member of two organizations is there once.
     assert (ended.user, ended.provider, ended.ended_because) == ("ada", "google", "It is gone")
@@ -107,9 +107,13 @@ def test_the_organizations_of_a_user(fresh_database, acme):
 
 def test_the_webhooks_of_an_organization_are_counted(fresh_database, keyring, acme):
     with fresh_database.writing() as session:
-        for within in (acme.id, None):
+        for organization_id in (acme.id, None):
             webhooks.create(
-                session, keyring, url="https://example.com", events=["calendar.changed"], within=within
+                session,
+                keyring,
+                url="https://example.com",
+                events=["calendar.changed"],
+                organization_id=organization_id,
             )
 
     with fresh_database.reading() as session:

@@ -73,9 +73,9 @@ def test_a_channel_speaks_for_its_calendar_by_its_secret(new, read, connection, 
     (channel,) = read(channels.with_accounts, [name, "b" * 32]).values()
 
     assert (channel.provider, channel.key) == ("google", CalendarKey(connection, "primary"))
-    assert channel.proves("secret")
-    assert not channel.proves("")
-    assert not channel.proves("Secret")
+    assert channel.has_secret("secret")
+    assert not channel.has_secret("")
+    assert not channel.has_secret("Secret")
     # Neither the database nor a log has the secret.
     with fresh_database.reading() as session:
         row = session.scalars(select(Channel)).one()
@@ -121,17 +121,17 @@ def test_a_channel_is_due_in_the_last_quarter_of_its_life(opened, read, write, f
         row = session.get_one(Channel, name)
     assert DAY * 0.74 < row.renew_at - now() < DAY * 0.76
 
-    write(channels.hurry, name)
+    write(channels.make_due, name)
     assert ids(read(channels.due, limit=5)) == [name]
-    write(channels.later, name, 60)
+    write(channels.postpone, name, 60)
     assert read(channels.due, limit=5) == []
-    write(channels.hurry, name)
+    write(channels.make_due, name)
     assert channels.watches_for(write(channels.extended, name, now() + 2 * DAY)) > DAY.total_seconds()
     assert read(channels.due, limit=5) == []
 
 
 def test_what_is_not_open_cannot_be_hurried(new, write, read):
-    write(channels.hurry, new())
+    write(channels.make_due, new())
     assert read(channels.due, limit=5) == []
 
 
@@ -147,16 +147,16 @@ def test_those_that_watch_come_in_pages(opened, new, read):
         opened(letter * 32, calendar=letter)
     opened("d" * 32, life=-DAY)
     new("e" * 32)
-    assert ids(read(channels.watching, after="", limit=2)) == ["a" * 32, "b" * 32]
-    assert ids(read(channels.watching, after="b" * 32, limit=2)) == ["c" * 32]
+    assert ids(read(channels.watching_channels, after="", limit=2)) == ["a" * 32, "b" * 32]
+    assert ids(read(channels.watching_channels, after="b" * 32, limit=2)) == ["c" * 32]
 
 
 def test_of_two_that_watch_a_calendar_the_newer_counts(opened, new, read, write):
     opened("b" * 32)
     new("c" * 32)
-    assert ids(read(channels.watching, after="", limit=2)) == ["b" * 32]
+    assert ids(read(channels.watching_channels, after="", limit=2)) == ["b" * 32]
     opened("a" * 32)
-    assert ids(read(channels.watching, after="", limit=2)) == ["a" * 32]
+    assert ids(read(channels.watching_channels, after="", limit=2)) == ["a" * 32]
 
 
 def test_over_is_what_has_ended_and_what_came_to_nothing(opened, new, read, write, fresh_database):
@@ -170,9 +170,9 @@ def test_over_is_what_has_ended_and_what_came_to_nothing(opened, new, read, writ
             update(Channel).where(Channel.id.in_(["a" * 32, "d" * 32])).values(created_at=long_ago)
         )
 
-    assert sorted(ids(read(channels.over, limit=5))) == ["b" * 32, "d" * 32]
+    assert sorted(ids(read(channels.expired_or_unconfirmed, limit=5))) == ["b" * 32, "d" * 32]
     write(channels.remove, ["b" * 32])
-    assert read(channels.known, ["a" * 32, "b" * 32]) == {"a" * 32}
+    assert read(channels.existing_ids, ["a" * 32, "b" * 32]) == {"a" * 32}
 
 
 def test_channels_go_with_their_connection(opened, write, read, connection, fresh_database):

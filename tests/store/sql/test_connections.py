@@ -89,12 +89,12 @@ def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database,
     with fresh_database.writing() as session:
         connections.mark_dead(session, connection_id, "the grant has ended")
     with fresh_database.reading() as session:
-        assert connection_refs.of_user(session, "ada", within=None)[0].alive is False
+        assert connection_refs.of_user(session, "ada", organization_id=None)[0].alive is False
 
     with fresh_database.writing() as session:
         connections.renew(session, keyring, connection_id, Tokens("newer", "rotated", SOON))
     with fresh_database.reading() as session:
-        ref = connection_refs.of_user(session, "ada", within=None)[0]
+        ref = connection_refs.of_user(session, "ada", organization_id=None)[0]
         assert ref.alive is True
 
     with fresh_database.writing() as session:
@@ -102,7 +102,7 @@ def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database,
     with fresh_database.writing() as session:
         connections.renew(session, keyring, connection_id, TOKENS)
     with fresh_database.reading() as session:
-        assert connection_refs.of_user(session, "ada", within=None) == []
+        assert connection_refs.of_user(session, "ada", organization_id=None) == []
 
 
 def ended(database, connection_id):
@@ -148,8 +148,8 @@ def test_a_reason_of_any_length_fits(fresh_database, keyring, user_id):
 
 def test_unknown_user_differs_from_user_without_connections(fresh_database, user_id):
     with fresh_database.reading() as session:
-        assert connection_refs.of_user(session, "ada", within=None) == []
-        assert connection_refs.of_user(session, "nobody", within=None) is None
+        assert connection_refs.of_user(session, "ada", organization_id=None) == []
+        assert connection_refs.of_user(session, "nobody", organization_id=None) is None
 
 
 @pytest.fixture
@@ -195,14 +195,14 @@ def test_of_what_expires_the_latest_comes_first(fresh_database, keyring, expirin
 
 def test_ids_outside_an_organization_are_unknown_to_its_key(fresh_database, user_id):
     with fresh_database.reading() as session:
-        assert users.ids(session, ["ada"], within=None) == {"ada": user_id}
-        assert users.ids(session, ["ada"], within=12345) == {}
+        assert users.ids(session, ["ada"], organization_id=None) == {"ada": user_id}
+        assert users.ids(session, ["ada"], organization_id=12345) == {}
 
 
 def test_a_connection_has_the_zone_that_its_first_read_has_stored(fresh_database, keyring, user_id):
     def zones():
         with fresh_database.reading() as session:
-            return [each.time_zone for each in connection_refs.of_user(session, "ada", within=None)]
+            return [each.time_zone for each in connection_refs.of_user(session, "ada", organization_id=None)]
 
     with fresh_database.writing() as session:
         _, microsoft = (

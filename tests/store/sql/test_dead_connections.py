@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from store.sql.models import OAuthConnection
 from store.sql.queries import connection_states, connections
-from store.sql.queries.connection_states import Standing
+from store.sql.queries.connection_states import ConnectionCounts
 from tests import people
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -48,7 +48,10 @@ def test_connections_are_counted_by_provider_and_whether_they_live(fresh_databas
     end(NOON, one)
 
     with fresh_database.reading() as session:
-        assert connection_states.counts(session) == {"google": Standing(1, 1), "microsoft": Standing(1, 0)}
+        assert connection_states.counts(session) == {
+            "google": ConnectionCounts(1, 1),
+            "microsoft": ConnectionCounts(1, 0),
+        }
 
 
 def test_those_that_have_ended_are_listed_the_latest_first(fresh_database, connected, end):

@@ -10,7 +10,7 @@ import pytest
 
 from store.sql.models import WebhookEndpoint
 from store.sql.queries import deliveries, delivery_log, webhooks
-from store.sql.queries.deliveries import Answer
+from store.sql.queries.deliveries import AttemptResult
 from store.sql.queries.webhooks import Event
 from tests.store.webhook_world import WebhookWorld
 
@@ -109,7 +109,7 @@ def test_what_is_given_up_is_in_the_log_as_failed(world, endpoint, recorded):
     (delivery,) = recorded()
     claimed = world.claim(endpoint)
     with world.database.writing() as session:
-        deliveries.failed(session, claimed, Answer(None, "no answer"), again_at=None)
+        deliveries.failed(session, claimed, AttemptResult(None, "no answer"), again_at=None)
     row = world.row(delivery)
     assert (delivery_log.status(row), row.last_status, row.last_error) == ("failed", None, "no answer")
     assert due(world, endpoint) == []
@@ -149,7 +149,7 @@ def test_an_endpoint_that_is_gone_gets_nothing_more(world, endpoint, recorded):
     ids = [row.id for row in world.waiting(endpoint)]
     claimed = world.claim(endpoint)
     with world.database.writing() as session:
-        deliveries.gone(session, claimed, Answer(410, "answered 410"))
+        deliveries.gone(session, claimed, AttemptResult(410, "answered 410"))
     errors = [world.row(each).last_error for each in ids if each != claimed.id]
     assert (world.row(claimed.id).last_status, errors) == (410, ["the endpoint was disabled"] * 2)
     assert (world.waiting(endpoint), len(world.waiting(other))) == ([], 3)
@@ -161,7 +161,7 @@ def test_replay_resets_attempts_and_enables_endpoint(world, endpoint, recorded):
     first, second = recorded(2)
     claimed, other = world.claim(endpoint), world.endpoint()
     with world.database.writing() as session:
-        deliveries.gone(session, claimed, Answer(410, "answered 410"))
+        deliveries.gone(session, claimed, AttemptResult(410, "answered 410"))
         assert delivery_log.replay(session, endpoint, "msg_none") is None
         assert delivery_log.replay(session, other, claimed.id) is None
     world.reported.clear()
@@ -244,7 +244,7 @@ def test_a_replay_waits_for_a_paused_endpoint(world, endpoint, recorded):
 
 def test_a_test_event_is_of_no_user_and_shown_in_every_log(world):
     own = world.organization("own")
-    for endpoint in (world.endpoint(), world.endpoint(within=own)):
+    for endpoint in (world.endpoint(), world.endpoint(organization_id=own)):
         with world.database.writing() as session:
             sent = webhooks.record_test(session, endpoint)
         assert world.claim(endpoint).id == sent.id

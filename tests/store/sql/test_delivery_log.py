@@ -21,14 +21,14 @@ def world(fresh_database, keyring):
 def busy(world):
     """Two endpoints with three expired connections each, one of them with every outcome, and an idle one."""
     own = world.organization("own")
-    one, two = world.endpoint(), world.endpoint(within=own)
+    one, two = world.endpoint(), world.endpoint(organization_id=own)
     for name in ("ada", "bob", "eve"):
         world.record(Event.CONNECTION_EXPIRED, world.connection(name, own))
     world.succeed(world.claim(one))
     with world.database.writing() as session:
         claimed = deliveries.claim(session, one, until=now())
-        deliveries.failed(session, claimed, deliveries.Answer(500, "it failed"), again_at=None)
-    return one, two, world.endpoint(within=own)
+        deliveries.failed(session, claimed, deliveries.AttemptResult(500, "it failed"), again_at=None)
+    return one, two, world.endpoint(organization_id=own)
 
 
 def log(world, **wanted):

@@ -147,9 +147,9 @@ def test_only_promised_time_is_public(fresh_database, take, promised):
             ActiveTime(each, TEN, TEN + 30 * MINUTE, NOW + 5 * MINUTE) for each in ("bob", "eve")
         ]
         assert holds.active(session, now=NOW + 5 * MINUTE) == []
-        assert holds.listed(session, "ada", within=None, now=NOW) == []
-        assert holds.listed(session, "bob", within=None, now=NOW) == [view]
-        assert holds.find(session, view.id, within=None, now=NOW + 5 * MINUTE) is None
+        assert holds.listed(session, "ada", organization_id=None, now=NOW) == []
+        assert holds.listed(session, "bob", organization_id=None, now=NOW) == [view]
+        assert holds.find(session, view.id, organization_id=None, now=NOW + 5 * MINUTE) is None
 
 
 def test_a_hold_that_expired_before_its_answer_is_not_promised(fresh_database, take):
@@ -165,9 +165,9 @@ def test_an_organization_sees_the_holds_of_its_members_only(fresh_database, team
     mixed = promised("ada", "eve", starts=TEN + 30 * MINUTE, request="mixed")
 
     with fresh_database.reading() as session:
-        assert holds.listed(session, "ada", within=team["acme"], now=NOW) == [own]
-        assert holds.listed(session, "ada", within=None, now=NOW) == [own, mixed]
-        assert holds.find(session, mixed.id, within=team["acme"], now=NOW) is None
+        assert holds.listed(session, "ada", organization_id=team["acme"], now=NOW) == [own]
+        assert holds.listed(session, "ada", organization_id=None, now=NOW) == [own, mixed]
+        assert holds.find(session, mixed.id, organization_id=team["acme"], now=NOW) is None
 
 
 def claim(database, hold, user="ada", starts=TEN, ends=TEN + MINUTE, token="t", now=NOW):
@@ -180,7 +180,7 @@ def claim(database, hold, user="ada", starts=TEN, ends=TEN + MINUTE, token="t", 
             ends,
             token=token,
             expires_at=now + 9 * MINUTE,
-            within=None,
+            organization_id=None,
             now=now,
         )
 
@@ -195,7 +195,7 @@ def test_a_claim_extends_a_hold_until_it_is_given_back(fresh_database, promised)
         assert not holds.release(session, hold.id, reason="deleted", now=NOW)
         holds.give_back(session, claimed, token="t")
     with fresh_database.reading() as session:
-        found = holds.find(session, hold.id, within=None, now=NOW)
+        found = holds.find(session, hold.id, organization_id=None, now=NOW)
         assert found == hold
     assert claim(fresh_database, hold, token="other", now=NOW + 5 * MINUTE) is None
 
@@ -218,8 +218,10 @@ def test_the_request_that_is_using_a_hold_does_not_replace_it(fresh_database, ta
 def test_events_go_to_endpoints_that_name_them(fresh_database, keyring, team, promised, take):
     with fresh_database.writing() as session:
         made = [
-            webhooks.create(session, keyring, url="https://a.example", events=names, within=within)[0].id
-            for names, within in (
+            webhooks.create(
+                session, keyring, url="https://a.example", events=names, organization_id=organization_id
+            )[0].id
+            for names, organization_id in (
                 (ALL_EVENTS, None),
                 (ALL_EVENTS, team["acme"]),
                 ([Event.CALENDAR_CHANGED], None),
@@ -261,4 +263,4 @@ def test_a_deleted_user_is_no_longer_held(fresh_database, team, promised):
         users.remove(session, team["ada"])
 
     with fresh_database.reading() as session:
-        assert holds.find(session, hold.id, within=None, now=NOW).users == ("bob",)
+        assert holds.find(session, hold.id, organization_id=None, now=NOW).users == ("bob",)

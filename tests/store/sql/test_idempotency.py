@@ -12,7 +12,7 @@ from sqlalchemy import delete, select, update
 from store.security.crypto import Undecipherable
 from store.sql.models import ApiKey, IdempotencyKey, Organization, now
 from store.sql.queries import api_keys, idempotency
-from store.sql.queries.idempotency import LIFETIME, Answered, Claim, Refusal
+from store.sql.queries.idempotency import LIFETIME, Claim, ClaimRefusal, StoredResponse
 
 LATER = timedelta(minutes=1)
 
@@ -94,22 +94,22 @@ def test_of_many_at_once_one_may_work(claim):
         found = list(threads.map(one, range(8)))
 
     assert sum(isinstance(each, Claim) for each in found) == 1
-    assert found.count(Refusal.UNDER_WAY) == 7
+    assert found.count(ClaimRefusal.UNDER_WAY) == 7
 
 
 def test_what_was_answered_is_answered_again_and_no_claim_is_given(claim, keep):
     assert keep(claim(), "answer")
-    assert claim() == Answered("answer")
-    assert claim() == Answered("answer")
+    assert claim() == StoredResponse("answer")
+    assert claim() == StoredResponse("answer")
 
 
 def test_another_request_is_refused_whatever_became_of_the_first(claim, keep, release):
     working = claim()
-    assert claim("other") is Refusal.OTHER_REQUEST
+    assert claim("other") is ClaimRefusal.OTHER_REQUEST
     assert release(working)
-    assert claim("other") is Refusal.OTHER_REQUEST
+    assert claim("other") is ClaimRefusal.OTHER_REQUEST
     assert keep(claim())
-    assert claim("other") is Refusal.OTHER_REQUEST
+    assert claim("other") is ClaimRefusal.OTHER_REQUEST
 
 
 def test_what_failed_may_be_tried_again(claim, release):
@@ -123,17 +123,17 @@ def test_expired_claim_can_be_taken_and_old_token_is_rejected(claim, keep, relea
     assert isinstance(next_one, Claim)
 
     assert not release(slow)
-    assert claim() is Refusal.UNDER_WAY
+    assert claim() is ClaimRefusal.UNDER_WAY
     assert not keep(slow, "too late")
-    assert claim() is Refusal.UNDER_WAY
+    assert claim() is ClaimRefusal.UNDER_WAY
     assert keep(next_one, "in time")
-    assert claim() == Answered("in time")
+    assert claim() == StoredResponse("in time")
 
 
 def test_a_claim_holds_until_its_time_and_not_longer(claim, let_time_pass):
     claim(until=timedelta(seconds=60))
     let_time_pass(timedelta(seconds=50))
-    assert claim() is Refusal.UNDER_WAY
+    assert claim() is ClaimRefusal.UNDER_WAY
     let_time_pass(timedelta(seconds=11))
     assert isinstance(claim(), Claim)
 
@@ -141,14 +141,14 @@ def test_a_claim_holds_until_its_time_and_not_longer(claim, let_time_pass):
 def test_after_its_time_a_key_is_new_for_any_request(claim, keep, let_time_pass):
     keep(claim())
     let_time_pass(LIFETIME - LATER)
-    assert claim("other") is Refusal.OTHER_REQUEST
-    assert claim() == Answered("answer")
+    assert claim("other") is ClaimRefusal.OTHER_REQUEST
+    assert claim() == StoredResponse("answer")
     let_time_pass(LATER)
     taken = claim("other")
     assert isinstance(taken, Claim)
     # Of the answer to the request before, nothing is left.
-    assert claim("other") is Refusal.UNDER_WAY
-    assert claim() is Refusal.OTHER_REQUEST
+    assert claim("other") is ClaimRefusal.UNDER_WAY
+    assert claim() is ClaimRefusal.OTHER_REQUEST
 
 
 def test_a_key_lives_from_the_last_time_that_it_was_worked_on(claim, keep, release, let_time_pass):
@@ -156,7 +156,7 @@ def test_a_key_lives_from_the_last_time_that_it_was_worked_on(claim, keep, relea
     let_time_pass(LIFETIME - LATER)
     keep(claim())
     let_time_pass(LIFETIME - LATER)
-    assert claim() == Answered("answer")
+    assert claim() == StoredResponse("answer")
 
 
 def test_callers_do_not_share_keys(claim, keep, fresh_database):
@@ -165,7 +165,7 @@ def test_callers_do_not_share_keys(claim, keep, fresh_database):
         other = session.scalars(select(ApiKey.id).where(ApiKey.name == "second")).one()
     keep(claim(), "mine")
     assert isinstance(claim(api_key_id=other), Claim)
-    assert claim() == Answered("mine")
+    assert claim() == StoredResponse("mine")
 
 
 def test_answers_are_sealed_for_their_row(claim, keep, fresh_database):

@@ -63,8 +63,8 @@ def tokens(database, keyring):
 def run(database, keyring, batch=2):
     """The values re-encrypted in each column, and the values that no key decrypts."""
     progress = {
-        str(each.column): (each.sealed, each.closed)
-        for each in key_rotation.reseal(database, keyring, batch=batch)
+        str(each.column): (each.reencrypted, each.undecryptable)
+        for each in key_rotation.reencrypt(database, keyring, batch=batch)
     }
     return {column: counts for column, counts in progress.items() if any(counts)}
 
@@ -83,7 +83,9 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
     old = Keyring([OLD])
     with fresh_database.writing() as session:
         provider_clients.save(session, old, "google", StoredClient("id", "client-secret", None))
-        endpoint, secret = webhooks.create(session, old, url="https://a.example", events=[], within=None)
+        endpoint, secret = webhooks.create(
+            session, old, url="https://a.example", events=[], organization_id=None
+        )
         rotated = webhook_secrets.rotate(session, old, endpoint, overlap=timedelta(days=1))
         session.add(Organization(id=1, slug="acme"))
         session.flush()
@@ -108,21 +110,21 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         "idempotency_keys.sealed_answer": (1, 0),
     }
 
-    assert not key_rotation.left(fresh_database, new)
+    assert not key_rotation.remaining(fresh_database, new)
     assert tokens(fresh_database, new) == before
     with fresh_database.writing() as session:
         row = provider_clients.load(session)["google"]
         assert provider_clients.open_client(row, new).secret == "client-secret"
         sealed = organization_grants.sealed(session, [saved.id])[saved.id]
         assert organization_grants.open_credentials(sealed, new).secret == "key file"
-        assert webhook_secrets.opens(session, new, 10) == (1, 0)
+        assert webhook_secrets.check_decryption(session, new, 10) == (1, 0)
         (row,) = session.scalars(select(WebhookEndpoint))
         assert webhook_secrets.open_secret(endpoint.id, row.sealed_secret, new) == rotated
         assert webhook_secrets.open_previous(endpoint.id, row.sealed_previous_secret, new) == secret
         row = administrators.load(session, ada)
         assert new.decrypt(row.sealed_totp_secret, second_factors.associated_data(ada)) == totp
         kept = idempotency.claim(session, new, **key, until=now())
-        assert kept == idempotency.Answered("the answer")
+        assert kept == idempotency.StoredResponse("the answer")
     # Nothing is done twice.
     assert run(fresh_database, both) == {}
 
@@ -136,7 +138,7 @@ def test_a_token_that_is_renewed_meanwhile_stays(fresh_database, connected, both
     progress = key_rotation.Progress(column)
     key_rotation._seal(fresh_database, both, rows, progress)
 
-    assert progress.sealed == 4
+    assert progress.reencrypted == 4
     assert tokens(fresh_database, both)[connected[3]].access_token == "renewed"
 
 
@@ -146,13 +148,13 @@ def test_what_no_key_opens_is_counted_and_left(fresh_database, connected, both):
         session.execute(update(OAuthConnection).where(OAuthConnection.id == connected[0]).values(lost))
 
     assert run(fresh_database, both)["oauth_connections.sealed_access_token"] == (4, 1)
-    assert key_rotation.left(fresh_database, both) == {"oauth_connections.sealed_access_token": 1}
+    assert key_rotation.remaining(fresh_database, both) == {"oauth_connections.sealed_access_token": 1}
 
 
 def test_it_goes_on_where_it_was_interrupted(fresh_database, connected, both):
-    first = next(key_rotation.reseal(fresh_database, both, batch=2))
-    assert first.sealed == 2
-    assert key_rotation.left(fresh_database, both)["oauth_connections.sealed_access_token"] == 3
+    first = next(key_rotation.reencrypt(fresh_database, both, batch=2))
+    assert first.reencrypted == 2
+    assert key_rotation.remaining(fresh_database, both)["oauth_connections.sealed_access_token"] == 3
 
     assert run(fresh_database, both)["oauth_connections.sealed_access_token"] == (3, 0)
 

@@ -21,7 +21,7 @@ def own(world):
 
 @pytest.fixture
 def theirs(world, own):
-    return world.endpoint(within=own)
+    return world.endpoint(organization_id=own)
 
 
 @pytest.fixture

@@ -21,18 +21,18 @@ from sqlalchemy import (
     inspect,
 )
 
-from store.sql.database import Database, Standing, alembic_config
+from store.sql.database import Database, MigrationState, alembic_config
 from store.sql.models import Administrator, ApiKey, Base, Membership, Organization, User, UtcDateTime
 from tests.databases import new_database, opened
 from tests.store.migrating import every_revision, lost, rows
 
 
 def test_migrations_make_the_tables_of_the_models(empty_database: Database):
-    assert empty_database.standing() is Standing.OLDER
+    assert empty_database.migration_state() is MigrationState.OLDER
 
     empty_database.upgrade()
 
-    assert empty_database.standing() is Standing.CURRENT
+    assert empty_database.migration_state() is MigrationState.CURRENT
     with empty_database.engine.begin() as connection:
         # Raises when the models have anything that the migrations lack, or the other way round.
         command.check(alembic_config(connection))

@@ -18,7 +18,7 @@ from store.sql.queries import (
     organizations,
     webhooks,
 )
-from store.sql.queries.connection_states import Standing
+from store.sql.queries.connection_states import ConnectionCounts
 from store.sql.queries.connections import ProviderAccount
 from store.sql.queries.organization_grants import NewGrant
 from tests import people
@@ -72,9 +72,9 @@ def end(fresh_database):
     return end
 
 
-def of_user(database, name, within=None):
+def of_user(database, name, organization_id=None):
     with database.reading() as session:
-        return connection_refs.of_user(session, name, within=within)
+        return connection_refs.of_user(session, name, organization_id=organization_id)
 
 
 def events(database):
@@ -101,15 +101,15 @@ def test_a_grant_without_a_secret_uses_that_of_the_installation(fresh_database, 
 
     with fresh_database.reading() as session:
         row = organization_grants.sealed(session, [saved.id])[saved.id]
-        assert organization_grants.opens(session, keyring, 10) == (0, 0)
+        assert organization_grants.check_decryption(session, keyring, 10) == (0, 0)
     assert organization_grants.open_credentials(row, keyring).secret is None
 
 
 def test_secrets_that_no_key_opens_are_counted(fresh_database, keyring, save):
     save()
     with fresh_database.reading() as session:
-        assert organization_grants.opens(session, keyring, 10) == (1, 0)
-        assert organization_grants.opens(session, Keyring([b"x" * 32]), 10) == (1, 1)
+        assert organization_grants.check_decryption(session, keyring, 10) == (1, 0)
+        assert organization_grants.check_decryption(session, Keyring([b"x" * 32]), 10) == (1, 1)
 
 
 def test_a_replaced_grant_keeps_its_connections_and_revives_them(fresh_database, save, delegated, end):
@@ -117,7 +117,7 @@ def test_a_replaced_grant_keeps_its_connections_and_revives_them(fresh_database,
     delegated("ada")
     with fresh_database.writing() as session:
         session.add(endpoint())
-        own = connection_refs.of_user(session, "ada", within=None)[0].id
+        own = connection_refs.of_user(session, "ada", organization_id=None)[0].id
         connections.mark_dead(session, own, "The account was suspended")
     end(first)
     end(first)
@@ -181,10 +181,10 @@ def test_a_delegated_connection_lives_only_while_its_grant_does(
         assert (row.alive, row.grant, row.sealed_access_token) == (False, save_again.id, None)
         stored = session.get_one(OAuthConnection, ada.id)
         assert (stored.alive, stored.usable) == (True, False)
-        assert connection_states.counts(session) == {"google": Standing(1, 1)}
+        assert connection_states.counts(session) == {"google": ConnectionCounts(1, 1)}
         assert connection_states.dead(session) == []
         assert organizations.summary(session, "acme").dead == 1
-        assert connection_tokens.opens(session, keyring, 10) == (1, 0)
+        assert connection_tokens.check_decryption(session, keyring, 10) == (1, 0)
 
 
 def test_credentials_of_a_delegated_connection_have_no_tokens(fresh_database, keyring, delegated):
@@ -212,13 +212,13 @@ def test_grant_connection_is_hidden_from_another_organization(fresh_database, ac
         other = Organization(slug="other")
         session.add(other)
         session.flush()
-        ada = organizations.load(session, "acme", within=None).members[0].id
+        ada = organizations.load(session, "acme", organization_id=None).members[0].id
         session.add(Membership(organization_id=other.id, user_id=ada))
 
     assert len(of_user(fresh_database, "ada")) == len(of_user(fresh_database, "ada", acme)) == 1
     assert of_user(fresh_database, "ada", other.id) == []
     with fresh_database.reading() as session:
-        assert connection_refs.of_members(session, other.id, within=other.id) == {"ada": []}
+        assert connection_refs.of_members(session, other.id, only_organization_id=other.id) == {"ada": []}
         assert len(connection_refs.of_members(session, other.id)["ada"]) == 1
 
 
@@ -247,7 +247,7 @@ def test_leaving_member_loses_the_delegated_connection(fresh_database, acme, del
     ada, _ = delegated("ada"), delegated("bob")
     (ref,) = of_user(fresh_database, "ada")
     with fresh_database.writing() as session:
-        assert organization_grants.leave(session, acme, [ada.id]) == [ref.id]
+        assert organization_grants.delete_connections_of(session, acme, [ada.id]) == [ref.id]
     assert of_user(fresh_database, "ada") == []
     assert len(of_user(fresh_database, "bob")) == 1
 

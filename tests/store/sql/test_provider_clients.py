@@ -114,7 +114,9 @@ def test_neither_form_shows_its_secret(put, stored):
 
 def test_saving_and_removing_invalidate_caches(fresh_database, keyring):
     changes: list[str] = []
-    database = Database(fresh_database.url.render_as_string(False), changing=lambda: changes.append("!"))
+    database = Database(
+        fresh_database.url.render_as_string(False), on_cached_rows_changed=lambda: changes.append("!")
+    )
 
     with database.writing() as session:
         provider_clients.save(session, keyring, "google", GOOGLE)

@@ -99,13 +99,13 @@ def test_pages_of_users_follow_each_other(found):
 
 def test_members_of_an_organization_are_searched_alone(database, found):
     with database.reading() as session:
-        acme = organizations.ids(session, ["acme"], within=None)["acme"]
-        assert users.count(session, within=acme) == 2
-        assert users.count(session, "b", within=acme) == 1
+        acme = organizations.ids(session, ["acme"], organization_id=None)["acme"]
+        assert users.count(session, organization_id=acme) == 2
+        assert users.count(session, "b", organization_id=acme) == 1
 
-    assert sorted(found(within=acme)) == ["Ada", "bob"]
-    assert found("lovelace", within=acme) == ["Ada"]
-    assert found("eve", within=acme) == []
+    assert sorted(found(organization_id=acme)) == ["Ada", "bob"]
+    assert found("lovelace", organization_id=acme) == ["Ada"]
+    assert found("eve", organization_id=acme) == []
 
 
 @pytest.mark.parametrize("text", ["ada", ""])

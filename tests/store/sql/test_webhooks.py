@@ -42,7 +42,7 @@ def test_endpoint_receives_the_events_it_subscribes_to(world):
 
 def test_organization_endpoint_receives_only_events_of_members(world):
     own, other = world.organization("own"), world.organization("other")
-    everybodys, theirs = world.endpoint(), world.endpoint(within=own)
+    everybodys, theirs = world.endpoint(), world.endpoint(organization_id=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("member", own, other))
     world.record(Event.CONNECTION_EXPIRED, world.connection("stranger", other))
     world.record(Event.CONNECTION_EXPIRED, world.connection("nobodys"))
@@ -72,7 +72,7 @@ def test_disabled_endpoint_receives_nothing(world):
     world.record(Event.CONNECTION_EXPIRED, connection)
     claimed = world.claim(endpoint)
     with world.database.writing() as session:
-        deliveries.gone(session, claimed, deliveries.Answer(410, "answered 410"))
+        deliveries.gone(session, claimed, deliveries.AttemptResult(410, "answered 410"))
     world.record(Event.CONNECTION_RESTORED, connection)
     assert world.waiting() == []
 
@@ -86,7 +86,7 @@ def test_event_of_unknown_connection_is_not_recorded(world):
 def test_deliveries_about_a_user_are_deleted_with_the_user(world):
     own = world.organization("own")
     world.endpoint()
-    world.endpoint(within=own)
+    world.endpoint(organization_id=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
     world.record(Event.CONNECTION_EXPIRED, world.connection("bob", own))
     with world.database.writing() as session:
@@ -266,11 +266,11 @@ def test_a_secret_opens_for_its_own_endpoint_alone(world):
 
 def test_an_endpoint_goes_with_its_log_and_its_organization(world):
     own = world.organization("own")
-    first, second = world.endpoint(), world.endpoint(within=own)
+    first, second = world.endpoint(), world.endpoint(organization_id=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
     with world.database.writing() as session:
         webhooks.remove(session, first)
         assert session.scalars(select(WebhookDelivery.endpoint_id)).all() == [second]
         session.delete(session.get_one(Organization, own))
     with world.database.reading() as session:
-        assert webhooks.page(session, within=None) == []
+        assert webhooks.page(session, organization_id=None) == []

@@ -59,7 +59,7 @@ def disconnect(runtime):
         with runtime.stores.database.writing() as session:
             (removed,) = connections.remove_of_user(session, user_id)
         for revocation in clean_up(runtime.stores, [removed]):
-            name = runtime.stores.oauth_states.hand_over_revocation(revocation)
+            name = runtime.stores.oauth_states.put_revocation(revocation)
             assert perform(runtime, Revoke(name), None, time.monotonic() + 5).failed is None
         return sandbox.requests().by_operation == {"google.revoke": 1}
 
@@ -134,7 +134,7 @@ def test_concurrent_deletes_of_two_connections_revoke_the_grant(sandbox, put, ru
         with runtime.stores.database.writing() as session:
             (removed,) = connections.remove_of_user(session, user_id)
         (revocation,) = clean_up(runtime.stores, [removed])
-        name = runtime.stores.oauth_states.hand_over_revocation(revocation)
+        name = runtime.stores.oauth_states.put_revocation(revocation)
         return revoke(runtime, Revoke(name), time.monotonic() + 5)
 
     with ThreadPoolExecutor(2) as threads:
@@ -187,7 +187,7 @@ def test_failed_revocation_is_returned_and_ends_the_lock(sandbox, put, runtime):
     sandbox.fault(operation="google.revoke", status=503)
     before = runtime.stores.account_locks.now()
     revocation = PendingRevocation(0, "google", "1", ADA, account.refresh_token)
-    name = runtime.stores.oauth_states.hand_over_revocation(revocation)
+    name = runtime.stores.oauth_states.put_revocation(revocation)
 
     reply = perform(runtime, Revoke(name), None, _soon(1))
 
@@ -197,14 +197,14 @@ def test_failed_revocation_is_returned_and_ends_the_lock(sandbox, put, runtime):
 
 def test_a_grant_to_revoke_waits_once_and_shows_no_token(runtime):
     revocation = PendingRevocation(1, "google", "1", ADA, "planted-token")
-    name = runtime.stores.oauth_states.hand_over_revocation(revocation)
+    name = runtime.stores.oauth_states.put_revocation(revocation)
     kept = runtime.stores.redis.get(f"oauth-revocation:{name}")
     assert 0 < runtime.stores.redis.ttl(f"oauth-revocation:{name}") <= REVOCATION_SECONDS
     assert b"planted" not in kept
     assert "planted" not in repr(revocation)
 
-    assert runtime.stores.oauth_states.receive_revocation(name) == revocation
-    assert runtime.stores.oauth_states.receive_revocation(name) is None
+    assert runtime.stores.oauth_states.take_revocation(name) == revocation
+    assert runtime.stores.oauth_states.take_revocation(name) is None
     assert perform(runtime, Revoke(name), None, _soon(1)).failed == LOST
     assert LOST.reason is Reason.PROVIDER_ERROR
 

@@ -41,7 +41,7 @@ def check(runtime: Runtime):
     """Check a grant, as the writes queue does."""
 
     def checked(proposal: GrantTrial, seconds: float = 5) -> Reply:
-        job = CheckGrant(runtime.stores.grant_trials.hand_over(proposal))
+        job = CheckGrant(runtime.stores.grant_trials.put(proposal))
         return perform(runtime, job, None, time.monotonic() + seconds)
 
     return checked

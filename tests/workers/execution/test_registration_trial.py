@@ -26,7 +26,7 @@ def try_out(runtime: Runtime):
         provider: str, client_id: str = "id", secret: str = "planted", tenant: str | None = None
     ) -> Reply:
         proposal = RegistrationTrial(provider, client_id, secret, tenant, REDIRECT)
-        job = CheckRegistration(runtime.stores.registration_trials.hand_over(proposal))
+        job = CheckRegistration(runtime.stores.registration_trials.put(proposal))
         return perform(runtime, job, None, time.monotonic() + 5)
 
     return tried
@@ -61,7 +61,7 @@ def test_a_finding_survives_the_way_back(sandbox, try_out):
 
 def test_a_provider_that_hangs_leaves_it_open_in_time(sandbox, runtime):
     sandbox.fault(operation="google.token", latency_ms=3000)
-    name = runtime.stores.registration_trials.hand_over(
+    name = runtime.stores.registration_trials.put(
         RegistrationTrial("google", "id", "planted", None, REDIRECT)
     )
     began = time.monotonic()
@@ -82,7 +82,7 @@ def test_what_was_taken_or_has_ended_is_not_tried(sandbox, runtime):
 def test_job_reply_and_log_do_not_contain_the_secret(sandbox, runtime, caplog):
     caplog.set_level(logging.DEBUG)
     proposal = RegistrationTrial("google", "id", "planted-secret", None, REDIRECT)
-    job = CheckRegistration(runtime.stores.registration_trials.hand_over(proposal))
+    job = CheckRegistration(runtime.stores.registration_trials.put(proposal))
 
     reply = perform(runtime, job, None, time.monotonic() + 5)
 

@@ -141,7 +141,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
         return turn, flight.decode()
 
     _, before = claim(reply_list("f"))
-    runtime.stores.busy.forget([connection])
+    runtime.stores.busy.invalidate_connections([connection])
     _, after = claim(reply_list("f"))
     assert claim("later") == (ClaimState.FOLLOWER, after)
     # More jobs than places, so that one worker takes both.
@@ -193,7 +193,7 @@ def test_a_write_does_not_repeat_reads_in_flight(ask, serve, runtime, connected,
         asked = threads.submit(ask, jobs)
         for _ in jobs:
             assert reading.begun.acquire(timeout=PATIENCE)
-        runtime.stores.busy.forget([connection])
+        runtime.stores.busy.invalidate_connections([connection])
         # The request checks its leaders about once a second, and would send missing reads again.
         looks = len(claims)
         until(lambda: len(claims) >= looks + 2)

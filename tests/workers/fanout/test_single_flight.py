@@ -58,7 +58,7 @@ def test_a_read_that_begins_after_a_write_is_a_read_of_its_own(ask, serve, runti
         serve(reading)
         before = threads.submit(ask, jobs)
         assert reading.begun.acquire(timeout=PATIENCE)
-        runtime.stores.busy.forget([connection])
+        runtime.stores.busy.invalidate_connections([connection])
         serve(reading)
         after = threads.submit(ask, jobs)
         assert reading.begun.acquire(timeout=PATIENCE)

@@ -69,7 +69,7 @@ def confirm(runtime: Runtime, key: CalendarKey) -> None:
 def hurry(runtime: Runtime, key: CalendarKey) -> None:
     for row in rows(runtime, key):
         with runtime.stores.database.writing() as session:
-            channels.hurry(session, row.id)
+            channels.make_due(session, row.id)
 
 
 def age(runtime: Runtime, key: CalendarKey, **changed: datetime) -> None:
@@ -131,13 +131,13 @@ def test_google_s_is_replaced_without_a_gap(reached, watched, sandbox):
     assert reached.stores.busy.watched([key]) == [old.id]
     _, new = rows(reached, key)
     with reached.stores.database.writing() as session:
-        channels.hurry(session, old.id)
+        channels.make_due(session, old.id)
     run(reached)
     assert len(rows(reached, key)) == len(sandbox.channels()) == 2
 
     confirm(reached, key)
     with reached.stores.database.writing() as session:
-        channels.hurry(session, old.id)
+        channels.make_due(session, old.id)
     run(reached)
 
     assert [row.id for row in rows(reached, key)] == [new.id]
@@ -225,7 +225,7 @@ def test_the_watch_of_a_channel_that_is_replaced_is_its_heir_s(reached, watched)
     confirm(reached, key)
     channel_opening.watch(reached.stores, old)
     with reached.stores.database.writing() as session:
-        channels.hurry(session, old.id)
+        channels.make_due(session, old.id)
     run(reached)
     (successor,) = rows(reached, key)
     assert reached.stores.busy.watched([key]) == [successor.id]
