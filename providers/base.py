@@ -60,7 +60,7 @@ class TokenSource(Protocol):
         ...
 
 
-class Traffic(Protocol):
+class CallReporter(Protocol):
     """Reports the results of one account's calls to the state that all workers share."""
 
     def answered(self) -> None:
@@ -89,7 +89,7 @@ class Account:
     email: str | None
     scopes: frozenset[str]
     tokens: TokenSource
-    traffic: Traffic | None = None
+    traffic: CallReporter | None = None
     grace: float = 0.0
     request_id: str | None = None
     mailbox_path: str = "/me"
@@ -103,7 +103,7 @@ class Member:
     """
 
     address: str
-    traffic: Traffic | None = None
+    traffic: CallReporter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Failed:
     unsent: bool = False
 
     @classmethod
-    def because(cls, error: ProviderError) -> Failed:
+    def from_error(cls, error: ProviderError) -> Failed:
         """The value form of an adapter's exception."""
         retry_after = error.retry_after if isinstance(error, Unavailable) else None
         return cls(
@@ -314,7 +314,7 @@ class CalendarProvider(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelWanted:
+class ChannelRequest:
     """A channel to open. Almanac chooses ``id`` and ``secret``; every notification carries them."""
 
     id: str
@@ -323,7 +323,7 @@ class ChannelWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelOpened:
+class OpenChannel:
     """An open channel; ids are the provider's. ``confirmed``: it has already reached our address."""
 
     id: str
@@ -336,8 +336,8 @@ class Channels(Protocol):
     """Subscribes to changes in calendars at one provider. Errors and deadlines as in ``CalendarProvider``."""
 
     def open(
-        self, account: Account, calendar_id: str, wanted: ChannelWanted, *, deadline: float
-    ) -> ChannelOpened:
+        self, account: Account, calendar_id: str, wanted: ChannelRequest, *, deadline: float
+    ) -> OpenChannel:
         """Open a channel for the changes in a calendar, for the longest time that the provider allows.
 
         :raise ProviderError: not retryable when the provider cannot watch this calendar

@@ -115,7 +115,7 @@ NO_DAY = "end must be after start: an all-day event ends with the day after its 
 TWO_KINDS = "start and end must both be dates, or both have a time"
 
 
-def fault_of_edges(start: When | None, end: When | None) -> str | None:
+def edge_error(start: When | None, end: When | None) -> str | None:
     """An error sentence that names the invalid one of two edges; None when both are valid."""
     match start, end:
         case Moment(), Moment() if end.at < start.at:
@@ -147,7 +147,7 @@ class Changes:
     meta_id: str | None = None
     notify: bool | None = None
 
-    def fault_in(self, event: Event) -> str | None:
+    def edge_error_for(self, event: Event) -> str | None:
         """Why the one edge that changes does not fit the other edge of ``event``; None when it may fit."""
         edge = self.start or self.end
         if edge is not None and isinstance(edge, Day) != event.all_day:
@@ -155,7 +155,7 @@ class Changes:
         if event.all_day:
             # The length of its days depends on the zone of its calendar.
             return None
-        return fault_of_edges(self.start or Moment(event.start), self.end or Moment(event.end))
+        return edge_error(self.start or Moment(event.start), self.end or Moment(event.end))
 
     @property
     def has_one_edge(self) -> bool:
@@ -191,14 +191,14 @@ class Draft:
         """The value stored with the event, which identifies the create and the request."""
         return f"{self.fingerprint}.{self.attempt}"
 
-    def taken(self, provider: ProviderName) -> str:
+    def conflict_message(self, provider: ProviderName) -> str:
         """The error of a create whose id or metaId belongs to another event; it names the fields."""
         names = ["id"] if self.id is not None and provider == ProviderName.GOOGLE else []
         if self.content.meta_id is not None and not self.meta_id_is_new:
             names.append("metaId")
         return f"{' or '.join(names) or 'Idempotency-Key'} belongs to another event of this calendar"
 
-    def found(self, event: Event) -> CreateResult | None:
+    def match_existing(self, event: Event) -> CreateResult | None:
         """The outcome of a create that finds ``event`` already there; None when that is another event.
 
         An event whose metaId was changed since is another event: the draft's metaId no longer finds it.

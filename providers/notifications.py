@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 
-class News(Enum):
+class NotificationKind(Enum):
     """The state of a channel or its calendar that a notification reports."""
 
     # The provider has reached our address for the first time.
@@ -25,4 +25,4 @@ class Notification:
 
     channel: str
     secret: str = field(repr=False)
-    news: News
+    news: NotificationKind

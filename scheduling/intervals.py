@@ -121,8 +121,8 @@ def merge(starts: Times, ends: Times) -> Intervals:
     """Union of intervals in any order: overlapping and touching ones joined, empty ones dropped."""
     real = starts < ends
     starts, ends = starts[real], ends[real]
-    put_in_order(starts)
-    put_in_order(ends)
+    sort_in_place(starts)
+    sort_in_place(ends)
     return join(starts, ends)
 
 
@@ -150,8 +150,8 @@ def merge_each(groups: Groups, hull: tuple[int, int] | None = None) -> Groups:
     real = starts < ends
     if np.count_nonzero(real) < real.size:
         starts, ends = starts[real], ends[real]
-    put_in_order(starts)
-    put_in_order(ends)
+    sort_in_place(starts)
+    sort_in_place(ends)
     merged = join(starts, ends)
     offsets = merged.starts.searchsorted(lanes)
     back = shift.repeat(offsets[1:] - offsets[:-1])
@@ -175,7 +175,7 @@ MANY = 256
 LONG_RUN = 16
 
 
-def put_in_order(moments: Times) -> None:
+def sort_in_place(moments: Times) -> None:
     """Sort in place. A few sorted runs, as from the cache, are merged in one pass."""
     runs = np.count_nonzero(moments[1:] < moments[:-1]) if moments.size > MANY else 0
     # numpy's stable sort of int64 (timsort) uses existing runs; its default sort does not.
@@ -190,7 +190,7 @@ def clip(intervals: Intervals, start: int, end: int) -> Intervals:
     return Intervals(starts, ends).take(starts < ends)
 
 
-def outside(busy: Intervals, cover: Intervals) -> Intervals:
+def free_parts(busy: Intervals, cover: Intervals) -> Intervals:
     """The parts of the merged ``cover`` outside all busy periods, which are unsorted and may overlap.
 
     Time outside the cover counts as busy: one period before the cover, one for each gap, one after it. With
@@ -199,13 +199,13 @@ def outside(busy: Intervals, cover: Intervals) -> Intervals:
     """
     begun = np.concatenate((busy.starts, cover.ends))
     ended = np.concatenate((cover.starts, busy.ends))
-    put_in_order(begun)
-    put_in_order(ended)
+    sort_in_place(begun)
+    sort_in_place(ended)
     some = (ended < begun).nonzero()[0]
     return Intervals(ended.take(some), begun.take(some))
 
 
-def cross(rows: Intervals, cover: Intervals) -> tuple[Intervals, Indexes, Indexes]:
+def intersect(rows: Intervals, cover: Intervals) -> tuple[Intervals, Indexes, Indexes]:
     """The intersections of each non-empty row with the intervals of the merged ``cover``.
 
     They come in the order of the rows, with the index of the row and of the cover interval of each.

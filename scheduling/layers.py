@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduling.intervals import EMPTY, Groups, Indexes, Intervals, Times, cross, merge_each
+from scheduling.intervals import EMPTY, Groups, Indexes, Intervals, Times, intersect, merge_each
 from scheduling.query import Query, free
 
 
@@ -61,7 +61,7 @@ def common(one: Groups, other: Groups) -> Groups:
     lane = max(int(one.ends.max()), int(other.ends.max())) - base + 1
     # Each owner's time is shifted to a separate lane, so that owners do not overlap.
     shift = np.arange(len(one)) * lane - base
-    pieces, rows, _ = cross(_moved(one, shift), _moved(other, shift))
+    pieces, rows, _ = intersect(_moved(one, shift), _moved(other, shift))
     owners = one.owners()[rows]
     return _sized(pieces.starts - shift[owners], pieces.ends - shift[owners], owners, len(one))
 

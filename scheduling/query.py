@@ -16,12 +16,12 @@ from scheduling.intervals import (
     Intervals,
     Times,
     clip,
-    cross,
+    free_parts,
+    intersect,
     merge,
     merge_each,
-    outside,
     progressions,
-    put_in_order,
+    sort_in_place,
 )
 from scheduling.slots import SlotRuns, cut, cut_to_clock
 from scheduling.windows import ALL_DAY, DateOverride, Window, resolve
@@ -104,7 +104,7 @@ class Query:
             return self._resolved(None if self.each_day is None else (self.each_day,))
         # Dates without an override are open all day if there are no weekly windows.
         within = self._resolved((ALL_DAY,) if self.windows is None else self.windows, self.overrides)
-        return within if self.each_day is None else cross(within, self._resolved((self.each_day,)))[0]
+        return within if self.each_day is None else intersect(within, self._resolved((self.each_day,)))[0]
 
     def _resolved(
         self, windows: tuple[Window, ...] | None, overrides: tuple[DateOverride, ...] = ()
@@ -245,7 +245,7 @@ def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, wit
     moved = shift.repeat(bounds[1:] - bounds[:-1])
     busy = _blocking(query, Intervals(counted.starts + moved, counted.ends + moved))
     every = shift[:, np.newaxis]
-    found = outside(busy, Intervals((every + within.starts).ravel(), (every + within.ends).ravel()))
+    found = free_parts(busy, Intervals((every + within.starts).ravel(), (every + within.ends).ravel()))
     offsets = found.starts.searchsorted(lanes)
     back = shift.repeat(offsets[1:] - offsets[:-1])
     return Groups(found.starts - back, found.ends - back, offsets)
@@ -280,8 +280,8 @@ def _free_of_one(query: Query, calendars: Groups, within: Intervals) -> Interval
     """``_free`` for a single member, without lanes: they would take half the time of a small query."""
     if query.max_overlaps and calendars.starts.size <= _FEW_PERIODS_WITH_OVERLAPS:
         opens, closes = _few_blocks(query, calendars)
-        return outside(Intervals(np.array(opens, np.int64), np.array(closes, np.int64)), within)
-    return outside(_blocking(query, _counted(query, calendars).flat()), within)
+        return free_parts(Intervals(np.array(opens, np.int64), np.array(closes, np.int64)), within)
+    return free_parts(_blocking(query, _counted(query, calendars).flat()), within)
 
 
 def _blocking(query: Query, periods: Intervals) -> Intervals:
@@ -296,8 +296,8 @@ def _blocking(query: Query, periods: Intervals) -> Intervals:
         starts, ends = starts - query.padding_before, ends + query.padding_after
     if not query.max_overlaps:
         return Intervals(starts, ends)
-    put_in_order(starts)
-    put_in_order(ends)
+    sort_in_place(starts)
+    sort_in_place(ends)
     starts, ends = starts[query.max_overlaps :], ends[: -query.max_overlaps]
     some = (starts < ends).nonzero()[0]
     return Intervals(starts.take(some), ends.take(some))

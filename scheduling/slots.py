@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.intervals import Indexes, Intervals, Times, cross, progressions
+from scheduling.intervals import Indexes, Intervals, Times, intersect, progressions
 from scheduling.windows import DAY, clock
 
 
@@ -52,7 +52,7 @@ def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> S
     allowed = Intervals(stretches.starts[fits], stretches.ends[fits] - duration + 1)
     time = clock(zone, int(allowed.starts.min()), int(allowed.ends.max()))
     even, origins = time.days() if DAY % step else (time.stretches, -time.offsets)
-    pieces, row, met = cross(allowed, even)
+    pieces, row, met = intersect(allowed, even)
     firsts = pieces.starts + (origins[met] - pieces.starts) % step
     counts = (pieces.ends - firsts + step - 1) // step
     some = np.flatnonzero(counts > 0)

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 
-from scheduling.intervals import EMPTY, Intervals, Times, cross, merge
+from scheduling.intervals import EMPTY, Intervals, Times, intersect, merge
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -99,7 +99,7 @@ class Clock:
         """
         local = self.stretches.starts + self.offsets, self.stretches.ends + self.offsets
         days = np.arange(int(local[0].min()) // DAY, int(local[1].max() - 1) // DAY + 1) * DAY
-        pieces, stretch, day = cross(Intervals(*local), Intervals(days, days + DAY))
+        pieces, stretch, day = intersect(Intervals(*local), Intervals(days, days + DAY))
         offsets = self.offsets[stretch]
         return Intervals(pieces.starts - offsets, pieces.ends - offsets), days[day] - offsets
 

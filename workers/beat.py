@@ -25,7 +25,7 @@ class Clock(PersistentScheduler):  # type: ignore[misc]  # Celery has no type hi
         if time.monotonic() - self._heartbeat_at >= HEARTBEAT_SECONDS:
             self._heartbeat_at = time.monotonic()
             try:
-                self.app.runtime.stores.heartbeats.tick()
+                self.app.runtime.stores.heartbeats.record_beat()
             except RedisError as error:
                 log.warning("beat heartbeat failed: %s", type(error).__name__)
         return super().tick(*args, **more)

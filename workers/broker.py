@@ -14,7 +14,7 @@ from workers.celery_app import Almanac
 from workers.queues import Queue
 
 # Default timeout of each step, in seconds.
-PATIENCE = 1.0
+CONNECT_SECONDS = 1.0
 
 # Between two attempts to connect, in seconds.
 RETRY_SECONDS = 0.5
@@ -36,7 +36,7 @@ def lengths(settings: Settings) -> dict[Queue, int]:
 def any_worker(celery: Almanac, settings: Settings, *, seconds: float, host: str | None = None) -> bool:
     """Whether any worker, or one of this ``host``, answers a ping in ``seconds``; raises like ``lengths``."""
     only = {} if host is None else {"pattern": f"*@{host}", "matcher": "glob"}
-    with _connected(settings, max(PATIENCE, seconds)) as connection:
+    with _connected(settings, max(CONNECT_SECONDS, seconds)) as connection:
         return bool(celery.control.ping(timeout=seconds, limit=1, connection=connection, **only))
 
 
@@ -71,14 +71,14 @@ def wait_for(settings: Settings, seconds: float) -> None:
 
 
 @contextmanager
-def _connected(settings: Settings, patience: float = PATIENCE) -> Iterator[Any]:
+def _connected(settings: Settings, patience: float = CONNECT_SECONDS) -> Iterator[Any]:
     with _connection(settings, patience) as connection:
         connection.ensure_connection(max_retries=1, timeout=patience)
         yield connection
 
 
 @contextmanager
-def _connection(settings: Settings, patience: float = PATIENCE) -> Iterator[Any]:
+def _connection(settings: Settings, patience: float = CONNECT_SECONDS) -> Iterator[Any]:
     timeouts = ("socket_timeout", "socket_connect_timeout")
     if settings.broker_url.startswith("amqp"):
         timeouts = ("read_timeout", "write_timeout")

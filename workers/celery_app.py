@@ -47,8 +47,8 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     app.runtime.stores.on_events_recorded = lambda endpoints: webhook_tasks.send(app, endpoints)
     context.install()
     worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
-    worker_shutting_down.connect(lambda **_: app.runtime.retire(), weak=False)
-    worker_shutdown.connect(lambda **_: app.runtime.leave(), weak=False)
+    worker_shutting_down.connect(lambda **_: app.runtime.stop_accepting_jobs(), weak=False)
+    worker_shutdown.connect(lambda **_: app.runtime.stop_heartbeat(), weak=False)
     app.conf.update(
         task_serializer="json",
         # Task arguments are ids and timestamps; no other format is decoded.

@@ -27,10 +27,10 @@ from workers.webhooks.fair_queue import FairQueue
 log = logging.getLogger(__name__)
 
 # Webhook endpoints that one process serves at once. Endpoints that hang must leave threads for reads.
-RECEIVERS = 16
+MAX_WEBHOOK_ENDPOINTS = 16
 
 # Threads that upkeep may hold at once in one process, so that a provider that hangs leaves some to requests.
-UPKEEP = 8
+UPKEEP_THREADS = 8
 
 
 class Runtime:
@@ -39,12 +39,12 @@ class Runtime:
     def __init__(self, settings: Settings, stores: Stores | None = None) -> None:
         self.settings = settings
         self.stores = stores or Stores(settings)
-        self.webhook_queue = FairQueue(RECEIVERS)
+        self.webhook_queue = FairQueue(MAX_WEBHOOK_ENDPOINTS)
         # The name of this worker; None in other processes.
         self._name: str | None = None
         # Several threads send heartbeats. The lock makes the last one that is stored the newest.
         self._heartbeat_lock = threading.Lock()
-        self.upkeep = BoundedSemaphore(max(1, min(UPKEEP, settings.reads_in_flight // 2)))
+        self.upkeep = BoundedSemaphore(max(1, min(UPKEEP_THREADS, settings.reads_in_flight // 2)))
 
     def prepare(self, worker: str) -> None:
         """Open connections before the first request needs them, and start the heartbeat of this worker.
@@ -58,11 +58,11 @@ class Runtime:
                 ping()
             except (SQLAlchemyError, RedisError) as error:
                 log.warning("database or Redis is not available yet: %s", type(error).__name__)
-        self.announce(worker)
+        self.start_heartbeat(worker)
         self.stores.flusher.start()
         collect_seldom(OF_JOBS)
 
-    def announce(self, worker: str) -> None:
+    def start_heartbeat(self, worker: str) -> None:
         """Send a heartbeat under this name, and start to check which providers this worker reaches.
 
         The flusher repeats the heartbeat, once it is started.
@@ -72,13 +72,13 @@ class Runtime:
         self._send_heartbeat()
         self.stores.flusher.add(self._send_heartbeat)
 
-    def retire(self) -> None:
+    def stop_accepting_jobs(self) -> None:
         """The worker takes no new tasks: other workers must not hand it any jobs."""
         # In a thread of its own: Celery calls this inside a signal handler, which may have interrupted a
         # Redis call of the main thread.
         threading.Thread(target=self._deregister, name="retire", daemon=True).start()
 
-    def leave(self) -> None:
+    def stop_heartbeat(self) -> None:
         """Stop the heartbeat of this worker, which ends."""
         self.egress.stop()
         self._deregister()
@@ -88,14 +88,14 @@ class Runtime:
             name, self._name = self._name, None
             if name is not None:
                 with suppress(RedisError):
-                    self.stores.heartbeats.leave(name)
+                    self.stores.heartbeats.record_worker_exit(name)
 
     def _send_heartbeat(self) -> None:
         with self._heartbeat_lock:
             if self._name is None:
                 return
             try:
-                self.stores.heartbeats.work(
+                self.stores.heartbeats.record_worker(
                     self._name,
                     used=self.pool.used,
                     places=self.pool.size,

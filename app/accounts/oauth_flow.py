@@ -35,7 +35,7 @@ from workers.execution.code_exchange import (
     REVOKED_MEANWHILE,
     UNNAMED_ACCOUNT,
 )
-from workers.execution.consent_gaps import INCOMPLETE, gap, in_words
+from workers.execution.consent_gaps import INCOMPLETE, join_names, missing_permissions
 from workers.fanout.jobs import ExchangeCode
 from workers.queues import Queue
 
@@ -304,8 +304,8 @@ def again(authorization: PendingConsent) -> str:
 def not_granted(authorization: PendingConsent, scopes: Sequence[str]) -> str | None:
     """The requested access that the granted scopes lack, in words; None if they lack nothing."""
     provider = ProviderName(authorization.provider)
-    missing = gap(permitted(provider, authorization.scopes), permitted(provider, scopes))
-    return in_words(missing) if missing else None
+    missing = missing_permissions(permitted(provider, authorization.scopes), permitted(provider, scopes))
+    return join_names(missing) if missing else None
 
 
 def can_be_repeated(authorization: PendingConsent, error: ApiError) -> bool:

@@ -10,7 +10,7 @@ from functools import cache, partial
 
 from app.services import services
 from providers.names import ProviderName
-from providers.notifications import News, Notification
+from providers.notifications import Notification, NotificationKind
 from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_invalidation import after_notification
 from store.sql.queries import channels, webhooks
@@ -42,18 +42,18 @@ def handle(provider: ProviderName, notifications: Sequence[Notification]) -> boo
     return handled
 
 
-def _act(channel: ChannelWithAccount, news: News) -> None:
+def _act(channel: ChannelWithAccount, news: NotificationKind) -> None:
     match news:
-        case News.CONFIRMED:
+        case NotificationKind.CONFIRMED:
             _confirm(channel)
-        case News.CHANGED:
+        case NotificationKind.CHANGED:
             stores = services().stores
             after_notification(stores, channel, channel.key)
             stores.channel_usage.confirm(channel.channel, services().settings.push_audit_seconds)
             _record_change(channel)
-        case News.ENDING:
+        case NotificationKind.ENDING:
             _renew_soon(channel)
-        case News.ENDED:
+        case NotificationKind.ENDED:
             services().stores.busy.invalidate_calendar(channel.key, unwatch=channel.channel)
             after_notification(services().stores, channel, channel.key)
             # Changes since the channel ended went unreported. Recorded before the channel is removed: if

@@ -27,7 +27,7 @@ def check_reach(url: str) -> None:
     allow_private = services().settings.webhooks_allow_private
     try:
         ssrf_guard.resolve(ssrf_guard.parse(url, allow_private=allow_private), allow_private=allow_private)
-    except ssrf_guard.Refused as error:
+    except ssrf_guard.ForbiddenUrl as error:
         raise Invalid(f"url {error}", param="url") from error
 
 

@@ -66,7 +66,7 @@ def _precheck(
         for operation in operations:
             require(ProviderName(provider), scope, operation)
     except ProviderError as error:
-        return Failed.because(error)
+        return Failed.from_error(error)
     return None
 
 

@@ -59,7 +59,7 @@ def _worker(data: Path | None) -> None:
 def _beat(data: Path | None) -> None:
     with Stores(read_settings(data)) as stores:
         try:
-            ticks = stores.heartbeats.present().beats
+            ticks = stores.heartbeats.live_processes().beat_is_alive
         except RedisError as error:
             raise NotAlive(f"Redis does not answer ({type(error).__name__})") from error
     if not ticks:

@@ -10,7 +10,7 @@ from providers.names import ProviderName
 from providers.scopes import Level, Operation, allows, level_scopes, permitted
 from store.sql.models import OAuthConnection, now
 from store.sql.queries.attention import ACCESS_NOTICE, UserKind
-from workers.execution.consent_gaps import gap, in_words
+from workers.execution.consent_gaps import join_names, missing_permissions
 
 # The levels of access that can be requested from a user, the widest first: most integrations need it.
 LEVELS = {
@@ -86,8 +86,8 @@ def missing(connection: OAuthConnection, requested: str) -> str | None:
         return None
     provider = ProviderName(connection.provider)
     wanted = permitted(provider, level_scopes(provider, requested))
-    left_out = gap(wanted, permitted(provider, connection.scope))
-    return in_words(left_out) if left_out else None
+    left_out = missing_permissions(wanted, permitted(provider, connection.scope))
+    return join_names(left_out) if left_out else None
 
 
 def level(connection: OAuthConnection) -> Level:

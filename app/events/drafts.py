@@ -14,7 +14,7 @@ import msgspec
 from app.http.errors import Invalid
 from app.schemas.timestamps import Moment as Written
 from providers.base import PRIMARY
-from providers.events import Changes, Day, Draft, Moment, When, fault_of_edges
+from providers.events import Changes, Day, Draft, Moment, When, edge_error
 from providers.names import ProviderName
 from store.sql.queries.connection_refs import ConnectionRef
 
@@ -27,7 +27,7 @@ def changes(body: Mapping[str, Any], zone: ZoneInfo | None) -> Changes:
     :raise Invalid: if only one of start and end is a whole day, or the end is before the start
     """
     start, end = _edge(body.get("start"), zone), _edge(body.get("end"), zone)
-    if (fault := fault_of_edges(start, end)) is not None:
+    if (fault := edge_error(start, end)) is not None:
         # Its sentence begins with the name of one of the two.
         raise Invalid(fault, param=fault.partition(" ")[0])
     attendees = body.get("attendees")

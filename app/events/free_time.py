@@ -17,7 +17,7 @@ from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, Invalid
 from app.http.provider_failures import most_telling
 from app.services import services
-from scheduling.intervals import Intervals, outside
+from scheduling.intervals import Intervals, free_parts
 from scheduling.json_render import timestamp
 from scheduling.query import Query, free
 from scheduling.windows import DAY, MINUTE
@@ -88,12 +88,12 @@ def busy(
     if failures:
         raise _unread(failures)
     # Without held time: the caller has locked the time in the database.
-    free_parts = free(query, result.busy, result.user_of, result.user_count)
+    free_time = free(query, result.busy, result.user_of, result.user_count)
     whole = Intervals(np.array([time.start]), np.array([time.end]))
     return [
         Overlap(user, start, end)
         for n, user in enumerate(users)
-        for start, end in outside(free_parts.group(n), whole).pairs()
+        for start, end in free_parts(free_time.group(n), whole).pairs()
     ]
 
 

@@ -96,8 +96,8 @@ def _worker(services: Services) -> Fault | None:
 
 
 def _beat(services: Services) -> Fault | None:
-    present = services.stores.heartbeats.present()
-    if present.beats:
+    present = services.stores.heartbeats.live_processes()
+    if present.beat_is_alive:
         return None
     if present.beat_seconds is None:
         return Fault("has never ticked: is it running?")

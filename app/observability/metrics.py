@@ -89,7 +89,7 @@ class Exposition:
             "database": found.records is not None,
             "broker": found.queues is not None,
             "worker": bool(found.present.workers),
-            "beat": found.present.beats,
+            "beat": found.present.beat_is_alive,
         }
         for part, state in states.items():
             up.add_metric([part], int(state))

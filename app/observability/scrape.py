@@ -64,7 +64,7 @@ def metrics() -> Response:
 def _counts(stores: Stores) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, CircuitState]]:
     return (
         totals.read(stores.redis),
-        stores.heartbeats.present(),
+        stores.heartbeats.live_processes(),
         stores.circuit_breakers.states(CIRCUIT_KEYS),
     )
 

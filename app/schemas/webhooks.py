@@ -28,7 +28,7 @@ from providers.names import ProviderName
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import delivery_log
 from store.sql.queries.webhooks import TEST_EVENT, Event
-from workers.webhooks.ssrf_guard import Refused, parse
+from workers.webhooks.ssrf_guard import ForbiddenUrl, parse
 
 EVENTS = tuple(event.value for event in Event)
 # The events of an endpoint that does not choose: those of the first version. Strict clients know no others.
@@ -69,7 +69,7 @@ class WebhookUrl(Text):
         url = super().parse(text)
         try:
             parse(url, allow_private=True)
-        except Refused as error:
+        except ForbiddenUrl as error:
             raise ValidationError(str(error)) from error
         return url
 

@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 import orjson
 
-from providers.base import Account, ChannelOpened, ChannelWanted
+from providers.base import Account, ChannelRequest, OpenChannel
 from providers.errors import InvalidCalendarId, NotFound
 from providers.google.calendars import NOT_SEGMENTS
 from providers.google.errors import PROVIDER, error_for
 from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.names import ProviderName
-from providers.notifications import News, Notification
+from providers.notifications import Notification, NotificationKind
 from providers.oauth.endpoints import GoogleEndpoints
 from providers.scopes import Operation, require
 
@@ -26,7 +26,7 @@ OPERATION = Operation.WATCH_EVENTS
 # Google's default, in seconds; it documents no longer lifetime.
 LIFETIME = 604_800
 
-_NEWS = {"sync": News.CONFIRMED}
+_NEWS = {"sync": NotificationKind.CONFIRMED}
 
 
 class GoogleChannels:
@@ -36,8 +36,8 @@ class GoogleChannels:
         self._api = endpoints.api.rstrip("/")
 
     def open(
-        self, account: Account, calendar_id: str, wanted: ChannelWanted, *, deadline: float
-    ) -> ChannelOpened:
+        self, account: Account, calendar_id: str, wanted: ChannelRequest, *, deadline: float
+    ) -> OpenChannel:
         """Open a watch channel; Google sends its first notification a moment later."""
         require(ProviderName.GOOGLE, account.scopes, OPERATION)
         if calendar_id in NOT_SEGMENTS:
@@ -81,13 +81,13 @@ def notification(header: Callable[[str], str | None]) -> Notification:
         header("X-Goog-Channel-ID") or "",
         header("X-Goog-Channel-Token") or "",
         # An unknown state may mean a change.
-        _NEWS.get(header("X-Goog-Resource-State") or "", News.CHANGED),
+        _NEWS.get(header("X-Goog-Resource-State") or "", NotificationKind.CHANGED),
     )
 
 
-def _opened(answer: Json) -> ChannelOpened:
+def _opened(answer: Json) -> OpenChannel:
     try:
         ends = datetime.fromtimestamp(int(answer["expiration"]) / 1000, UTC)
     except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
         raise unreadable(PROVIDER, OPERATION) from error
-    return ChannelOpened(str(answer.get("id")), str(answer.get("resourceId")), ends, confirmed=False)
+    return OpenChannel(str(answer.get("id")), str(answer.get("resourceId")), ends, confirmed=False)

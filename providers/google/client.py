@@ -87,7 +87,7 @@ class Google:
                 raise
             except ProviderError as error:
                 refused.append(error)
-                outcomes |= dict.fromkeys(chunk, Failed.because(error))
+                outcomes |= dict.fromkeys(chunk, Failed.from_error(error))
         if refused and len(refused) == len(chunks):
             raise refused[0]
         return outcomes
@@ -112,11 +112,11 @@ class Google:
         for each in dict.fromkeys(calendar_ids):
             calendar = self._calendar(account, each, Operation.LIST_EVENTS, deadline, bearer)
             try:
-                outcomes[each] = events.listed(calendar, start, end)
+                outcomes[each] = events.list_events(calendar, start, end)
             except AuthorizationInvalid:
                 raise
             except ProviderError as error:
-                outcomes[each] = Failed.because(error)
+                outcomes[each] = Failed.from_error(error)
         return outcomes
 
     def event(self, account: Account, calendar_id: str, event_id: str, *, deadline: float) -> Event:
@@ -125,7 +125,9 @@ class Google:
 
     def find_event(self, account: Account, calendar_id: str, meta_id: str, *, deadline: float) -> Event:
         """The event whose metaId is ``meta_id``."""
-        return events.carrying(self._calendar(account, calendar_id, Operation.LIST_EVENTS, deadline), meta_id)
+        return events.find_by_meta_id(
+            self._calendar(account, calendar_id, Operation.LIST_EVENTS, deadline), meta_id
+        )
 
     def create_event(
         self, account: Account, calendar_id: str, draft: Draft, *, deadline: float
@@ -187,7 +189,7 @@ class Google:
                 parts = (parse.busy(answer, each, Operation.FREE_BUSY) for answer in answers)
                 found[each] = list(chain.from_iterable(parts))
             except ProviderError as error:
-                failed[each] = Failed.because(error)
+                failed[each] = Failed.from_error(error)
         return {**Read.of_each(found, start, end), **failed}
 
     def _free_busy(

@@ -71,7 +71,7 @@ def error_for(reply: Reply) -> ProviderError:
     return error
 
 
-class Outdated(ProviderError):
+class EventOutdated(ProviderError):
     """The event has changed since it was read."""
 
 
@@ -98,7 +98,7 @@ def write_error_for(reply: Reply) -> ProviderError:
     if reply.status == 410:
         return Deleted(f"{PROVIDER} says that the event has been deleted", operation=operation)
     if reply.status == 412:
-        return Outdated(f"{PROVIDER} says that the event has changed", operation=operation)
+        return EventOutdated(f"{PROVIDER} says that the event has changed", operation=operation)
     if reply.status in (400, 413) and not _names_an_id(reply.body):
         fault = FAULTS.get(reason, "cannot take this event")
         return EventRefused(f"{PROVIDER} {fault}", operation=operation)

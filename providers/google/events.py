@@ -24,7 +24,7 @@ from providers.errors import (
 from providers.events import Changes, CreateResult, Day, Draft, Event, overlaps
 from providers.google import parse_events, writing
 from providers.google.calendars import GoogleCalendar, zone_of
-from providers.google.errors import PROVIDER, Deleted, Outdated
+from providers.google.errors import PROVIDER, Deleted, EventOutdated
 from providers.google.payloads import EventRecord
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
@@ -34,7 +34,7 @@ from providers.timestamps import DAY, utc_text
 TRIES = 4
 
 # How long to wait for a meeting that Google is still creating, and between two reads of it, in seconds.
-MEETING_PATIENCE = 1.5
+MEETING_SECONDS = 1.5
 MEETING_PAUSE = 0.3
 
 # Required with every change of an event; without it Google ignores conference data:
@@ -42,7 +42,7 @@ MEETING_PAUSE = 0.3
 _CONFERENCE = {"conferenceDataVersion": "1"}
 
 
-def listed(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, ...]:
+def list_events(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, ...]:
     """The events that overlap ``[start, end)``, by start; series are expanded.
 
     Google compares the end of an event with ``timeMin`` and its start with ``timeMax``, both exclusive, and
@@ -65,7 +65,7 @@ def read(calendar: GoogleCalendar, event_id: str) -> Event:
     return _parsed(calendar, _record(calendar, event_id))
 
 
-def carrying(calendar: GoogleCalendar, meta_id: str) -> Event:
+def find_by_meta_id(calendar: GoogleCalendar, meta_id: str) -> Event:
     """The oldest of the events whose metaId is ``meta_id``, by creation.
 
     :raise EventNotFound: when no event has it
@@ -98,7 +98,7 @@ def create(calendar: GoogleCalendar, draft: Draft) -> CreateResult:
         if known is not None:
             return _made_by_draft(calendar, draft, _parsed(calendar, known))
     _load_zone(calendar, draft.content)
-    body = writing.new(draft, secrets.token_hex(16))
+    body = writing.create_payload(draft, secrets.token_hex(16))
     query = writing.send_updates(draft.content.notify) | _CONFERENCE
     in_time = calendar.until(insert_deadline(calendar.deadline))
     try:
@@ -125,13 +125,13 @@ def update(
     path = calendar.event_path(event_id)
     for _ in range(TRIES):
         known = _known(calendar, event_id) if writing.needs_the_event(changes) else {}
-        body = writing.changed(changes, known, secrets.token_hex(16))
+        body = writing.update_payload(changes, known, secrets.token_hex(16))
         if not body:
             return _unchanged(calendar, known or _record(calendar, event_id), required)
         query = writing.send_updates(changes.notify) | _CONFERENCE
         try:
             answer = _patched(calendar, path, body, query, required or known.get("etag"))
-        except Outdated as conflict:
+        except EventOutdated as conflict:
             if required is None:
                 continue
             return etags.after_refused_update(conflict, changes, PROVIDER, lambda: read(calendar, event_id))
@@ -147,7 +147,7 @@ def delete(
     path = calendar.event_path(event_id)
     try:
         calendar.write("DELETE", path, query=writing.send_updates(notify), match=required)
-    except Outdated as conflict:
+    except EventOutdated as conflict:
         etags.after_refused_delete(conflict, PROVIDER, lambda: read(calendar, event_id))
     except (NotFound, InvalidCalendarId) as error:
         # The attempt before this one got no answer; it deleted the event.
@@ -242,9 +242,11 @@ def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[st
             if draft.id is not None:
                 raise _exists(calendar)
             match = _etag(calendar, known)
-            answer = calendar.write("PUT", path, writing.revived(body, known), query=query, match=match)
+            answer = calendar.write(
+                "PUT", path, writing.restore_payload(body, known), query=query, match=match
+            )
             return CreateResult(_with_meeting(calendar, _written(calendar, answer)), made=True)
-        except Outdated:
+        except EventOutdated:
             continue
         except NotFound:
             # The id is taken by an event that the account cannot see.
@@ -269,7 +271,7 @@ def _made_by_draft(calendar: GoogleCalendar, draft: Draft, event: Event) -> Crea
 
     :raise EventExists: otherwise
     """
-    created = draft.found(event)
+    created = draft.match_existing(event)
     if created is None:
         raise _exists(calendar)
     return created
@@ -327,7 +329,7 @@ def _written(calendar: GoogleCalendar, answer: Json) -> Event:
 def _with_meeting(calendar: GoogleCalendar, event: Event) -> Event:
     """A written event with its meeting, or without it when Google takes too long to create it."""
     now = time.monotonic()
-    until = now + min(MEETING_PATIENCE, (calendar.deadline - now) / 2)
+    until = now + min(MEETING_SECONDS, (calendar.deadline - now) / 2)
     while parse_events.is_pending(cast("EventRecord", event.original)):
         if time.monotonic() + MEETING_PAUSE > until:
             break

@@ -14,7 +14,7 @@ from providers.http.send import Json
 from providers.timestamps import utc_text
 
 
-def new(draft: Draft, request_id: str) -> Json:
+def create_payload(draft: Draft, request_id: str) -> Json:
     """A new event; ``request_id`` is that of its meeting.
 
     Google ignores a request for a meeting whose id was used before. So it is never derived from the draft:
@@ -39,7 +39,7 @@ def new(draft: Draft, request_id: str) -> Json:
     )
 
 
-def revived(body: Json, tombstone: EventRecord) -> Json:
+def restore_payload(body: Json, tombstone: EventRecord) -> Json:
     """A new event that replaces a deleted one.
 
     The sequence grows with every move and may not decrease; a missing one counts as 0:
@@ -53,7 +53,7 @@ def needs_the_event(changes: Changes) -> bool:
     return changes.attendees is not None or changes.meeting or changes.meeting_url is not None
 
 
-def changed(changes: Changes, known: EventRecord, request_id: str) -> Json:
+def update_payload(changes: Changes, known: EventRecord, request_id: str) -> Json:
     """The JSON that writes ``changes`` to ``known``, which may be empty unless :func:`needs_the_event`.
 
     Objects merge and arrays replace, so every field that is left out stays unchanged:

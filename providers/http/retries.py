@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from providers.base import Traffic
+from providers.base import CallReporter
 from providers.errors import ProviderError, Unavailable
 
 # Attempts after the first. More would not fit an interactive deadline.
@@ -29,7 +29,7 @@ def wait_before_retry(
     tries: int,
     *,
     deadline: float,
-    traffic: Traffic | None = None,
+    traffic: CallReporter | None = None,
     repeatable: bool = True,
 ) -> float | None:
     """Seconds to wait before the retry after ``tries`` failures; None when the call is not retried.

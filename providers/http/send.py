@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from providers.base import Account, Token, TokenSource, Traffic
+from providers.base import Account, CallReporter, Token, TokenSource
 from providers.errors import (
     GrantGone,
     LocalResourceExhausted,
@@ -104,7 +104,7 @@ class Bearer:
     def __init__(
         self,
         tokens: TokenSource,
-        traffic: Traffic | None = None,
+        traffic: CallReporter | None = None,
         grace: float = 0.0,
         request_id: str | None = None,
     ) -> None:

@@ -45,7 +45,7 @@ def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end:
         try:
             found[each] = _periods(answers[number], zone)
         except ProviderError as error:
-            failed[each] = Failed.because(error)
+            failed[each] = Failed.from_error(error)
     return {**Read.of_each(found, start, end), **failed}
 
 
@@ -109,5 +109,5 @@ def _periods(pages: Pages, zone: parse.Zone) -> list[Period]:
 
 def _failed(error: ProviderError) -> Failed | ReadAlone:
     """A member's outcome; a failure that a retry may overcome is left to a call for only this member."""
-    failed = Failed.because(error)
+    failed = Failed.from_error(error)
     return ReadAlone(failed) if error.retryable else failed

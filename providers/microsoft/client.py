@@ -91,7 +91,7 @@ class Microsoft:
 
         Without permission to read the zone it is UTC; when reading it fails, calendars with such events fail.
         """
-        return events.listed(
+        return events.list_events(
             self._mailbox(account, Operation.LIST_EVENTS, deadline), calendar_ids, start, end
         )
 
@@ -102,7 +102,7 @@ class Microsoft:
     def find_event(self, account: Account, calendar_id: str, meta_id: str, *, deadline: float) -> Event:
         """The event whose metaId is ``meta_id``; of several, the one created first."""
         mailbox = self._mailbox(account, Operation.LIST_EVENTS, deadline)
-        found = events.carrying(mailbox, calendar_id, meta_id)
+        found = events.find_by_meta_id(mailbox, calendar_id, meta_id)
         if found is None:
             raise EventNotFound(f"{PROVIDER} knows no event of this metaId", operation=mailbox.operation)
         return events.parsed(mailbox, calendar_id, found)

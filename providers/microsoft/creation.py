@@ -35,12 +35,12 @@ def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> CreateResult:
     meta_id = draft.content.meta_id
     known = None
     if meta_id is not None and not draft.meta_id_is_new:
-        known = events.carrying(mailbox, calendar_id, meta_id)
+        known = events.find_by_meta_id(mailbox, calendar_id, meta_id)
     if known is not None:
         return _created(mailbox, calendar_id, known, draft)
     midnights = events.day_zone(mailbox) if writing.has_days(draft.content) else "UTC"
     for transaction_id in _transactions(draft.key):
-        body = writing.new(draft, transaction_id, midnights)
+        body = writing.create_payload(draft, transaction_id, midnights)
         try:
             event_id = _post(mailbox.until(insert_deadline(mailbox.deadline)), calendar_id, body)
         except DuplicateTransaction as error:
@@ -75,7 +75,7 @@ def _post(mailbox: Mailbox, calendar_id: str, body: Json) -> str:
 
 def _find_inserted(mailbox: Mailbox, calendar_id: str, draft: Draft) -> CreateResult | None:
     """The event of a create that got no answer, found by its mark; None when it does not exist (yet)."""
-    known = events.carrying(mailbox, calendar_id, draft.mark, properties.REQUEST)
+    known = events.find_by_meta_id(mailbox, calendar_id, draft.mark, properties.REQUEST)
     return None if known is None else _created(mailbox, calendar_id, known, draft)
 
 
@@ -119,7 +119,7 @@ def _created(mailbox: Mailbox, calendar_id: str, known: GraphEvent, draft: Draft
 
     :raise EventExists: when another create made that event
     """
-    created = draft.found(events.parsed(mailbox, calendar_id, known))
+    created = draft.match_existing(events.parsed(mailbox, calendar_id, known))
     if created is None:
         raise _exists(mailbox)
     return created

@@ -49,7 +49,7 @@ _FAULTS = {
 }
 
 
-class Outdated(ProviderError):
+class EventOutdated(ProviderError):
     """The event has changed since it was read."""
 
 
@@ -74,7 +74,7 @@ def write_error_for(reply: Reply) -> ProviderError:
     if "ErrorDuplicateTransactionId" in codes:
         return _duplicate(reply)
     if reply.status == 412 or "ErrorIrresolvableConflict" in codes:
-        return Outdated(f"{PROVIDER} has changed the event since", operation=reply.operation)
+        return EventOutdated(f"{PROVIDER} has changed the event since", operation=reply.operation)
     error = error_for(reply)
     if type(error) is not ProviderError or reply.status not in _FAULTY:
         return error

@@ -23,7 +23,7 @@ from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
 from providers.microsoft import event_calendar, parse, parse_events, properties, writing
 from providers.microsoft.batch import Part
-from providers.microsoft.errors import PROVIDER, Outdated
+from providers.microsoft.errors import PROVIDER, EventOutdated
 from providers.microsoft.mailbox import AS_HTML, AS_TEXT, SETTINGS, Mailbox
 from providers.microsoft.pages import Pages
 from providers.microsoft.parse_events import Reader
@@ -37,7 +37,7 @@ EVENTS_PER_PAGE = 250
 TRIES = 4
 
 
-def listed(
+def list_events(
     mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end: int
 ) -> dict[str, tuple[Event, ...] | Failed]:
     """The events of every calendar, each read as a part of a batch, together with the mailbox's zone."""
@@ -57,11 +57,11 @@ def read(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
     return parsed(mailbox, calendar_id, record(mailbox, calendar_id, event_id))
 
 
-def carrying(
+def find_by_meta_id(
     mailbox: Mailbox, calendar_id: str, wanted: str, property_id: str = properties.META_ID
 ) -> GraphEvent | None:
     """The oldest live event of a calendar with exactly this value of a property, by creation."""
-    query = f"{properties.carrying(property_id, wanted)}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
+    query = f"{properties.filter_by_property(property_id, wanted)}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
     part = Part("found", f"{mailbox.calendar_path(calendar_id)}/events?{query}", AS_TEXT)
     pages = mailbox.fetch([part])[part.id]
     if isinstance(pages, ProviderError):
@@ -90,7 +90,7 @@ def update(
         _require_etag(mailbox, known, required)
         try:
             _patch(mailbox, calendar_id, event_id, known, changes, midnights)
-        except Outdated as conflict:
+        except EventOutdated as conflict:
             if required is None:
                 continue
             return etags.after_refused_update(
@@ -117,12 +117,12 @@ def delete(
         match = None if required is None else known.get("@odata.etag")
     try:
         mailbox.write("DELETE", mailbox.event_path(calendar_id, event_id), match=match)
-    except Outdated as conflict:
+    except EventOutdated as conflict:
         etags.after_refused_delete(conflict, PROVIDER, lambda: read(mailbox, calendar_id, event_id))
     except (NotFound, InvalidCalendarId) as error:
         # The attempt before this one got no answer; it deleted the event.
         if not (error.repeated and isinstance(error, NotFound)):
-            raise missing(mailbox, calendar_id) from None
+            raise not_found_error(mailbox, calendar_id) from None
 
 
 def record(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str = AS_TEXT) -> GraphEvent:
@@ -144,7 +144,7 @@ def in_calendar(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str =
     try:
         found = mailbox.get(f"{mailbox.event_path(calendar_id, event_id)}?{event_calendar.EXPAND}", prefer)
     except (NotFound, InvalidCalendarId):
-        raise missing(mailbox, calendar_id) from None
+        raise not_found_error(mailbox, calendar_id) from None
     event = cast("GraphEvent", found)
     if not event_calendar.lies_in(mailbox, calendar_id, event):
         raise _not_found(mailbox)
@@ -179,7 +179,7 @@ def day_zone(mailbox: Mailbox) -> str:
     return found
 
 
-def missing(mailbox: Mailbox, calendar_id: str) -> EventNotFound:
+def not_found_error(mailbox: Mailbox, calendar_id: str) -> EventNotFound:
     """The error for a missing event: Graph answers the same when the calendar does not exist.
 
     :raise NotFound, InvalidCalendarId: when the calendar does not exist
@@ -221,7 +221,7 @@ def _patch(
     midnights: str,
 ) -> None:
     try:
-        body: Json = writing.changed(changes, known, midnights)
+        body: Json = writing.update_payload(changes, known, midnights)
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, mailbox.operation) from None
     if not body:
@@ -230,7 +230,7 @@ def _patch(
         path = mailbox.event_path(calendar_id, event_id)
         mailbox.write("PATCH", path, body, match=known.get("@odata.etag"))
     except (NotFound, InvalidCalendarId):
-        raise missing(mailbox, calendar_id) from None
+        raise not_found_error(mailbox, calendar_id) from None
 
 
 def _view(mailbox: Mailbox, calendar_id: str, start: int, end: int) -> str:
@@ -245,5 +245,5 @@ def _outcome(reader: Reader, pages: Pages, start: int, end: int) -> tuple[Event,
             raise pages
         found = [each for each in reader.events(pages) if overlaps(each, start, end)]
     except ProviderError as error:
-        return Failed.because(error)
+        return Failed.from_error(error)
     return tuple(sorted(found, key=lambda each: (each.start, each.end, each.id)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from providers.base import Traffic
+from providers.base import CallReporter
 from providers.errors import ProviderError, Unavailable
 from providers.http.send import Bearer
 from providers.microsoft import calendar_view
@@ -25,7 +25,7 @@ class MemberBatches(Batches):
         bearer: Bearer,
         operation: str,
         *,
-        traffic: Mapping[str, Traffic | None],
+        traffic: Mapping[str, CallReporter | None],
         deadline: float,
     ) -> None:
         super().__init__(base, bearer, operation, deadline=deadline, decode=calendar_view.decode)

@@ -33,7 +33,7 @@ EXPAND = f"$expand={quote(EXPANSION, safe='')}"
 _GUID = re.compile(r"\{[^}]*\}")
 
 
-def carrying(property_id: str, wanted: str) -> str:
+def filter_by_property(property_id: str, wanted: str) -> str:
     """The $filter for events with a value of a property; Graph ignores letter case in values.
 
     https://learn.microsoft.com/en-us/graph/api/singlevaluelegacyextendedproperty-get

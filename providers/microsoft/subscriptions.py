@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 import orjson
 
-from providers.base import PRIMARY, Account, ChannelOpened, ChannelWanted
+from providers.base import PRIMARY, Account, ChannelRequest, OpenChannel
 from providers.errors import NotFound
 from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.microsoft.correlation import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.names import ProviderName
-from providers.notifications import News, Notification
+from providers.notifications import Notification, NotificationKind
 from providers.oauth.endpoints import MicrosoftEndpoints
 from providers.scopes import Operation, require
 from providers.timestamps import instant, utc_text
@@ -32,9 +32,9 @@ LIFETIME = timedelta(minutes=4230)
 _BETWEEN = "."
 
 _LIFECYCLE = {
-    "reauthorizationRequired": News.ENDING,
-    "subscriptionRemoved": News.ENDED,
-    "missed": News.CHANGED,
+    "reauthorizationRequired": NotificationKind.ENDING,
+    "subscriptionRemoved": NotificationKind.ENDED,
+    "missed": NotificationKind.CHANGED,
 }
 
 
@@ -45,8 +45,8 @@ class MicrosoftSubscriptions:
         self._subscriptions = f"{endpoints.graph.rstrip('/')}/subscriptions"
 
     def open(
-        self, account: Account, calendar_id: str, wanted: ChannelWanted, *, deadline: float
-    ) -> ChannelOpened:
+        self, account: Account, calendar_id: str, wanted: ChannelRequest, *, deadline: float
+    ) -> OpenChannel:
         """Subscribe; before it answers, Graph calls our address for its validation handshake."""
         require(ProviderName.MICROSOFT, account.scopes, OPERATION)
         body = {
@@ -61,7 +61,7 @@ class MicrosoftSubscriptions:
         subscription = answer.get("id")
         if not isinstance(subscription, str):
             raise unreadable(PROVIDER, OPERATION)
-        return ChannelOpened(subscription, "", _expiry(answer), confirmed=True)
+        return OpenChannel(subscription, "", _expiry(answer), confirmed=True)
 
     def extend(self, account: Account, channel_id: str, *, deadline: float) -> datetime:
         """Renew a subscription, which also reauthorizes it."""
@@ -109,7 +109,9 @@ def notifications(body: Any) -> Iterator[Notification]:
             continue
         channel, _, secret = state.partition(_BETWEEN)
         # An unknown lifecycle event may mean that notifications were missed.
-        yield Notification(channel, secret, _LIFECYCLE.get(str(entry.get("lifecycleEvent")), News.CHANGED))
+        yield Notification(
+            channel, secret, _LIFECYCLE.get(str(entry.get("lifecycleEvent")), NotificationKind.CHANGED)
+        )
 
 
 def _resource(account: Account, calendar_id: str) -> str:

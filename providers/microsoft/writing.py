@@ -25,7 +25,7 @@ def has_days(changes: Changes) -> bool:
     return isinstance(changes.start, Day) or isinstance(changes.end, Day)
 
 
-def new(draft: Draft, transaction_id: str, midnights: str) -> Json:
+def create_payload(draft: Draft, transaction_id: str, midnights: str) -> Json:
     """A new event; ``midnights`` is the mailbox's zone."""
     content = draft.content
     return _given(
@@ -48,7 +48,7 @@ def new(draft: Draft, transaction_id: str, midnights: str) -> Json:
     )
 
 
-def changed(changes: Changes, known: GraphEvent, midnights: str) -> Json:
+def update_payload(changes: Changes, known: GraphEvent, midnights: str) -> Json:
     """The JSON that writes ``changes`` to ``known`` (with its body as HTML if there is a description).
 
     Empty when nothing would change.

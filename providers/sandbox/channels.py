@@ -22,7 +22,7 @@ from providers.sandbox.calendars import Calendar
 from providers.sandbox.faults import Faults, Place
 
 # Timeout of one attempt in seconds; below, the pauses before each retry after a temporary failure.
-PATIENCE = 10.0
+SEND_TIMEOUT = 10.0
 RETRIES = (0.2, 0.5, 1.0)
 # Statuses of a temporary failure.
 PASSING = frozenset({429, 500, 502, 503, 504})
@@ -51,7 +51,7 @@ def post(address: str, message: Message) -> tuple[int, str, bytes]:
     :raise OSError: without an answer
     """
     parts = urlsplit(address)
-    connection = _Connection(parts.hostname or "", parts.port or 80, timeout=PATIENCE)
+    connection = _Connection(parts.hostname or "", parts.port or 80, timeout=SEND_TIMEOUT)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
         connection.request("POST", target, message.body, message.headers)

@@ -41,7 +41,7 @@ class LiveProcesses:
     unreachable: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
-    def beats(self) -> bool:
+    def beat_is_alive(self) -> bool:
         """Whether beat has ticked recently."""
         return self.beat_seconds is not None and self.beat_seconds < BEAT_SECONDS
 
@@ -64,7 +64,9 @@ class Heartbeats:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    def work(self, worker: str, *, used: int, places: int, unreachable: Collection[str] = ()) -> None:
+    def record_worker(
+        self, worker: str, *, used: int, places: int, unreachable: Collection[str] = ()
+    ) -> None:
         """Store a worker's heartbeat, with the providers that it cannot reach."""
         now = self._now()
         with self._redis.pipeline(transaction=False) as pipe:
@@ -72,15 +74,15 @@ class Heartbeats:
             pipe.hset(UNREACHABLE, worker, ",".join(sorted(unreachable)))
             pipe.execute()
 
-    def leave(self, worker: str) -> None:
+    def record_worker_exit(self, worker: str) -> None:
         """Record that a worker ends. Its entry stays: "all are gone" differs from "none has come yet"."""
         self._redis.hset(WORKERS, worker, f"{self._now()}:0:0")
 
-    def tick(self) -> None:
+    def record_beat(self) -> None:
         """Store a tick of beat."""
         self._redis.set(BEAT, self._now())
 
-    def present(self) -> LiveProcesses:
+    def live_processes(self) -> LiveProcesses:
         """The workers that are alive now, and beat's last tick. Deletes entries that are long gone."""
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()

@@ -220,10 +220,10 @@ def test_a_worker_that_cannot_reach_a_provider_is_named(here, stores):
         return [each for each in found if each.startswith("cut-off@")]
 
     assert rows() == []
-    stores.heartbeats.work("cut-off@a", used=0, places=64, unreachable=["google"])
-    stores.heartbeats.work("well@a", used=0, places=64)
+    stores.heartbeats.record_worker("cut-off@a", used=0, places=64, unreachable=["google"])
+    stores.heartbeats.record_worker("well@a", used=0, places=64)
     (row,) = rows()
     assert row.startswith("cut-off@a cannot reach Google Calendar Other workers make the calls")
     for worker in ("cut-off@a", "well@a"):
-        stores.heartbeats.leave(worker)
+        stores.heartbeats.record_worker_exit(worker)
     assert rows() == []

@@ -28,7 +28,7 @@ def installation(environment: dict[str, str], tmp_path_factory) -> Iterator[Inst
 @pytest.fixture
 def stores(installation: Installation) -> Iterator[Stores]:
     with Stores(installation.settings) as stores:
-        stores.heartbeats.tick()
+        stores.heartbeats.record_beat()
         yield stores
         for name, value in (("maxmemory", "0"), ("maxmemory-policy", "noeviction"), ("save", "")):
             stores.redis.config_set(name, value)

@@ -312,13 +312,13 @@ def test_a_certificate_that_is_not_trusted_is_named(installation, tmp_path):
 
 
 def test_a_worker_that_cannot_reach_a_provider_is_named(examination, stores):
-    stores.heartbeats.work("worker1@a", used=0, places=64)
+    stores.heartbeats.record_worker("worker1@a", used=0, places=64)
     assert run_check(examination, "provider access").state is State.OK
-    stores.heartbeats.work("worker1@a", used=0, places=64, unreachable=["google", "microsoft"])
+    stores.heartbeats.record_worker("worker1@a", used=0, places=64, unreachable=["google", "microsoft"])
 
     diagnosis = run_check(examination, "provider access")
 
     assert diagnosis.state is State.WRONG
     assert diagnosis.sentence == "worker1@a cannot reach Google Calendar and Microsoft 365"
     assert "DNS" in diagnosis.advice
-    stores.heartbeats.leave("worker1@a")
+    stores.heartbeats.record_worker_exit("worker1@a")

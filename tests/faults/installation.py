@@ -85,7 +85,7 @@ class FaultInstallation:
 
     def present(self) -> LiveProcesses:
         """The heartbeats of its workers."""
-        return self.installation.stores.heartbeats.present()
+        return self.installation.stores.heartbeats.live_processes()
 
     def is_working(self, part: str) -> bool:
         """Whether a recent heartbeat of a worker reports calls in flight."""

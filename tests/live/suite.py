@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from providers.base import (
     CalendarProvider,
+    ChannelRequest,
     Channels,
-    ChannelWanted,
     Failed,
     Member,
     Read,
@@ -166,11 +166,11 @@ class Suite:
         receiver.port = push.port
         receiver.up()
         try:
-            self._notified(receiver, ChannelWanted(secrets.token_hex(16), Token(self._run), push.url))
+            self._notified(receiver, ChannelRequest(secrets.token_hex(16), Token(self._run), push.url))
         finally:
             receiver.down()
 
-    def _notified(self, receiver: Receiver, wanted: ChannelWanted) -> None:
+    def _notified(self, receiver: Receiver, wanted: ChannelRequest) -> None:
         account, calendar = self.live.account, self.live.calendar
         with self._step("open a channel"):
             opened = self._channels.open(account, calendar, wanted, deadline=self._deadline())

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from providers.base import ChannelWanted, Token
+from providers.base import ChannelRequest, Token
 from providers.errors import AccessDenied, InsufficientScopes, NotFound, ProviderError, Unavailable
 from providers.google import channels as google_channels
 from providers.google.channels import GoogleChannels
 from providers.microsoft import subscriptions
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
-from providers.notifications import News, Notification
+from providers.notifications import Notification, NotificationKind
 from tests.app.at_provider import AtProvider
 from tests.providers.addresses import google_at, microsoft_at
 
@@ -30,8 +30,8 @@ def channels(google_endpoints, microsoft_endpoints):
 
 
 @pytest.fixture
-def wanted(receiver) -> ChannelWanted:
-    return ChannelWanted(ID, Token(SECRET), receiver.url)
+def wanted(receiver) -> ChannelRequest:
+    return ChannelRequest(ID, Token(SECRET), receiver.url)
 
 
 def pushes(sandbox, provider: str) -> int:
@@ -73,7 +73,9 @@ def test_each_change_is_notified_with_our_id_and_secret(opened, receiver, provid
     there.delete(made["id"])
 
     posted = receiver.wait(before + 3)[before:]
-    assert [received(provider, each) for each in posted] == [[Notification(ID, SECRET, News.CHANGED)]] * 3
+    assert [received(provider, each) for each in posted] == [
+        [Notification(ID, SECRET, NotificationKind.CHANGED)]
+    ] * 3
 
 
 def test_google_sends_sync_first_with_growing_numbers(opened, receiver):
@@ -81,7 +83,7 @@ def test_google_sends_sync_first_with_growing_numbers(opened, receiver):
     there.post()
     first, second = receiver.wait(2)
 
-    assert received("google", first) == [Notification(ID, SECRET, News.CONFIRMED)]
+    assert received("google", first) == [Notification(ID, SECRET, NotificationKind.CONFIRMED)]
     numbers = [int(each.headers["X-Goog-Message-Number"]) for each in (first, second)]
     assert numbers[0] == 1 < numbers[1]
     assert first.headers["X-Goog-Resource-ID"] == channel.resource
@@ -200,7 +202,7 @@ def test_opening_is_not_tried_twice(script, scripted_account, soon, provider):
         channels[provider].open(
             scripted_account,
             "primary",
-            ChannelWanted(ID, Token(SECRET), "https://x.example"),
+            ChannelRequest(ID, Token(SECRET), "https://x.example"),
             deadline=soon(),
         )
     assert len(script.requests) == 1
@@ -220,7 +222,7 @@ def test_an_answer_without_an_end_is_unreadable(
         channels[provider].open(
             scripted_account,
             "primary",
-            ChannelWanted(ID, Token(SECRET), "https://x.example"),
+            ChannelRequest(ID, Token(SECRET), "https://x.example"),
             deadline=soon(),
         )
     assert "unreadable" in caught.value.message
@@ -229,9 +231,9 @@ def test_an_answer_without_an_end_is_unreadable(
 @pytest.mark.parametrize(
     ("event", "news"),
     [
-        ("reauthorizationRequired", News.ENDING),
-        ("subscriptionRemoved", News.ENDED),
-        ("missed", News.CHANGED),
+        ("reauthorizationRequired", NotificationKind.ENDING),
+        ("subscriptionRemoved", NotificationKind.ENDED),
+        ("missed", NotificationKind.CHANGED),
     ],
 )
 def test_lifecycle_notifications_are_parsed(opened, receiver, sandbox, event, news):
@@ -251,5 +253,5 @@ def test_invalid_body_has_no_notifications(body):
 
 
 def test_a_notification_shows_no_secret():
-    assert SECRET not in repr(Notification(ID, SECRET, News.CHANGED))
-    assert SECRET not in repr(ChannelWanted(ID, Token(SECRET), "https://x.example"))
+    assert SECRET not in repr(Notification(ID, SECRET, NotificationKind.CHANGED))
+    assert SECRET not in repr(ChannelRequest(ID, Token(SECRET), "https://x.example"))

@@ -8,12 +8,12 @@ from scheduling.intervals import (
     Groups,
     Intervals,
     clip,
-    cross,
+    free_parts,
+    intersect,
     merge,
     merge_each,
-    outside,
     progressions,
-    put_in_order,
+    sort_in_place,
 )
 from tests.scheduling import oracle
 from tests.scheduling.strategies import calendars
@@ -60,7 +60,7 @@ def test_clip_keeps_the_parts_in_the_range(rows, start, length):
 def test_outside_keeps_the_time_that_is_not_busy(rows, others):
     busy = [(start, end) for start, end in rows if start < end]
     cover = oracle.merged(others, 1)
-    free = outside(Intervals.of(busy), Intervals.of(cover)).pairs()
+    free = free_parts(Intervals.of(busy), Intervals.of(cover)).pairs()
     # Intervals of the cover do not touch, so free time never continues from one into the next.
     assert free == oracle.runs(units(cover) - units(busy), 1)
 
@@ -70,7 +70,7 @@ def test_outside_keeps_the_time_that_is_not_busy(rows, others):
 def test_cross_cuts_every_row_to_every_interval_it_meets(rows, others):
     rows = [(start, start + length) for start, length in rows]
     cover = oracle.merged(others, 1)
-    pieces, row, met = cross(Intervals.of(rows), Intervals.of(cover))
+    pieces, row, met = intersect(Intervals.of(rows), Intervals.of(cover))
     assert list(zip(pieces.pairs(), row.tolist(), met.tolist(), strict=True)) == [
         ((max(a, c), min(b, d)), i, j)
         for i, (a, b) in enumerate(rows)
@@ -108,5 +108,5 @@ def test_moments_are_sorted_from_any_order(size, runs, seed):
     moments = dice.integers(-1_000, 1_000, size)
     # In ``runs`` sorted runs, as from consecutive calendars; a single run is already sorted.
     come = np.concatenate([np.sort(run) for run in np.array_split(moments, runs)])
-    put_in_order(come)
+    sort_in_place(come)
     assert come.tolist() == sorted(moments.tolist())

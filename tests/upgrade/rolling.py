@@ -60,7 +60,9 @@ class Rolling:
     def start_worker(self, almanac: Path, name: str) -> None:
         """Start a worker, and wait until it takes tasks."""
         self._start(name, almanac, "worker", "--name", name)
-        self._until(name, lambda: any(each.startswith(name) for each in self.heartbeats.present().workers))
+        self._until(
+            name, lambda: any(each.startswith(name) for each in self.heartbeats.live_processes().workers)
+        )
 
     def stop_worker(self, name: str) -> None:
         self._stop(name)

@@ -153,7 +153,7 @@ def all_places_held(runtime: Runtime) -> Iterator[None]:
     try:
         # A spare place is granted only to a share without places.
         for share, wanted in zip(shares, (4, 1), strict=True):
-            share.want(wanted)
+            share.request(wanted)
             while wanted and (granted := share.wait(time.monotonic() + 5)[1]):
                 wanted -= granted
                 held += granted
@@ -161,7 +161,7 @@ def all_places_held(runtime: Runtime) -> Iterator[None]:
         yield
     finally:
         for share in shares:
-            share.give_back(share.holds)
+            share.release(share.holds)
             share.close()
 
 

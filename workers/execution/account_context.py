@@ -14,7 +14,7 @@ from providers.names import ProviderName
 from store.coordination.circuit_breaker import CircuitKey, Family
 from store.sql.queries import connections
 from store.sql.queries.connection_tokens import Credentials
-from workers.execution.call_policy import AccountTraffic
+from workers.execution.call_policy import AccountCallReporter
 from workers.execution.organization_tokens import OrganizationTokens
 from workers.execution.tokens import ConnectionTokens
 from workers.runtime import Runtime
@@ -23,7 +23,7 @@ from workers.telemetry import request_ids
 log = logging.getLogger(__name__)
 
 # A call that has waited for this share of a request's deadline counts as a failure of the provider.
-PATIENCE = 0.25
+MIN_WAIT_FRACTION = 0.25
 
 
 def open_account(
@@ -45,15 +45,15 @@ def open_account(
     return provider.calendars, account
 
 
-def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> AccountTraffic:
+def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> AccountCallReporter:
     """The rate limiter and circuit breaker for one family of an account's calls."""
-    return AccountTraffic(
+    return AccountCallReporter(
         runtime.stores.provider_rate_limiter,
         runtime.stores.circuit_breakers,
         CircuitKey(credentials.provider, family),
         credentials.id,
         egress=runtime.egress,
-        patience=runtime.settings.fanout_deadline_seconds * PATIENCE,
+        patience=runtime.settings.fanout_deadline_seconds * MIN_WAIT_FRACTION,
         ours=partial(_is_ours, runtime, credentials),
     )
 

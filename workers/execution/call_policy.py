@@ -53,7 +53,7 @@ MEMBERS: dict[str, int] = {
 }
 
 
-class AccountTraffic:
+class AccountCallReporter:
     """The ``Traffic`` of one account for one family of calls. It shares outcomes with all workers.
 
     Create it when the job begins. A timeout counts as a failure of the provider only after ``patience``
@@ -189,26 +189,26 @@ def calls(provider: ProviderName, job: Job) -> int:
     return 0
 
 
-def throttled(row: SealedConnection, permit: Permit) -> Failed:
+def rate_limited_failure(row: SealedConnection, permit: Permit) -> Failed:
     """The failure of a job that gets no permit before its deadline. The job was not started."""
     if permit.why is WaitReason.MAILBOX:
         # Earlier calls to this mailbox have not finished.
-        return overdue(row)
+        return timeout_failure(row)
     wait = None if permit.why is WaitReason.BACKOFF else permit.wait
     return Failed(Reason.RATE_LIMITED, f"{TITLES[row.provider]} asks us to slow down", retry_after=wait)
 
 
-def refused(row: SealedConnection, permit: Permit) -> Failed:
+def circuit_open_failure(row: SealedConnection, permit: Permit) -> Failed:
     """The failure of a job while the circuit is open. The provider was not called."""
-    return replace(Failed.because(unanswered(row.provider, permit)), called=False)
+    return replace(Failed.from_error(circuit_open_error(row.provider, permit)), called=False)
 
 
-def unanswered(provider: str, permit: Permit) -> Unavailable:
+def circuit_open_error(provider: str, permit: Permit) -> Unavailable:
     """The error for a call that is not made because the circuit is open."""
     message = f"{TITLES[provider]} has not been answering; try again in a moment"
     return Unavailable(message, retry_after=permit.wait)
 
 
-def overdue(row: SealedConnection) -> Failed:
+def timeout_failure(row: SealedConnection) -> Failed:
     """The failure of a read without an answer at the deadline, worded as in the adapter."""
-    return Failed.because(late(TITLES[row.provider], Operation.FREE_BUSY))
+    return Failed.from_error(late(TITLES[row.provider], Operation.FREE_BUSY))

@@ -23,7 +23,7 @@ from store.sql.queries import audit, connection_tokens, connections, consents, u
 from store.sql.queries.connection_tokens import Tokens
 from store.sql.queries.connections import ProviderAccount, RemovedConnection
 from store.sql.queries.consents import ConsentRefusal
-from workers.execution.consent_gaps import INCOMPLETE, gap
+from workers.execution.consent_gaps import INCOMPLETE, missing_permissions
 from workers.execution.disconnect import BUSY, clean_up, revoke_unused
 from workers.execution.registrations import note_registration
 from workers.fanout.jobs import ExchangeCode, Reply
@@ -84,7 +84,7 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
         return Reply(failed=BUSY)
     except ProviderError as error:
         log.info("a code could not be redeemed: %s", error.reason, extra={"why": error.message})
-        return Reply(failed=Failed.because(error))
+        return Reply(failed=Failed.from_error(error))
     return Reply(failed=refused)
 
 
@@ -142,7 +142,9 @@ def _store(
 def _use_invitation(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> None:
     """Use up the invitation of a consent. One that granted less than requested may be given again."""
     provider = ProviderName(consent.provider)
-    complete = not gap(permitted(provider, consent.scopes), permitted(provider, exchanged.scopes))
+    complete = not missing_permissions(
+        permitted(provider, consent.scopes), permitted(provider, exchanged.scopes)
+    )
     if consent.invitation_id is not None and complete:
         user_invitations.use(session, consent.invitation_id)
 
@@ -159,7 +161,7 @@ def _missing(session: Session, consent: PendingConsent, exchanged: _Exchanged) -
         return frozenset()
     provider = ProviderName(consent.provider)
     wanted = permitted(provider, consent.scopes) & permitted(provider, row.scope)
-    return gap(wanted, permitted(provider, exchanged.scopes))
+    return missing_permissions(wanted, permitted(provider, exchanged.scopes))
 
 
 def _replace(

@@ -11,7 +11,7 @@ from providers.scopes import Operation
 
 # The permissions, in the order in which sentences name them. A delegated or custom grant may have any of
 # them.
-PARTS = {
+PERMISSIONS = {
     "the list of calendars": {Operation.LIST_CALENDARS},
     "free and busy times": {Operation.FREE_BUSY},
     "reading events": {Operation.LIST_EVENTS, Operation.GET_EVENT, Operation.WATCH_EVENTS},
@@ -19,22 +19,22 @@ PARTS = {
 }
 
 
-def gap(wanted: Collection[Operation], granted: Collection[Operation]) -> frozenset[str]:
+def missing_permissions(wanted: Collection[Operation], granted: Collection[Operation]) -> frozenset[str]:
     """The permissions that were requested and not granted."""
     left = set(wanted) - set(granted)
-    return frozenset(part for part, operations in PARTS.items() if operations & left)
+    return frozenset(part for part, operations in PERMISSIONS.items() if operations & left)
 
 
-def in_words(missing: Collection[str]) -> str:
+def join_names(missing: Collection[str]) -> str:
     """The permissions as a list in a sentence."""
-    *most, last = [part for part in PARTS if part in missing]
+    *most, last = [part for part in PERMISSIONS if part in missing]
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def _incomplete(missing: frozenset[str]) -> Failed:
     return Failed(
         Reason.AUTHORIZATION_INVALID,
-        f"Not everything was granted: {in_words(missing)} is missing. The connection that works is kept; "
+        f"Not everything was granted: {join_names(missing)} is missing. The connection that works is kept; "
         "start again and leave every permission selected",
     )
 
@@ -43,6 +43,6 @@ def _incomplete(missing: frozenset[str]) -> Failed:
 # as Almanac's.
 INCOMPLETE: Mapping[frozenset[str], Failed] = {
     missing: _incomplete(missing)
-    for number in range(1, len(PARTS) + 1)
-    for missing in map(frozenset, combinations(PARTS, number))
+    for number in range(1, len(PERMISSIONS) + 1)
+    for missing in map(frozenset, combinations(PERMISSIONS, number))
 }

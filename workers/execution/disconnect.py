@@ -89,7 +89,7 @@ def revoke(runtime: Runtime, job: Revoke, deadline: float) -> Reply:
     except LockTimeout:
         return Reply(failed=BUSY)
     except ProviderError as error:
-        return Reply(failed=Failed.because(error))
+        return Reply(failed=Failed.from_error(error))
     return Reply()
 
 

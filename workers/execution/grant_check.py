@@ -28,7 +28,7 @@ def check(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
         log.info("a grant is refused by %s: %s", proposal.provider, error.message)
         return Reply(checked=_refused(error))
     except ProviderError as error:
-        return Reply(failed=Failed.because(error))
+        return Reply(failed=Failed.from_error(error))
     return Reply(checked=GrantCheck(scope=grant.scope))
 
 

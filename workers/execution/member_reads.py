@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from providers.base import PRIMARY, Account, Failed, Member, MemberOutcome, ReadAlone, Traffic
+from providers.base import PRIMARY, Account, CallReporter, Failed, Member, MemberOutcome, ReadAlone
 from providers.errors import ProviderError, SubjectRefused
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import Family
@@ -29,10 +29,10 @@ class MemberRead(NamedTuple):
     credentials: Credentials
 
 
-class EveryMember:
+class MembersCallReporter:
     """The ``Traffic`` of a request for several mailboxes, each of which has limits of its own."""
 
-    def __init__(self, members: Sequence[Traffic]) -> None:
+    def __init__(self, members: Sequence[CallReporter]) -> None:
         self._members = members
 
     def answered(self) -> None:
@@ -66,22 +66,22 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
     except SubjectRefused as error:
         # The grant is valid: each member can be read with the member's own impersonated token.
         log.warning("the account that reads for a whole grant is refused: %s", error.message)
-        return [ReadAlone(Failed.because(error))] * len(reads)
+        return [ReadAlone(Failed.from_error(error))] * len(reads)
     except ProviderError as error:
         log.info("provider failure: %s", error.reason, extra={"grant": first.grant, "why": error.message})
-        return [Reply(read_at, failed=Failed.because(error))] * len(reads)
+        return [Reply(read_at, failed=Failed.from_error(error))] * len(reads)
     return [_reply(read_at, outcomes[each.address]) for each in members]
 
 
 def _account(runtime: Runtime, first: Credentials, members: Sequence[Member]) -> Account:
     """The account that makes the request: Google's reads for all members, Microsoft's is the application."""
     grant = first.grant or ""
-    traffic: Traffic
+    traffic: CallReporter
     if first.provider == ProviderName.GOOGLE:
         # The rate limit and circuit breaker of the grant: no member's own account is used.
         traffic = traffic_of(runtime, replace(first, id=grant), Family.BUSY)
     else:
-        traffic = EveryMember([each.traffic for each in members if each.traffic is not None])
+        traffic = MembersCallReporter([each.traffic for each in members if each.traffic is not None])
     tokens = OrganizationTokens(runtime, grant, None)
     return Account(None, first.scope, tokens, traffic, runtime.grace, request_ids.current.get())
 

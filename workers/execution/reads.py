@@ -58,7 +58,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
         with mark_dead_on_revoked_grant(runtime, credentials.id):
             return reader.read(job)
     except ProviderError as error:
-        return Reply(failed=Failed.because(error))
+        return Reply(failed=Failed.from_error(error))
 
 
 def continues_past_deadline(job: Job) -> bool:
@@ -107,7 +107,7 @@ class _Reader:
                     )
         except ProviderError as error:
             # With the list, if it was read, the failure can be reported for each calendar.
-            return Reply(read_at, failed=Failed.because(error), listed=listed)
+            return Reply(read_at, failed=Failed.from_error(error), listed=listed)
         return Reply(read_at, listed=listed, outcomes=outcomes)
 
     def read(self, job: Job) -> Reply:

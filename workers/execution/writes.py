@@ -67,7 +67,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
             case CreateEvent() | UpdateEvent() | DeleteEvent():
                 return _write_event(runtime, job, credentials, deadline)
     except ProviderError as error:
-        return Reply(failed=Failed.because(error))
+        return Reply(failed=Failed.from_error(error))
     raise TypeError(f"{job!r} is not a write")
 
 
@@ -81,15 +81,15 @@ def _write_event(
             tags = _tags(runtime, credentials, provider, lister, job.calendar, deadline)
     except ProviderError as error:
         # Nothing was written. Without the tags the write could not be seen through other connections.
-        return Reply(failed=replace(Failed.because(error), called=False, repeated=False))
+        return Reply(failed=replace(Failed.from_error(error), called=False, repeated=False))
     try:
-        return _call(runtime, job, credentials, provider, account, tags, deadline)
+        return _write_and_invalidate(runtime, job, credentials, provider, account, tags, deadline)
     except (RedisError, SQLAlchemyError) as error:
         log.exception("the outcome of an event write is unknown", extra={"connection": credentials.id})
-        return Reply(failed=replace(failures.because(error), repeated=True))
+        return Reply(failed=replace(failures.failure_from(error), repeated=True))
 
 
-def _call(
+def _write_and_invalidate(
     runtime: Runtime,
     job: CreateEvent | UpdateEvent | DeleteEvent,
     credentials: Credentials,
@@ -107,7 +107,7 @@ def _call(
                     try:
                         created = provider.create_event(account, job.calendar, job.draft, deadline=deadline)
                     except EventExists as error:
-                        error.message = job.draft.taken(ProviderName(credentials.provider))
+                        error.message = job.draft.conflict_message(ProviderName(credentials.provider))
                         raise
                     return Reply(events={job.calendar: (created.event,)}, made=created.made)
                 case UpdateEvent():
@@ -163,7 +163,7 @@ def _fault(
     except ProviderError:
         # The caller then keeps the provider's own message.
         return None
-    return job.changes.fault_in(event)
+    return job.changes.edge_error_for(event)
 
 
 def _delete(provider: CalendarProvider, account: Account, job: DeleteEvent, deadline: float) -> None:

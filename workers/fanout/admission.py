@@ -58,7 +58,7 @@ class Admission:
         self._here = {queue: threading.BoundedSemaphore(places) for queue, places in MOST_HERE.items()}
 
     @contextmanager
-    def here(self, queue: Queue) -> Iterator[None]:
+    def admit_in_process(self, queue: Queue) -> Iterator[None]:
         """Admit a request to this process.
 
         :raise QueueFull: if the limit of this process is reached

@@ -44,7 +44,7 @@ def prepare(element: Sequence[TakenJob]) -> None:
     for each in together:
         each.bundle = first.id
         if shared is not None:
-            each.ask = shared
+            each.acquire_request = shared
 
 
 def position(taken: TakenJob) -> int:
@@ -60,7 +60,7 @@ def leave(taken: TakenJob, failed: Failed | None = None) -> None:
     if failed is not None:
         taken.failed = failed
         if taken.row is not None:
-            taken.ask = call_policy.acquire_request(taken.job, taken.row, taken.lease)
+            taken.acquire_request = call_policy.acquire_request(taken.job, taken.row, taken.lease)
 
 
 def waits_alone(taken: TakenJob) -> bool:

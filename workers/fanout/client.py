@@ -42,7 +42,7 @@ from workers.telemetry import tracing
 log = logging.getLogger(__name__)
 
 # One task keeps this many reads in flight; more jobs are spread over more tasks.
-JOBS_PER_TASK = 16
+ELEMENTS_PER_TASK = 16
 
 # The share of the time that workers may use, so that the failures that they report at their deadline still
 # arrive.
@@ -106,7 +106,7 @@ class Fanout:
         request = _request(jobs, queue, deadline, shared)
         if finishing:
             return self._gather(request)
-        with self._admission.here(queue):
+        with self._admission.admit_in_process(queue):
             self._admission.enter(queue, request.name, request.left)
             return self._gather(request)
 
@@ -185,7 +185,7 @@ class Fanout:
             pipe.rpush(request.work_list, *work)
             pipe.expire(request.work_list, int(left) + LEFTOVER_SECONDS)
             pipe.execute()
-        tasks = min(self._tasks, -(-len(work) // JOBS_PER_TASK))
+        tasks = min(self._tasks, -(-len(work) // ELEMENTS_PER_TASK))
         arguments = {
             "fanout": request.name,
             "deadline": time.time() + left * WORKERS_SHARE,
@@ -230,7 +230,7 @@ class Fanout:
             results.name("dropped")
             pipe.delete(request.work_list, request.reply_list)
             self._admission.leave(pipe, request.queue, request.name)
-            dropped = results.pick(pipe.execute())["dropped"]
+            dropped = results.by_name(pipe.execute())["dropped"]
         # Other requests may follow jobs that no worker has taken.
         left = [each for data in dropped for each in addresses(data)]
         self._flights.abandon([each.flight for each in left if each.flight])

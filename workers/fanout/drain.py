@@ -35,12 +35,12 @@ BATCH = 32
 # Prefetch jobs only while the list is longer than the places of this many processes together. Without
 # prefetching, each free place would cost a statement. With too much of it, jobs would wait here while another
 # process has free places.
-PROCESSES_BESIDE = 4
+PREFETCH_PROCESSES = 4
 
 # While this many jobs are in flight, results are collected for GATHER seconds and handled in one turn. Three
 # round trips and a statement for each finished read would cost as much time as the reads themselves.
-MANY = 16
-GATHER = 0.006
+BATCHING_THRESHOLD = 16
+BATCHING_SECONDS = 0.006
 
 # Jobs taken ahead that are handed to the pool, to begin as soon as a place becomes free: about as many as
 # finish within one turn.
@@ -48,7 +48,7 @@ PREFETCH = 16
 
 # Grace period after the deadline, as a share of the budget, for jobs to report their own timeout. After it,
 # the drain reports one for reads that continue for the cache.
-GRACE_SHARE = 0.01
+GRACE_FRACTION = 0.01
 
 # Seconds between two checks whether this worker still reaches the providers of its jobs.
 EGRESS_CHECK_SECONDS = 0.5
@@ -82,7 +82,7 @@ class Drain:
         self._most = most
         self._deadline = deadline
         # The moment at which the drain reports a timeout for reads that continue.
-        self._overdue = deadline + max(0.0, deadline - time.monotonic()) * GRACE_SHARE
+        self._overdue = deadline + max(0.0, deadline - time.monotonic()) * GRACE_FRACTION
         self._share: PoolShare[list[FinishedJob]] = runtime.pool.share()
         self._jobs = DrainJobs()
         # The length of the list when it was last read, and whether it was empty or the deadline has passed.
@@ -111,23 +111,23 @@ class Drain:
                 # neither started nor waited for.
                 now = time.monotonic()
                 self._apply_deadline(now)
-                self._share.want(self._places_wanted(now))
+                self._share.request(self._places_wanted(now))
                 if self._is_over(now):
                     return
-                gather = GATHER if len(self._jobs.in_flight) >= MANY else 0.0
-                ended, granted = self._share.wait(self._next_turn(now), gather=gather)
-                self._turn([job for work in ended for job in work], granted)
+                gather = BATCHING_SECONDS if len(self._jobs.in_flight) >= BATCHING_THRESHOLD else 0.0
+                ended, granted = self._share.wait(self._next_wakeup(now), linger=gather)
+                self._run_step([job for work in ended for job in work], granted)
         finally:
             self._share.close()
 
-    def _turn(self, finished: Sequence[FinishedJob], granted: int) -> None:
+    def _run_step(self, finished: Sequence[FinishedJob], granted: int) -> None:
         """Report finished jobs, and begin others in the places that were granted."""
         taken = self._jobs.next(granted, time.monotonic())
         self._report_and_take(finished, granted - len(taken))
         self._mover.move_blocked(self._jobs)
         taken += self._jobs.next(granted - len(taken), time.monotonic())
         started = self._admit_and_begin(taken + self._prefetchable(), granted)
-        self._share.give_back(granted - started)
+        self._share.release(granted - started)
 
     def _apply_deadline(self, now: float) -> None:
         """After the deadline, fail the jobs that have not begun; later, reply for reads that continue."""
@@ -151,9 +151,9 @@ class Drain:
         idle = not (self._jobs or self._finisher.has_replies or self._flights.urgent(now))
         return idle and self._exhausted
 
-    def _next_turn(self, now: float) -> float | None:
+    def _next_wakeup(self, now: float) -> float | None:
         """The moment of the next turn if no job finishes and no place is granted; None for no limit."""
-        if self._finisher.has_replies or self._flights.urgent(now) or self._room_for_moving():
+        if self._finisher.has_replies or self._flights.urgent(now) or self._extra_jobs_to_move():
             return now
         moments = [self._deadline, self._overdue, *self._flights.until()]
         if self._mover.enabled:
@@ -164,7 +164,7 @@ class Drain:
 
     def _report_and_take(self, finished: Sequence[FinishedJob], places: int) -> None:
         """Fill the caches, push replies and take jobs for the free places, in one round trip."""
-        room = self._room(places)
+        room = self._jobs_to_take(places)
         with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
             named = NamedResults(pipe)
             moved = self._mover.taken_over(finished)
@@ -181,7 +181,7 @@ class Drain:
         for refused in {str(result) for result in results if isinstance(result, RedisError)}:
             log.error("Redis refused a part of an answer: %s", refused)
         if room:
-            taken = named.pick(results)
+            taken = named.by_name(results)
             if isinstance(taken["popped"], RedisError):
                 raise taken["popped"]
             self._left = taken["left"] if isinstance(taken["left"], int) else 0
@@ -201,18 +201,18 @@ class Drain:
             bundles.leave(taken, done.alone)
             self._jobs.wait(taken, time.monotonic())
 
-    def _room(self, places: int) -> int:
+    def _jobs_to_take(self, places: int) -> int:
         """How many jobs to take: one for each place, and some ahead while the list is long."""
         if self._exhausted or time.monotonic() >= self._deadline:
             return 0
-        if spare := self._room_for_moving():
+        if spare := self._extra_jobs_to_move():
             return places + spare
-        plenty = PROCESSES_BESIDE * self._runtime.settings.reads_in_flight
+        plenty = PREFETCH_PROCESSES * self._runtime.settings.reads_in_flight
         if self._left > plenty and len(self._jobs.ahead) <= BATCH // 2:
             return places + BATCH
         return places
 
-    def _room_for_moving(self) -> int:
+    def _extra_jobs_to_move(self) -> int:
         """How many jobs to take beyond the free places, to hand over the ones for isolated providers."""
         if self._exhausted or not self._mover.needed:
             return 0
@@ -220,7 +220,7 @@ class Drain:
 
     def _prefetchable(self) -> list[Work]:
         """Work to prefetch for places that become free before the next turn."""
-        if len(self._jobs.in_flight) < MANY or time.monotonic() >= self._deadline:
+        if len(self._jobs.in_flight) < BATCHING_THRESHOLD or time.monotonic() >= self._deadline:
             return []
         room = PREFETCH - self._share.prefetched
         found: list[Work] = []
@@ -240,11 +240,11 @@ class Drain:
             # Any error: the jobs are no longer on the list, so they must be answered.
             log.exception("permits could not be requested")
             for each in taken:
-                self._finisher.give_up(each, failures.because(error))
+                self._finisher.give_up(each, failures.failure_from(error))
             return 0
         started = 0
         for work in works:
-            admitted = [each for each in work if self._admits(each, clearance)]
+            admitted = [each for each in work if self._begin_or_settle(each, clearance)]
             if not admitted:
                 continue
             self._jobs.in_flight |= {each.id: each for each in admitted}
@@ -255,7 +255,7 @@ class Drain:
                 self._share.prefetch(partial(self._performer.run, admitted))
         return started
 
-    def _admits(self, taken: TakenJob, clearance: Clearance) -> bool:
+    def _begin_or_settle(self, taken: TakenJob, clearance: Clearance) -> bool:
         """Whether a job may begin. If not, it waits, or its failure is reported."""
         if taken.job.connection is not None and taken.row is None:
             self._finisher.give_up(taken, GONE)

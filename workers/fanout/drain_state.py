@@ -29,7 +29,7 @@ class TakenJob:
     # The flight that the job leads, if other requests may share it.
     flight: str | None = None
     row: SealedConnection | None = None
-    ask: AcquireRequest | None = None
+    acquire_request: AcquireRequest | None = None
     # The name of its lease at the rate limiter.
     lease: str = ""
     # The id of the first job of its bundle, None for a job that is performed separately.

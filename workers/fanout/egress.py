@@ -239,7 +239,7 @@ class Egress:
         now = time.monotonic()
         if self._known is None or now - self._known_at >= KNOWN_SECONDS:
             try:
-                self._known = self._heartbeats.present() if self._name else None
+                self._known = self._heartbeats.live_processes() if self._name else None
             except RedisError as error:
                 log.warning("the heartbeats of other workers are unknown: %s", type(error).__name__)
                 self._known = None

@@ -16,11 +16,11 @@ DOWN = Failed(
 )
 
 
-def because(error: Exception) -> Failed:
+def failure_from(error: Exception) -> Failed:
     """The failure for an exception: an outage of the database or Redis, or an unexpected error."""
     return DOWN if isinstance(error, SQLAlchemyError | RedisError) else BROKEN
 
 
-def by_us(failed: Failed | None) -> bool:
+def is_internal(failed: Failed | None) -> bool:
     """Whether the cause is in Almanac, so that it says nothing about the account."""
     return failed is not None and (failed == BROKEN or failed.problem is Problem.OUT_OF_SERVICE)

@@ -48,8 +48,8 @@ class Finisher:
 
     def give_up(self, taken: TakenJob, failed: Failed) -> None:
         """Reply for a job that was not begun."""
-        if not failures.by_us(failed):
-            metrics.failed(self._stores.counters, taken.job, taken.row, [failed])
+        if not failures.is_internal(failed):
+            metrics.count_failures(self._stores.counters, taken.job, taken.row, [failed])
         body = pack_body(Reply(failed=failed))
         if failed.reason is Reason.RATE_LIMITED or not failed.called:
             # The followers would get the same refusal, one after the other.
@@ -71,7 +71,9 @@ class Finisher:
             if taken.answered or taken.handed:
                 continue
             if taken.row is not None and continues_past_deadline(taken.job):
-                self._replies.append(pack_reply(taken.number, Reply(failed=call_policy.overdue(taken.row))))
+                self._replies.append(
+                    pack_reply(taken.number, Reply(failed=call_policy.timeout_failure(taken.row)))
+                )
                 taken.answered = True
 
     def finish(self, done: FinishedJob) -> None:
@@ -79,7 +81,7 @@ class Finisher:
         taken, reply = done.taken, done.reply
         self._keep(done)
         if reply.whole() or time.monotonic() < self._deadline:
-            failed = reply.refused() and not failures.by_us(reply.failed)
+            failed = reply.refused() and not failures.is_internal(reply.failed)
             self._complete(taken, done.body, failed=failed, whole=reply.whole())
         else:
             # The job has failed for lack of time. A follower may have more time.

@@ -98,7 +98,7 @@ class HandOver:
                 pipe.llen(work_list(handed))
                 results.name("left")
                 pipe.delete(work_list(handed))
-                left = results.pick(pipe.execute())["left"]
+                left = results.by_name(pipe.execute())["left"]
         except RedisError as error:
             log.warning("handed jobs could not be withdrawn: %s", type(error).__name__)
             return False

@@ -45,7 +45,7 @@ class Intake:
             # Any error: the jobs are no longer on the list, so they must be answered.
             log.exception("jobs could not be prepared")
             for each in taken:
-                self._finisher.give_up(each, failures.because(error))
+                self._finisher.give_up(each, failures.failure_from(error))
         else:
             self._jobs.ahead += sorted(taken, key=bundles.position)
 
@@ -69,7 +69,7 @@ class Intake:
             each.row = rows.get(each.job.connection or "")
             if each.row is not None:
                 each.lease = each.flight or f"{self._fanout}:{each.number}"
-                each.ask = call_policy.acquire_request(each.job, each.row, each.lease)
+                each.acquire_request = call_policy.acquire_request(each.job, each.row, each.lease)
 
     def _begin(self, taken: Sequence[TakenJob]) -> None:
         """Begin the reads of busy periods in the cache, in one round trip."""

@@ -19,6 +19,6 @@ class NamedResults:
         """Name the result of the command that was queued last."""
         self._indexes[name] = len(self._pipe) - 1
 
-    def pick(self, results: list[Any]) -> Mapping[str, Any]:
+    def by_name(self, results: list[Any]) -> Mapping[str, Any]:
         """The named ones of all results, as returned by the pipeline's ``execute``."""
         return {name: results[index] for name, index in self._indexes.items()}

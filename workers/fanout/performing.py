@@ -46,7 +46,7 @@ class Performer:
             return [self._attempt(work[0])] if len(work) == 1 else self._attempt_together(work)
         except Exception as error:
             log.exception("a job failed unexpectedly", extra={"connection": work[0].job.connection})
-            return [_failed(each, failures.because(error)) for each in work]
+            return [_failed(each, failures.failure_from(error)) for each in work]
 
     def _attempt(self, taken: TakenJob) -> FinishedJob:
         """Perform one job."""
@@ -62,7 +62,7 @@ class Performer:
             tracing.failed(span, reply.failed)
         move = attempt.movable and _may_repeat(taken.job, reply, attempt)
         if not move:
-            metrics.done(stores.counters, taken.job, taken.row, reply, time.monotonic() - began)
+            metrics.count_job(stores.counters, taken.job, taken.row, reply, time.monotonic() - began)
         return FinishedJob(taken, reply, pack_body(reply), move)
 
     def _attempt_together(self, work: Work) -> list[FinishedJob]:
@@ -86,7 +86,7 @@ class Performer:
                 continue
             move = attempt.movable and _may_repeat(taken.job, result, attempt)
             if not move:
-                metrics.done(stores.counters, taken.job, taken.row, result, took)
+                metrics.count_job(stores.counters, taken.job, taken.row, result, took)
             finished.append(FinishedJob(taken, result, pack_body(result), move))
         return finished
 

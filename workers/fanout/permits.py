@@ -35,7 +35,7 @@ class Clearance:
 
     def permit(self, taken: TakenJob) -> Permit:
         """The permit of a job. Jobs that the rate limiter does not concern may begin at once."""
-        return GO if taken.ask is None else self.permits[taken.ask]
+        return GO if taken.acquire_request is None else self.permits[taken.acquire_request]
 
 
 class Permits:
@@ -49,7 +49,9 @@ class Permits:
         """Request permits and renew the flights of these jobs, in one round trip."""
         stores = self._runtime.stores
         # The jobs of a bundle may share a request.
-        requests = list(dict.fromkeys(each.ask for each in taken if each.ask is not None))
+        requests = list(
+            dict.fromkeys(each.acquire_request for each in taken if each.acquire_request is not None)
+        )
         flights = [each.flight for each in taken if each.flight is not None]
         left = self._deadline - time.monotonic()
         with stores.redis.pipeline(transaction=False) as pipe:
@@ -60,31 +62,38 @@ class Permits:
                 lease = max(0.0, left) + self._runtime.grace + LEASE_MARGIN
                 stores.provider_rate_limiter.acquire(pipe, requests, left=left, lease=lease)
                 results.name("permits")
-            named = results.pick(pipe.execute(raise_on_error=False))
+            named = results.by_name(pipe.execute(raise_on_error=False))
         permits = ProviderRateLimiter.permits(named["permits"], requests) if requests else []
         return Clearance(dict(zip(requests, permits, strict=True)), time.monotonic())
 
     def apply(self, taken: TakenJob, clearance: Clearance) -> Failed | float | None:
         """Record a permit. Returns None if the job may begin, the moment to try again, or its failure."""
         permit = clearance.permit(taken)
-        if taken.ask is not None and permit.paid:
-            taken.ask = replace(taken.ask, calls=0)
+        if taken.acquire_request is not None and permit.paid:
+            taken.acquire_request = replace(taken.acquire_request, calls=0)
         if not permit.wait:
             taken.probes = permit.why is WaitReason.PROBE
-            if taken.ask is not None and permit.watched:
-                self._runtime.stores.circuit_breakers.watch(taken.ask.circuit, taken.ask.account)
+            if taken.acquire_request is not None and permit.watched:
+                self._runtime.stores.circuit_breakers.watch(
+                    taken.acquire_request.circuit, taken.acquire_request.account
+                )
             return None
         if taken.row is not None and permit.why is WaitReason.OPEN:
-            return call_policy.refused(taken.row, permit)
+            return call_policy.circuit_open_failure(taken.row, permit)
         if taken.row is not None and (taken.failed is BROKEN or permit.why is not WaitReason.MAILBOX):
-            taken.failed = call_policy.throttled(taken.row, permit)
+            taken.failed = call_policy.rate_limited_failure(taken.row, permit)
         when = clearance.at + permit.wait
         return when if when < self._deadline else taken.failed
 
     def release(self, pipe: Pipeline, taken: TakenJob) -> None:
         """Queue the end of a job's leases on ``pipe``."""
         stores = self._runtime.stores
-        if taken.ask is not None:
-            stores.provider_rate_limiter.release(pipe, taken.ask)
+        if taken.acquire_request is not None:
+            stores.provider_rate_limiter.release(pipe, taken.acquire_request)
             if taken.probes:
-                stores.circuit_breakers.end_probe(pipe, taken.ask.circuit, taken.ask.account, taken.ask.lease)
+                stores.circuit_breakers.end_probe(
+                    pipe,
+                    taken.acquire_request.circuit,
+                    taken.acquire_request.account,
+                    taken.acquire_request.lease,
+                )

@@ -77,9 +77,9 @@ class FairPool:
 class PoolShare(Generic[Result]):
     """The places of one fan-out, and the results of the work in them. Used by one thread."""
 
-    def __init__(self, places: FairPool) -> None:
-        self._places = places
-        self._news = threading.Condition(places.lock)
+    def __init__(self, pool: FairPool) -> None:
+        self._places = pool
+        self._news = threading.Condition(pool.lock)
         self._granted = 0
         self._finished: list[Result] = []
         self._prefetched: deque[Callable[[], Result]] = deque()
@@ -87,18 +87,18 @@ class PoolShare(Generic[Result]):
         self.wants = 0
         self.holds = 0
 
-    def want(self, places: int) -> None:
+    def request(self, places: int) -> None:
         """Request this many places in addition to the ones it holds."""
         with self._places.lock:
             # Places that were granted, but not yet returned by ``wait``, are included.
             self.wants = max(0, places - self._granted)
             self._places.changed(self, 0)
 
-    def wait(self, until: float | None = None, *, gather: float = 0.0) -> tuple[list[Result], int]:
+    def wait(self, until: float | None = None, *, linger: float = 0.0) -> tuple[list[Result], int]:
         """The results, and the number of places granted, since the last call.
 
         Waits for the first of either, or until a moment of ``time.monotonic()``. After a result it waits
-        another ``gather`` seconds, to collect more results.
+        another ``linger`` seconds, to collect more results.
         """
         with self._news:
             while not self._finished and not self._granted:
@@ -106,8 +106,8 @@ class PoolShare(Generic[Result]):
                 if (left is not None and left <= 0) or not self._news.wait(left):
                     break
             any_finished = bool(self._finished)
-        if any_finished and gather:
-            time.sleep(gather)
+        if any_finished and linger:
+            time.sleep(linger)
         with self._news:
             finished, self._finished = self._finished, []
             granted, self._granted = self._granted, 0
@@ -131,7 +131,7 @@ class PoolShare(Generic[Result]):
         """How much prefetched work waits for a place."""
         return len(self._prefetched)
 
-    def give_back(self, places: int) -> None:
+    def release(self, places: int) -> None:
         """Release places that were granted and not used."""
         with self._places.lock:
             self.holds -= places

@@ -18,7 +18,7 @@ from workers.telemetry import request_ids
 # Lowest level of a logger and those below it, whatever the settings say. Verbose lines of libraries contain
 # e-mail addresses and arguments, and urllib3's warnings contain whole URLs. Celery's lines about tasks are
 # replaced by those of ``workers.telemetry.context``.
-LEAST = dict.fromkeys(("app", "workers", "scheduling", "providers", "store"), logging.DEBUG) | {
+MIN_LEVELS = dict.fromkeys(("app", "workers", "scheduling", "providers", "store"), logging.DEBUG) | {
     "_granian": logging.INFO,
     "celery": logging.INFO,
     "celery.worker.strategy": logging.WARNING,
@@ -37,17 +37,17 @@ def configure(process: str, settings: LogSettings) -> None:
     """Log to standard error, with the name of this process."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Json(process) if settings.format == "json" else Text(process))
-    handler.addFilter(lambda record: record.levelno >= least(record.name))
+    handler.addFilter(lambda record: record.levelno >= min_level(record.name))
     logging.basicConfig(level=settings.level, handlers=[handler], force=True)
 
 
 @cache
-def least(logger: str) -> int:
+def min_level(logger: str) -> int:
     """The lowest level that is logged for a logger."""
-    if logger in LEAST:
-        return LEAST[logger]
+    if logger in MIN_LEVELS:
+        return MIN_LEVELS[logger]
     above, dot, _ = logger.rpartition(".")
-    return least(above) if dot else logging.WARNING
+    return min_level(above) if dot else logging.WARNING
 
 
 class Text(logging.Formatter):

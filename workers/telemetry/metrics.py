@@ -14,16 +14,20 @@ from workers.fanout.jobs import CalendarRead, EventWrite, Job, Reply
 _READS, _WRITES = get_args(CalendarRead), get_args(EventWrite)
 
 
-def done(counters: Counters, job: Job, row: SealedConnection | None, reply: Reply, seconds: float) -> None:
+def count_job(
+    counters: Counters, job: Job, row: SealedConnection | None, reply: Reply, seconds: float
+) -> None:
     """Count a finished job and its duration, which includes the refresh of its token and retries."""
     if row is not None and isinstance(job, _READS):
         counters.read(row.provider, seconds)
     elif row is not None and isinstance(job, _WRITES):
         counters.write(row.provider, seconds)
-    failed(counters, job, row, _failures(reply))
+    count_failures(counters, job, row, _failures(reply))
 
 
-def failed(counters: Counters, job: Job, row: SealedConnection | None, failures: Iterable[Failed]) -> None:
+def count_failures(
+    counters: Counters, job: Job, row: SealedConnection | None, failures: Iterable[Failed]
+) -> None:
     """Count the reasons of a failed job, each one once, however many calendars it concerns.
 
     An invalid event is a mistake of the API client and not counted as a failure of the provider.

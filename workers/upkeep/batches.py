@@ -59,7 +59,7 @@ class Batch(Generic[Item]):
         done = 0
         try:
             while self._in_flight or self._startable():
-                self._share.want(self._startable())
+                self._share.request(self._startable())
                 finished, granted = self._share.wait(None if self._in_flight else self._last_start)
                 done += sum(finished)
                 self._in_flight -= len(finished)
@@ -89,7 +89,7 @@ class Batch(Generic[Item]):
         for _ in range(starting):
             self._share.run(partial(self._work, self._waiting.popleft()))
         self._in_flight += starting
-        self._share.give_back(places - starting)
+        self._share.release(places - starting)
 
     def _work(self, item: Item) -> bool:
         """Runs in a pool thread. Catches every exception, so that the item counts as finished."""

@@ -223,7 +223,7 @@ def _read(runtime: Runtime, credentials: Credentials, audit: _Audit) -> Outcome:
         ):
             return provider.busy(account, [calendar], start, end, deadline=deadline)[calendar]
     except ProviderError as error:
-        return Failed.because(error)
+        return Failed.from_error(error)
 
 
 def _handle_failed_read(runtime: Runtime, row: Channel, reason: Reason) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
-from providers.base import ChannelOpened, ChannelWanted, Token
+from providers.base import ChannelRequest, OpenChannel, Token
 from providers.errors import ProviderError
 from providers.names import ProviderName
 from store.cache.busy_buckets import CalendarKey
@@ -78,7 +78,7 @@ def open_one(runtime: Runtime, key: CalendarKey) -> bool:
     if credentials is None or (address := runtime.settings.push_address(credentials.provider)) is None:
         return False
     stores = runtime.stores
-    wanted = ChannelWanted(secrets.token_hex(16), Token(secrets.token_urlsafe(32)), address)
+    wanted = ChannelRequest(secrets.token_hex(16), Token(secrets.token_urlsafe(32)), address)
     # Stored before the call: the provider may send a notification before its answer arrives.
     with stores.database.writing() as session:
         if not channels.add(session, wanted.id, key, wanted.secret.reveal):
@@ -182,8 +182,8 @@ def credentials_of(runtime: Runtime, connection: str) -> Credentials | None:
 
 
 def _open(
-    runtime: Runtime, credentials: Credentials, key: CalendarKey, wanted: ChannelWanted
-) -> ChannelOpened:
+    runtime: Runtime, credentials: Credentials, key: CalendarKey, wanted: ChannelRequest
+) -> OpenChannel:
     _, account = open_account(runtime, credentials, Family.CHANNELS)
     provider = runtime.providers[ProviderName(credentials.provider)]
     deadline = _deadline()

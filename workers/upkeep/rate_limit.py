@@ -18,11 +18,11 @@ from store.coordination.provider_rate_limiter import (
     WaitReason,
 )
 from store.sql.queries.connection_tokens import Credentials
-from workers.execution.call_policy import TITLES, leased_mailbox, unanswered
+from workers.execution.call_policy import TITLES, circuit_open_error, leased_mailbox
 from workers.runtime import Runtime
 
 # Longest wait in seconds, because a waiting batch occupies a thread that requests need.
-PATIENCE = 1.0
+MAX_WAIT_SECONDS = 1.0
 # Seconds for which a lease outlasts the deadline of its calls.
 MARGIN = 1.0
 
@@ -36,7 +36,7 @@ def acquire(
     :raise RateLimited: if the permit is not granted in time
     :raise Unavailable: while the circuit of the account or of its provider is open
     """
-    until = min(deadline, time.monotonic() + PATIENCE)
+    until = min(deadline, time.monotonic() + MAX_WAIT_SECONDS)
     circuit_breakers = runtime.stores.circuit_breakers
     permit = GO
     lease = f"upkeep:{secrets.token_hex(8)}"
@@ -46,7 +46,7 @@ def acquire(
     try:
         while (permit := _acquire(runtime, request, until, deadline)).wait:
             if permit.why is WaitReason.OPEN:
-                raise unanswered(credentials.provider, permit)
+                raise circuit_open_error(credentials.provider, permit)
             if time.monotonic() + permit.wait >= until:
                 title = TITLES[credentials.provider]
                 raise RateLimited(f"{title} asks us to slow down", retry_after=permit.wait)

@@ -24,14 +24,14 @@ from store.stores import Stores
 from workers.runtime import Runtime
 from workers.upkeep import batches
 from workers.webhooks.http import NoAnswer, post
-from workers.webhooks.ssrf_guard import Refused
+from workers.webhooks.ssrf_guard import ForbiddenUrl
 
 log = logging.getLogger(__name__)
 
 # Longest time in seconds for which one endpoint is served without a pause.
-TURN_SECONDS = 30.0
+MAX_SERVE_SECONDS = 30.0
 # The same while other endpoints wait.
-SHORT_TURN_SECONDS = 5.0
+MAX_SERVE_SECONDS_WHILE_OTHERS_WAIT = 5.0
 # Lease of a claimed delivery: longer than an attempt can take, so that no other worker repeats it.
 LEASE = timedelta(seconds=90)
 
@@ -66,7 +66,7 @@ def deliver(runtime: Runtime, endpoint_id: str) -> None:
     this call serves waiting ones, but for a limited time, so that the worker can shut down.
     """
     runtime.webhook_queue.add(endpoint_id)
-    until = time.monotonic() + TURN_SECONDS
+    until = time.monotonic() + MAX_SERVE_SECONDS
     while time.monotonic() < until and (first := runtime.webhook_queue.take()) is not None:
         try:
             _serve(runtime, first)
@@ -92,7 +92,9 @@ def _serve(runtime: Runtime, endpoint_id: str) -> None:
     try:
         # A task for an event recorded before the lock is released finds the lock held: check again.
         while _is_due(runtime, endpoint_id):
-            with round_lock(runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=began + TURN_SECONDS):
+            with round_lock(
+                runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=began + MAX_SERVE_SECONDS
+            ):
                 if not _send_all(runtime, endpoint_id, began):
                     return
     except LockTimeout:
@@ -114,7 +116,7 @@ def _send_all(runtime: Runtime, endpoint_id: str, began: float) -> bool:
 
 
 def _is_over(runtime: Runtime, began: float) -> bool:
-    lasts = SHORT_TURN_SECONDS if runtime.webhook_queue.crowded else TURN_SECONDS
+    lasts = MAX_SERVE_SECONDS_WHILE_OTHERS_WAIT if runtime.webhook_queue.has_waiting else MAX_SERVE_SECONDS
     return time.monotonic() - began >= lasts
 
 
@@ -123,7 +125,7 @@ def _attempt(runtime: Runtime, claimed: ClaimedDelivery) -> AttemptResult:
     try:
         headers = _signed(runtime, claimed, body)
         response = post(claimed.url, headers, body, allow_private=runtime.settings.webhooks_allow_private)
-    except Refused as error:
+    except ForbiddenUrl as error:
         return AttemptResult(None, f"url {error}")
     except NoAnswer as error:
         return AttemptResult(None, str(error))

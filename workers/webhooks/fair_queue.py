@@ -15,7 +15,7 @@ class FairQueue:
         self._waiting: dict[str, None] = {}
 
     @property
-    def crowded(self) -> bool:
+    def has_waiting(self) -> bool:
         """Whether an endpoint is waiting."""
         return bool(self._waiting)
 

@@ -20,7 +20,7 @@ _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _NO_HOSTS = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
 
 
-class Refused(Exception):
+class ForbiddenUrl(Exception):
     """The URL is not allowed; the message completes "url ..."."""
 
 
@@ -46,13 +46,13 @@ def parse(url: str, *, allow_private: bool) -> Target:
     except ValueError:
         parts, host, port = None, "", None
     if parts is None or parts.scheme not in _PORTS or not _HOST.fullmatch(host) or port == 0:
-        raise Refused("must be an https URL")
+        raise ForbiddenUrl("must be an https URL")
     if parts.username is not None or parts.password is not None:
-        raise Refused("must not hold a user or a password")
+        raise ForbiddenUrl("must not hold a user or a password")
     if parts.fragment:
-        raise Refused("must not have a fragment")
+        raise ForbiddenUrl("must not have a fragment")
     if parts.scheme != "https" and not allow_private:
-        raise Refused("must be an https URL")
+        raise ForbiddenUrl("must be an https URL")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(parts.scheme == "https", host, port or _PORTS[parts.scheme], parts.netloc, path)
 
@@ -68,7 +68,7 @@ def resolve(target: Target, *, allow_private: bool) -> list[str]:
         return []
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not allow_private and not all(is_public(address) for address in addresses):
-        raise Refused("must not lead to a private or loopback address")
+        raise ForbiddenUrl("must not lead to a private or loopback address")
     return addresses
 
 

@@ -34,7 +34,7 @@ def workers(examination: Examination) -> CheckResult:
 
 def provider_access(examination: Examination) -> CheckResult:
     """Every worker reaches the providers, according to its heartbeat."""
-    present = examination.services.stores.heartbeats.present()
+    present = examination.services.stores.heartbeats.live_processes()
     unreachable = [
         f"{worker} cannot reach {' and '.join(TITLES[each] for each in sorted(providers))}"
         for worker, providers in sorted(present.unreachable.items())
@@ -52,10 +52,10 @@ def provider_access(examination: Examination) -> CheckResult:
 
 def beat(examination: Examination) -> CheckResult:
     """Beat has ticked recently."""
-    present = examination.services.stores.heartbeats.present()
+    present = examination.services.stores.heartbeats.live_processes()
     advice = "Start exactly one almanac beat: it renews tokens and push channels, and retries webhooks"
     if present.beat_seconds is None:
         return State.WRONG, "Beat has never ticked", advice
-    if not present.beats:
+    if not present.beat_is_alive:
         return State.WRONG, f"Beat has not ticked for {present.beat_seconds:.0f} seconds", advice
     return State.OK, f"Beat has ticked {present.beat_seconds:.0f} seconds ago", ""

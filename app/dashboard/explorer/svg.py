@@ -17,7 +17,7 @@ import numpy as np
 
 from app.dashboard.explorer.data import ExplorerData, Lane
 from app.dashboard.explorer.form import ExplorerQuery, moment
-from scheduling.intervals import Groups, Intervals, cross, merge
+from scheduling.intervals import Groups, Intervals, intersect, merge
 from scheduling.windows import DAY, MINUTE
 
 HOUR = 60 * MINUTE
@@ -67,7 +67,7 @@ def days(query: ExplorerQuery, *, whole: bool) -> list[Day]:
     # If clocks change by more than an hour, or at unusual times, those hours may not cover every window.
     if whole or not _cover(cut, within):
         return _days(query, 0, 24)
-    _, _, met = cross(within, Intervals.of((day.start, day.end) for day in cut))
+    _, _, met = intersect(within, Intervals.of((day.start, day.end) for day in cut))
     # If no day has a window, every day is shown.
     return [cut[n] for n in sorted(set(met.tolist()))] or cut
 
@@ -89,7 +89,7 @@ def _day(date: date, zone: ZoneInfo, first: int, last: int) -> Day:
 
 def _cover(days: Sequence[Day], within: Intervals) -> bool:
     """Whether the days show all of ``within``."""
-    pieces, _, _ = cross(within, _runs(days))
+    pieces, _, _ = intersect(within, _runs(days))
     return int((pieces.ends - pieces.starts).sum()) == int((within.ends - within.starts).sum())
 
 
@@ -159,7 +159,7 @@ class Ruler:
             return [""] * len(groups)
         scale = self.per_hour * UNITS / HOUR
         runs = _runs(self.days)
-        pieces, rows, met = cross(groups.flat(), runs)
+        pieces, rows, met = intersect(groups.flat(), runs)
         # From time to position: subtract the start of the run, and add the length of the runs before it.
         lengths = runs.ends - runs.starts
         shift = ((lengths.cumsum() - lengths - runs.starts) * scale)[met]

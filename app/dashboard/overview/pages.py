@@ -164,7 +164,7 @@ def overview_health() -> ResponseReturnValue:
 
 def _isolated() -> list[tuple[str, str]]:
     """Workers that cannot reach a provider that other workers may reach: pairs of worker and provider."""
-    isolated = services().stores.heartbeats.present().isolated()
+    isolated = services().stores.heartbeats.live_processes().isolated()
     return [(worker, TITLES[provider]) for worker, each in isolated.items() for provider in each]
 
 

@@ -21,7 +21,7 @@ RENEWED_FOR_THE_LAST = 0.25
 MARGIN = timedelta(seconds=60)
 MARGIN_OF_LIFE = 0.125
 # A channel that was not opened or confirmed in this time is deleted.
-PATIENCE = timedelta(minutes=10)
+UNCONFIRMED_LIFETIME = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _watches(channel: type[Channel]) -> tuple[ColumnElement[bool], ...]:
 
 def expired_or_unconfirmed(session: Session, *, limit: int) -> Sequence[Channel]:
     """Channels that have expired, or were never opened or confirmed."""
-    long_ago = now() - PATIENCE
+    long_ago = now() - UNCONFIRMED_LIFETIME
     never = or_(Channel.confirmed_at.is_(None), Channel.expires_at.is_(None))
     query = select(Channel).where(or_(Channel.expires_at <= now(), never & (Channel.created_at <= long_ago)))
     return session.scalars(query.limit(limit)).all()

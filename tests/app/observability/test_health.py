@@ -50,7 +50,7 @@ def readiness(app):
 @pytest.fixture
 def ticking(stores):
     """Record that beat has just ticked."""
-    stores.heartbeats.tick()
+    stores.heartbeats.record_beat()
     yield
     stores.redis.delete(BEAT)
 
@@ -204,7 +204,7 @@ def test_an_internal_error_is_in_the_log_and_not_in_the_answer(caplog):
 def test_beat_ticks_for_all_to_see(environment, settings, stores):
     stores.redis.delete(BEAT)
     with running(commands.beat(settings), environment) as beat:
-        wait_until(lambda: stores.heartbeats.present().beats, [beat])
+        wait_until(lambda: stores.heartbeats.live_processes().beat_is_alive, [beat])
     stores.redis.delete(BEAT)
 
 

@@ -267,7 +267,7 @@ def test_a_worker_and_a_beat_of_this_host_are_healthy(environment, stores):
     silent = almanac("healthy", "beat", data=folder, **settings)
     assert silent.exit_code == 1
     assert "has not ticked" in silent.stderr
-    stores.heartbeats.tick()
+    stores.heartbeats.record_beat()
     assert almanac("healthy", "beat", data=folder, **settings).exit_code == 0
 
 

@@ -31,7 +31,7 @@ def test_a_meeting_that_google_is_still_making_is_waited_for(sandbox, calls, loo
 
 @pytest.mark.parametrize("fault", [{"body": "pending"}, {"status": 503}, {"status": 404}], ids=str)
 def test_a_meeting_that_stays_in_the_making_fails_nothing(sandbox, new, monkeypatch, fault):
-    monkeypatch.setattr(google_events, "MEETING_PATIENCE", 0.7)
+    monkeypatch.setattr(google_events, "MEETING_SECONDS", 0.7)
     calls = new(left=60)
     sandbox.fault(operation=INSERT, body="pending")
     sandbox.fault(operation=GET, **fault)

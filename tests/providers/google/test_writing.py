@@ -27,11 +27,11 @@ AT_MEET = TIMED | {"hangoutLink": MEET}
 
 def new(id: str | None = None, **content: Any) -> Any:
     edges = {"start": Moment(NOON), "end": Moment(NOON + HOUR)}
-    return writing.new(Draft(Changes(**(edges | content)), KEY, "f" * 64, "now", id=id), "r-1")
+    return writing.create_payload(Draft(Changes(**(edges | content)), KEY, "f" * 64, "now", id=id), "r-1")
 
 
 def changed(known: Any = TIMED, **changes: Any) -> Any:
-    return writing.changed(Changes(**changes), known, "r-1")
+    return writing.update_payload(Changes(**changes), known, "r-1")
 
 
 def meet(request_id: str) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def test_new_event_has_only_the_requested_fields():
 def test_a_restored_event_continues_the_sequence(tombstone, sequence):
     """https://developers.google.com/workspace/calendar/api/v3/reference/events#sequence"""
     body = new(subject="Lunch")
-    assert writing.revived(body, tombstone) == body | {"sequence": sequence}
+    assert writing.restore_payload(body, tombstone) == body | {"sequence": sequence}
 
 
 def test_everything_of_a_new_event():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from providers.base import ChannelWanted, Token
+from providers.base import ChannelRequest, Token
 from providers.errors import ProviderError
 from providers.events import Changes
 from providers.google.client import Google
@@ -57,7 +57,7 @@ def test_every_call_to_graph_names_its_request(sent_ids, script, call):
 
 def test_a_subscription_names_its_request(sent_ids, script):
     subscriptions = MicrosoftSubscriptions(microsoft_at(script.url))
-    wanted = ChannelWanted("id", Token("secret"), "https://example.com")
+    wanted = ChannelRequest("id", Token("secret"), "https://example.com")
 
     asked = sent_ids(lambda account, end: subscriptions.open(account, "primary", wanted, deadline=end))
     assert set(asked) == {"abc.1"}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from providers.base import ChannelWanted, Failed, Member, Read, ReadAlone, Token
+from providers.base import ChannelRequest, Failed, Member, Read, ReadAlone, Token
 from providers.errors import (
     ClientRefused,
     GrantRefused,
@@ -207,7 +207,7 @@ def test_a_mailbox_of_the_tenant_is_read_and_written_by_its_path(sandbox, micros
 def test_a_subscription_names_the_mailbox(script, scripted_account, soon):
     script.say(201, {"id": "s", "expirationDateTime": "2026-12-05T00:00:00Z"})
     account = replace(scripted_account, mailbox_path=user_path(NAMES[0]))
-    wanted = ChannelWanted("c", Token("t"), "https://almanac.example/push")
+    wanted = ChannelRequest("c", Token("t"), "https://almanac.example/push")
     MicrosoftSubscriptions(microsoft_at(script.url)).open(account, "primary", wanted, deadline=soon(5))
     assert b'"resource":"users/m0@contoso.com/events"' in script.requests[0]["body"]
 

@@ -41,11 +41,11 @@ def at(text: str, zone: str) -> dict[str, str]:
 def new(**content: Any) -> Any:
     edges = {"start": Moment(NOON), "end": Moment(NOON + HOUR)}
     draft = Draft(Changes(**(edges | content)), "0" * 64, "f" * 64, "now", id="chosen")
-    return writing.new(draft, "t-1", "Asia/Tokyo")
+    return writing.create_payload(draft, "t-1", "Asia/Tokyo")
 
 
 def changed(known: Any = TIMED, **changes: Any) -> Any:
-    return writing.changed(Changes(**changes), known, "Asia/Tokyo")
+    return writing.update_payload(Changes(**changes), known, "Asia/Tokyo")
 
 
 def test_new_event_has_only_the_requested_fields():

@@ -165,7 +165,7 @@ def test_over_is_what_has_ended_and_what_came_to_nothing(opened, new, read, writ
     new("c" * 32)
     new("d" * 32)
     with fresh_database.writing() as session:
-        long_ago = now() - channels.PATIENCE - timedelta(seconds=1)
+        long_ago = now() - channels.UNCONFIRMED_LIFETIME - timedelta(seconds=1)
         session.execute(
             update(Channel).where(Channel.id.in_(["a" * 32, "d" * 32])).values(created_at=long_ago)
         )

@@ -24,9 +24,9 @@ from tests.waiting import until
 from tests.workers.coalesced_reads import read, was_read
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from workers.execution import reads, writes
-from workers.execution.call_policy import AccountTraffic, calls
+from workers.execution.call_policy import AccountCallReporter, calls
 from workers.fanout import drain
-from workers.fanout.failures import by_us
+from workers.fanout.failures import is_internal
 from workers.fanout.jobs import (
     CreateEvent,
     DeleteEvent,
@@ -303,7 +303,7 @@ def test_what_a_job_costs(provider_name, job, expected):
 def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
     there = new_worker(breaker_failures=1)
     circuit = CircuitKey("google", Family.BUSY)
-    traffic = AccountTraffic(
+    traffic = AccountCallReporter(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,
         circuit,
@@ -312,14 +312,16 @@ def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
         patience=2.0,
     )
     assert traffic.failed(LocalResourceExhausted("no file left"), 0.25, given_up=True) == 0.25
-    assert by_us(Failed.because(LocalResourceExhausted("no file left", operation="calendar.freebusy.query")))
+    assert is_internal(
+        Failed.from_error(LocalResourceExhausted("no file left", operation="calendar.freebusy.query"))
+    )
     assert not there.stores.redis.keys("circuit:*")
 
 
 def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     there = new_worker(breaker_failures=1)
     circuit = CircuitKey("google", Family.BUSY)
-    traffic = AccountTraffic(
+    traffic = AccountCallReporter(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,
         circuit,

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from providers.scopes import Operation
-from workers.execution.consent_gaps import INCOMPLETE, PARTS, gap, in_words
+from workers.execution.consent_gaps import INCOMPLETE, PERMISSIONS, join_names, missing_permissions
 
 
 def test_missing_operations_are_listed_in_words():
     wanted = {Operation.FREE_BUSY, Operation.LIST_EVENTS, Operation.INSERT_EVENT}
 
-    missing = gap(wanted, {Operation.FREE_BUSY})
+    missing = missing_permissions(wanted, {Operation.FREE_BUSY})
 
-    assert in_words(missing) == "reading events and changing events"
+    assert join_names(missing) == "reading events and changing events"
     assert INCOMPLETE[missing].message.startswith(
         "Not everything was granted: reading events and changing events is missing. "
     )
-    assert gap(wanted, wanted) == frozenset()
+    assert missing_permissions(wanted, wanted) == frozenset()
 
 
 def test_each_set_of_parts_has_its_sentence():
-    assert set().union(*PARTS.values()) == set(Operation)
-    assert len({each.message for each in INCOMPLETE.values()}) == 2 ** len(PARTS) - 1
+    assert set().union(*PERMISSIONS.values()) == set(Operation)
+    assert len({each.message for each in INCOMPLETE.values()}) == 2 ** len(PERMISSIONS) - 1

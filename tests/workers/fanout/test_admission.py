@@ -135,14 +135,14 @@ def test_no_request_waits_for_workers_that_are_gone(redis, admission, workers, r
 
 def test_a_worker_that_leaves_and_is_back_is_there(runtime, admission, redis):
     presence = runtime.stores.heartbeats
-    presence.work("worker", used=0, places=64)
-    presence.leave("worker")
-    assert presence.present().workers == {}
+    presence.record_worker("worker", used=0, places=64)
+    presence.record_worker_exit("worker")
+    assert presence.live_processes().workers == {}
     admission.enter(READS, "one", 1)
     redis.hset(WORKERS, "worker", heartbeat_of(redis, AWAY_SECONDS + 5, 0))
     with pytest.raises(NoWorker):
         admission.enter(READS, "two", 1)
-    presence.work("worker", used=0, places=64)
+    presence.record_worker("worker", used=0, places=64)
     admission.enter(READS, "two", 1)
 
 
@@ -151,21 +151,21 @@ def test_a_process_keeps_threads_for_others(admission):
     over = threading.Event()
 
     def wait() -> None:
-        with admission.here(WRITES):
+        with admission.admit_in_process(WRITES):
             entered.wait(timeout=30)
             over.wait(timeout=30)
 
     with ThreadPoolExecutor(MOST_HERE[WRITES]) as threads:
         waiting = [threads.submit(wait) for _ in range(MOST_HERE[WRITES])]
         entered.wait(timeout=30)
-        with pytest.raises(QueueFull), admission.here(WRITES):
+        with pytest.raises(QueueFull), admission.admit_in_process(WRITES):
             pass
-        with admission.here(READS):
+        with admission.admit_in_process(READS):
             pass
         over.set()
         for each in waiting:
             each.result()
-    with admission.here(WRITES):
+    with admission.admit_in_process(WRITES):
         pass
 
 

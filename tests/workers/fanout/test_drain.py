@@ -37,7 +37,7 @@ from tests.workers.conftest import (
     start_redis,
 )
 from workers.fanout.codec import pack_job, reply_list, same_read, work_list
-from workers.fanout.drain import BATCH, GONE, PROCESSES_BESIDE
+from workers.fanout.drain import BATCH, GONE, PREFETCH_PROCESSES
 from workers.fanout.failures import BROKEN, DOWN
 from workers.fanout.jobs import ReadBusy, Reply
 from workers.fanout.pool import FairPool
@@ -301,7 +301,7 @@ def test_prefetched_jobs_are_returned_at_the_deadline(runtime, connected, flight
     """Other requests, which have more time, then need not wait until the leases expire."""
     redis = runtime.stores.redis
     # More than all processes have places for: some are taken ahead.
-    jobs = busy_jobs(connected(), PROCESSES_BESIDE * runtime.settings.reads_in_flight + 2 * BATCH)
+    jobs = busy_jobs(connected(), PREFETCH_PROCESSES * runtime.settings.reads_in_flight + 2 * BATCH)
     wishes = [ReadKey(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
     now = time.time_ns() // 1_000_000
     claimed = flights.claim(wishes, "", now=now, began=now, newer_than=None, lease=60.0)

@@ -49,7 +49,7 @@ def announced():
 
     def announce(runtime, name):
         made.append(runtime)
-        runtime.announce(name)
+        runtime.start_heartbeat(name)
         runtime.stores.flusher.start()
         return runtime
 
@@ -132,14 +132,14 @@ def test_unreachable_provider_and_its_recovery_are_detected(here, there, way, cu
     getattr(way, cut)()
     cut_off(here)
     until(here.egress.any_isolated)
-    until(lambda: presence.present().isolated() == {HERE: ["google", "microsoft"]})
+    until(lambda: presence.live_processes().isolated() == {HERE: ["google", "microsoft"]})
     way.forward()
     until(lambda: not here.egress.any_isolated())
-    until(lambda: presence.present().isolated() == {})
+    until(lambda: presence.live_processes().isolated() == {})
 
 
 def test_the_stored_heartbeat_is_the_newest_when_two_threads_send_one(here, monkeypatch):
-    presence, send = here.stores.heartbeats, here.stores.heartbeats.work
+    presence, send = here.stores.heartbeats, here.stores.heartbeats.record_worker
     first_is_sent, release = threading.Event(), threading.Event()
 
     def work(name, **state):
@@ -164,7 +164,7 @@ def test_the_stored_heartbeat_is_the_newest_when_two_threads_send_one(here, monk
     release.set()
     for thread in threads:
         thread.join()
-    assert presence.present().unreachable == {HERE: {"google", "microsoft"}}
+    assert presence.live_processes().unreachable == {HERE: {"google", "microsoft"}}
 
 
 def test_hanging_calls_start_a_probe_and_answered_ones_do_not():
@@ -188,7 +188,7 @@ def test_when_no_worker_reaches_a_provider_none_is_isolated(here, way):
     presence = here.stores.heartbeats
 
     def there_reports(*unreachable):
-        presence.work(THERE, used=0, places=64, unreachable=unreachable)
+        presence.record_worker(THERE, used=0, places=64, unreachable=unreachable)
 
     way.refuse()
     cut_off(here)
@@ -196,14 +196,14 @@ def test_when_no_worker_reaches_a_provider_none_is_isolated(here, way):
     there_reports("google")
     until(lambda: not here.egress.isolated("google"))
     assert here.egress.isolated("microsoft")
-    assert presence.present().isolated() == {HERE: ["microsoft"]}
+    assert presence.live_processes().isolated() == {HERE: ["microsoft"]}
 
 
 def test_a_worker_that_takes_no_new_tasks_gets_no_jobs_of_others(here, there, way):
     way.refuse()
     cut_off(here)
     until(lambda: here.egress.isolated("google"))
-    there.retire()
+    there.stop_accepting_jobs()
     until(lambda: here.egress.peer("google") is None)
 
 
@@ -221,7 +221,7 @@ def test_a_worker_alone_is_not_isolated_and_fails_as_before(here, way, celery, c
 def test_a_worker_of_a_version_that_reports_no_egress_gets_no_jobs(here):
     seconds, _ = here.stores.redis.time()
     here.stores.redis.hset(WORKERS, THERE, f"{seconds}:0:64")
-    assert THERE in here.stores.heartbeats.present().workers
+    assert THERE in here.stores.heartbeats.live_processes().workers
     assert here.egress.peer("google") is None
 
 
@@ -247,7 +247,7 @@ def test_jobs_are_handed_on_although_calls_that_hang_hold_every_place(here, ther
     until(here.egress.any_isolated)
     shares = [here.pool.share() for _ in range(2)]
     for share in shares:
-        share.want(here.pool.size + 4)
+        share.request(here.pool.size + 4)
     assert here.pool.used > here.pool.size
     put_work(here, "f", [busy(connected())])
     drain(here, celery, reads.perform)
@@ -261,7 +261,7 @@ def test_a_read_that_was_not_sent_is_handed_over_once(here, there, way, celery, 
     drain(here, celery, reads.perform)
     assert replies(here, "f") == []
     # The other worker cannot perform it either, and does not hand it over again.
-    unsent = Failed.because(NoAnswer("planted", unsent=True))
+    unsent = Failed.from_error(NoAnswer("planted", unsent=True))
     take_over(there, celery, lambda *_: Reply(failed=unsent))
     ((_, reply),) = replies(there, "f")
     assert reply.failed.message == "planted"
@@ -283,7 +283,7 @@ def test_jobs_without_a_provider_stay_when_no_worker_reaches_all(here, there, wa
     way.refuse()
     here.egress.failed("google", NoAnswer("planted", unsent=True))
     until(lambda: here.egress.isolated("google"))
-    there.stores.heartbeats.work(THERE, used=0, places=1, unreachable=["microsoft"])
+    there.stores.heartbeats.record_worker(THERE, used=0, places=1, unreachable=["microsoft"])
     until(lambda: here.egress.peer(None) is None)
     put_work(here, "f", [Revoke("r")])
     drain(here, celery, lambda *_: Reply(), queue=Queue.WRITES)

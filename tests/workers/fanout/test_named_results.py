@@ -17,5 +17,5 @@ def test_a_name_has_the_result_of_the_command_before_it(runtime, transaction):
         pipe.delete("key")
         pipe.exists("key")
         results.name("left")
-        named = results.pick(pipe.execute())
+        named = results.by_name(pipe.execute())
     assert named == {"value": b"value", "left": 0}

@@ -25,7 +25,7 @@ def granted(share: PoolShare) -> int:
 
 def wanting(places: FairPool, wanted: int) -> PoolShare:
     share = places.share()
-    share.want(wanted)
+    share.request(wanted)
     return share
 
 
@@ -38,9 +38,9 @@ def test_a_share_has_no_more_than_it_wants():
     places = FairPool(8)
     share = wanting(places, 3)
     assert granted(share) == 3
-    share.want(2)
+    share.request(2)
     assert granted(share) == 2
-    share.want(0)
+    share.request(0)
     assert granted(share) == 0
 
 
@@ -50,13 +50,13 @@ def test_work_that_finishes_soon_after_the_first_is_returned_with_it():
     first = threading.Event()
     share.run(lambda: first.set() or "first")
     share.run(lambda: (first.wait() and time.sleep(0.05)) or "second")
-    assert share.wait(soon(), gather=0.5)[0] == ["first", "second"]
+    assert share.wait(soon(), linger=0.5)[0] == ["first", "second"]
 
 
 def test_granted_places_are_returned_at_once():
     share = wanting(FairPool(2), 2)
     before = time.monotonic()
-    assert share.wait(soon(), gather=60.0) == ([], 2)
+    assert share.wait(soon(), linger=60.0) == ([], 2)
     assert time.monotonic() - before < 30
 
 
@@ -64,11 +64,11 @@ def test_a_released_place_goes_to_a_new_share_first():
     places = FairPool(4)
     large, spare, newcomer = wanting(places, 10), wanting(places, 1), places.share()
     assert (granted(large), granted(spare)) == (4, 1)
-    large.want(6)
-    newcomer.want(1)
+    large.request(6)
+    newcomer.request(1)
     assert granted(newcomer) == 0
     # The first makes up for the spare place in use; the second is free.
-    large.give_back(2)
+    large.release(2)
     assert (granted(newcomer), granted(large)) == (1, 0)
 
 
@@ -89,7 +89,7 @@ def test_large_shares_get_about_the_same_number_of_places():
     assert granted(first) == 12
     others = [wanting(places, 100) for _ in range(2)]
     for _ in range(12):
-        first.give_back(1)
+        first.release(1)
     assert [share.holds for share in (first, *others)] == [4, 4, 4]
 
 
@@ -98,7 +98,7 @@ def test_finished_work_releases_its_place_and_returns_its_result():
     share = wanting(places, 1)
     finished, places_granted = share.wait(soon())
     assert (finished, places_granted) == ([], 1)
-    share.want(1)
+    share.request(1)
     share.run(lambda: "done")
     results, more = share.wait(soon())
     while not more:
@@ -113,7 +113,7 @@ def test_waiting_ends_at_its_moment_and_at_the_news():
     assert waiting.wait(time.monotonic() + 0.01) == ([], 0)
     spare = wanting(places, 1)
     assert (granted(holder), granted(spare)) == (1, 1)
-    waiting.want(1)
+    waiting.request(1)
     threading.Timer(0.02, holder.close).start()
     threading.Timer(0.02, spare.close).start()
     assert waiting.wait(soon()) == ([], 1)
@@ -124,7 +124,7 @@ def test_a_closed_share_holds_only_the_places_of_running_work():
     share, gate = wanting(places, 3), threading.Event()
     assert granted(share) == 3
     share.run(gate.wait)
-    share.want(5)
+    share.request(5)
     share.close()
     other = wanting(places, 3)
     assert granted(other) == 2
@@ -140,10 +140,10 @@ def test_work_that_raises_gives_its_place_back(caplog):
         raise RuntimeError("planted")
 
     for _ in range(5):
-        share.want(1)
+        share.request(1)
         assert share.wait(soon()) == ([], 1)
         share.run(fail)
-    share.want(1)
+    share.request(1)
     assert share.wait(soon()) == ([], 1)
     assert "planted" in caplog.text
 
@@ -161,9 +161,9 @@ def test_slots_are_granted_by_the_fairness_rule(size, steps):
     for number, what, count in steps:
         share = shares[number]
         if what == "want":
-            share.want(count)
+            share.request(count)
         elif what == "back":
-            share.give_back(min(count, granted(share)))
+            share.release(min(count, granted(share)))
         else:
             share.close()
             shares[number] = places.share()
@@ -194,14 +194,14 @@ def test_pool_runs_all_work_within_its_size():
     def fan_out(name):
         share, left, done = places.share(), 40, 0
         while done < 40:
-            share.want(left)
+            share.request(left)
             finished, got = share.wait(soon())
             done += len(finished)
             used = min(got, left, 2)
             for _ in range(used):
                 share.run(lambda: work(name))
             left -= used
-            share.give_back(got - used)
+            share.release(got - used)
         share.close()
 
     with ThreadPoolExecutor(6) as threads:
@@ -220,7 +220,7 @@ def test_work_runs_in_the_context_of_its_owner():
     other = wanting(places, 1)
     assert granted(other) == 1
     whose.set("the second's")
-    second.want(1)
+    second.request(1)
     second.prefetch(whose.get)
     whose.set("the first's")
     first.run(whose.get)

@@ -193,7 +193,7 @@ def test_subscription_unknown_at_renewal_is_replaced(reached, watched, sandbox):
 
 def test_a_channel_without_any_notification_is_removed(reached, watched, sandbox, caplog):
     key = watched("google", confirmed=False)
-    age(reached, key, created_at=now() - channels.PATIENCE - timedelta(seconds=1))
+    age(reached, key, created_at=now() - channels.UNCONFIRMED_LIFETIME - timedelta(seconds=1))
     with caplog.at_level(logging.WARNING):
         run(reached)
 
@@ -204,7 +204,7 @@ def test_a_channel_without_any_notification_is_removed(reached, watched, sandbox
 
 def test_channel_confirmed_during_its_removal_leaves_no_watch(reached, watched, monkeypatch):
     key = watched("google", confirmed=False)
-    age(reached, key, created_at=now() - channels.PATIENCE - timedelta(seconds=1))
+    age(reached, key, created_at=now() - channels.UNCONFIRMED_LIFETIME - timedelta(seconds=1))
     close = rounds._close
 
     def close_late(runtime: Runtime, row: Channel) -> None:

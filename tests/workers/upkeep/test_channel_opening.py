@@ -12,7 +12,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from sqlalchemy import select
 
-from providers.base import ChannelOpened
+from providers.base import OpenChannel
 from providers.errors import RateLimited
 from providers.names import ProviderName
 from store.cache.busy_buckets import CalendarKey
@@ -131,7 +131,7 @@ def test_google_watches_when_it_has_answered_and_reached_us(reached, calendar, r
     stores = reached.stores
     opening = channel_opening._open
 
-    def open_and_hear(runtime, credentials, key, wanted) -> ChannelOpened:
+    def open_and_hear(runtime, credentials, key, wanted) -> OpenChannel:
         opened = opening(runtime, credentials, key, wanted)
         if first == "word":
             with stores.database.writing() as session:
@@ -205,7 +205,7 @@ def test_channel_of_a_deleted_connection_is_closed(reached, sandbox, calendar, r
     key = calendar("microsoft")
     opening = channel_opening._open
 
-    def open_and_delete(runtime, credentials, key, wanted) -> ChannelOpened:
+    def open_and_delete(runtime, credentials, key, wanted) -> OpenChannel:
         opened = opening(runtime, credentials, key, wanted)
         with runtime.stores.database.writing() as session:
             connections.remove(session, [key.connection])

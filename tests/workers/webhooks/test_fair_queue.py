@@ -21,7 +21,7 @@ def test_a_served_endpoint_goes_behind_the_waiting_ones():
     for each in ("first", "slow", "second", "first"):
         queue.add(each)
     taken = []
-    while queue.crowded:
+    while queue.has_waiting:
         queue.done()
         taken.append(queue.take())
     assert taken == ["first", "slow", "second"]
@@ -29,10 +29,10 @@ def test_a_served_endpoint_goes_behind_the_waiting_ones():
 
 def test_the_queue_is_crowded_only_while_an_endpoint_waits():
     queue = FairQueue(1)
-    assert (queue.take(), queue.crowded) == (None, False)
+    assert (queue.take(), queue.has_waiting) == (None, False)
     queue.add("a")
-    assert queue.crowded
+    assert queue.has_waiting
     assert queue.take() == "a"
-    assert not queue.crowded
+    assert not queue.has_waiting
     queue.done()
     assert queue.take() is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.runtime import RECEIVERS
+from workers.runtime import MAX_WEBHOOK_ENDPOINTS
 from workers.webhooks import delivery as sending
 
 
@@ -18,7 +18,7 @@ def occupy(runtime, places):
 def test_waiting_endpoint_is_served_by_the_first_free_thread(runtime, receiver, register, record_event):
     first, second = (register(receiver.url)[0] for _ in range(2))
     record_event()
-    occupy(runtime, RECEIVERS)
+    occupy(runtime, MAX_WEBHOOK_ENDPOINTS)
     sending.deliver(runtime, first)
     assert receiver.received == []
     assert set(sending.due(runtime)) == {first, second}
@@ -29,7 +29,7 @@ def test_waiting_endpoint_is_served_by_the_first_free_thread(runtime, receiver, 
 
 
 def test_a_turn_is_short_while_others_wait(runtime, receiver, register, record_event, monkeypatch):
-    monkeypatch.setattr(sending, "SHORT_TURN_SECONDS", 0.0)
+    monkeypatch.setattr(sending, "MAX_SERVE_SECONDS_WHILE_OTHERS_WAIT", 0.0)
     slow, quick = (register(receiver.url)[0] for _ in range(2))
     for _ in range(3):
         record_event()
@@ -37,7 +37,7 @@ def test_a_turn_is_short_while_others_wait(runtime, receiver, register, record_e
     monkeypatch.setattr(
         sending, "_attempt", lambda *args: served.append(args[1].endpoint_id) or attempt(*args)
     )
-    occupy(runtime, RECEIVERS - 1)
+    occupy(runtime, MAX_WEBHOOK_ENDPOINTS - 1)
     # It arrives while the first one is being served.
     receiver.meanwhile = lambda _: served == [slow] and sending.deliver(runtime, quick)
     sending.deliver(runtime, slow)
@@ -55,7 +55,7 @@ def test_an_endpoint_that_fails_unexpectedly_leaves_its_place(runtime, register,
         raise RuntimeError
 
     monkeypatch.setattr(sending, "_send_all", broken)
-    occupy(runtime, RECEIVERS - 1)
+    occupy(runtime, MAX_WEBHOOK_ENDPOINTS - 1)
     for _ in range(2):
         with pytest.raises(RuntimeError):
             sending.deliver(runtime, endpoint)

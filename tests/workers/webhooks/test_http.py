@@ -14,7 +14,7 @@ from tests.certificates import issue
 from tests.receiver import receiving
 from workers.webhooks import http
 from workers.webhooks.http import NoAnswer, post
-from workers.webhooks.ssrf_guard import Refused
+from workers.webhooks.ssrf_guard import ForbiddenUrl
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
 BODY = b'{"type":"calendar.changed"}'
@@ -71,9 +71,9 @@ def test_an_unreachable_endpoint_gives_no_answer(receiver):
 
 def test_no_request_goes_to_a_forbidden_address(receiver):
     for url in (receiver.url.replace("http", "https"), f"https://[::ffff:127.0.0.1]:{receiver.port}/"):
-        with pytest.raises(Refused, match="private"):
+        with pytest.raises(ForbiddenUrl, match="private"):
             send(url, allow_private=False)
-    with pytest.raises(Refused, match="https"):
+    with pytest.raises(ForbiddenUrl, match="https"):
         send(receiver.url, allow_private=False)
     assert receiver.received == []
 
@@ -91,7 +91,7 @@ def test_the_address_that_was_checked_is_the_one_connected_to(receiver, names, m
     with pytest.raises(NoAnswer, match="no connection"):
         send(f"https://rebinding.example:{receiver.port}/", allow_private=False)
     assert tried == [("93.184.216.34", receiver.port)]
-    with pytest.raises(Refused, match="private"):
+    with pytest.raises(ForbiddenUrl, match="private"):
         send(f"https://rebinding.example:{receiver.port}/", allow_private=False)
     assert receiver.received == []
 

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from workers.webhooks import ssrf_guard
-from workers.webhooks.ssrf_guard import Refused, is_public, parse, resolve
+from workers.webhooks.ssrf_guard import ForbiddenUrl, is_public, parse, resolve
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_is(address):
     ],
 )
 def test_however_it_is_written_it_is_refused(url):
-    with pytest.raises(Refused, match="private or loopback"):
+    with pytest.raises(ForbiddenUrl, match="private or loopback"):
         resolve(parse(url, allow_private=False), allow_private=False)
 
 
@@ -59,7 +59,7 @@ def test_a_name_is_refused_when_one_of_its_addresses_is_ours(monkeypatch):
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, 443)) for ip in ("93.184.216.34", "10.0.0.1")]
     monkeypatch.setattr(ssrf_guard.socket, "getaddrinfo", lambda *_, **__: found)
     target = parse("https://example.com/", allow_private=False)
-    with pytest.raises(Refused, match="private or loopback"):
+    with pytest.raises(ForbiddenUrl, match="private or loopback"):
         resolve(target, allow_private=False)
     assert resolve(target, allow_private=True) == ["93.184.216.34", "10.0.0.1"]
 
@@ -96,7 +96,7 @@ def test_an_unknown_name_has_no_addresses(host):
     ],
 )
 def test_what_is_no_url_for_webhooks(url, message):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ForbiddenUrl) as refused:
         parse(url, allow_private=False)
     assert str(refused.value) == message
     assert "secret" not in str(refused.value)
