@@ -194,7 +194,7 @@ def _revoke_replaced(runtime: Runtime, replaced: RemovedConnection, deadline: fl
         try:
             revoke_unused(runtime, revocation, now + (deadline - now) / 2)
         except (LockTimeout, ProviderError, RedisError, SQLAlchemyError) as error:
-            log.warning("the grant of a replaced connection is not revoked: %s", type(error).__name__)
+            log.warning("grant of a replaced connection not revoked: %s", type(error).__name__)
 
 
 def _refresh_token_so_far(

@@ -55,7 +55,7 @@ def forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
         stores.calendar_lists.forget(connection_ids)
         stores.channel_usage.forget(connection_ids)
     except RedisError as error:
-        log.warning("cached data of removed connections stays until it expires: %s", type(error).__name__)
+        log.warning("cached data of removed connections not dropped, it expires: %s", type(error).__name__)
 
 
 def _revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocation | None:
@@ -105,7 +105,7 @@ def revoke_unused(runtime: Runtime, revocation: PendingRevocation, deadline: flo
         with stores.database.reading() as session:
             used = connections.uses_account(session, account, or_user=revocation.user_id)
         if used:
-            log.info("a grant is not revoked: another connection uses its account")
+            log.info("grant not revoked: another connection uses its account")
             return
         oauth = runtime.providers[ProviderName(revocation.provider)].oauth
         # Before the call, in case this process dies, and after it: a code that is redeemed meanwhile may get

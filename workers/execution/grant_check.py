@@ -25,7 +25,7 @@ def check(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
     try:
         grant = _token(runtime, proposal, deadline)
     except (GrantRefused, SubjectRefused) as error:
-        log.info("a grant is refused by %s: %s", proposal.provider, error.message)
+        log.info("organization grant refused on check: %s: %s", proposal.provider, error.message)
         return Reply(checked=_refused(error))
     except ProviderError as error:
         return Reply(failed=Failed.from_error(error))

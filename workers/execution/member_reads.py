@@ -65,7 +65,7 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
         outcomes = provider.busy_of_members(account, members, job.start, job.end, deadline=deadline)
     except SubjectRefused as error:
         # The grant is valid: each member can be read with the member's own impersonated token.
-        log.warning("the account that reads for a whole grant is refused: %s", error.message)
+        log.warning("account that reads for a whole grant refused: %s", error.message)
         return [ReadAlone(Failed.from_error(error))] * len(reads)
     except ProviderError as error:
         log.info("provider failure: %s", error.reason, extra={"grant": first.grant, "why": error.message})

@@ -137,7 +137,7 @@ class OrganizationTokens:
 
     def _end(self, grant: GrantCredentials, error: GrantRefused) -> None:
         """Mark the grant dead, and drop its cached tokens."""
-        log.warning("the %s grant of an organization is refused: %s", grant.provider, error.message)
+        log.warning("organization grant refused: %s: %s", grant.provider, error.message)
         with self._runtime.stores.database.writing() as session:
             organization_grants.mark_dead(session, grant.id, error.message)
         self._runtime.stores.grant_tokens.forget(grant.id)

@@ -20,7 +20,7 @@ def check(runtime: Runtime, job: CheckRegistration, deadline: float) -> Reply:
     if proposal is None:
         return Reply()
     finding = _ask_the_provider(runtime, proposal, deadline)
-    log.info("a registration with %s is %s", proposal.provider, finding.verdict)
+    log.info("registration checked: %s is %s", proposal.provider, finding.verdict)
     return Reply(finding=finding)
 
 

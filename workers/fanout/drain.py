@@ -179,7 +179,7 @@ class Drain:
             # A command that Redis refuses, for lack of memory for example, must not cost other jobs a reply.
             results = pipe.execute(raise_on_error=False)
         for refused in {str(result) for result in results if isinstance(result, RedisError)}:
-            log.error("Redis refused a part of an answer: %s", refused)
+            log.error("Redis rejected a command of a reply: %s", refused)
         if room:
             taken = named.by_name(results)
             if isinstance(taken["popped"], RedisError):

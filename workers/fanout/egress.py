@@ -218,9 +218,9 @@ class Egress:
         if not route.probed(answered=answered):
             return
         if answered:
-            log.warning("%s can be reached from this worker again", provider)
+            log.warning("provider reachable again from this worker: %s", provider)
         else:
-            log.warning("%s cannot be reached from this worker", provider)
+            log.warning("provider unreachable from this worker: %s", provider)
         self._publish()
 
     def _watch(self, provider: str) -> None:
@@ -229,7 +229,7 @@ class Egress:
                 self.probe_if_due(provider)
             except Exception:
                 # If this thread ended, the worker would keep its last state forever.
-                log.exception("the check whether %s is reachable failed", provider)
+                log.exception("reachability check failed: %s", provider)
 
     def _answers(self, provider: str) -> bool:
         return all(transport.answers(url, seconds=PROBE_SECONDS) for url in self._hosts[provider])
@@ -241,7 +241,7 @@ class Egress:
             try:
                 self._known = self._heartbeats.live_processes() if self._name else None
             except RedisError as error:
-                log.warning("the heartbeats of other workers are unknown: %s", type(error).__name__)
+                log.warning("heartbeats of other workers not read: %s", type(error).__name__)
                 self._known = None
             self._known_at = now
         return self._known

@@ -83,7 +83,7 @@ class HandOver:
         except RedisError as error:
             log.warning("jobs could not be handed to another worker: %s", type(error).__name__)
             return False
-        log.info("%d jobs were handed to %s", len(jobs), worker)
+        log.info("jobs handed to another worker: %d to %s", len(jobs), worker)
         return True
 
     def _withdraw(self, handed: str, number: int) -> bool:

@@ -135,7 +135,7 @@ def _remove(runtime: Runtime, row: Channel) -> bool:
     key = channels.calendar_of(row)
     if row.confirmed_at is None and row.expires_at is not None:
         log.warning(
-            "a provider has opened a channel and does not reach ALMANAC_PUBLIC_URL",
+            "push channel not confirmed: its provider does not reach ALMANAC_PUBLIC_URL",
             extra={"connection": row.connection_id},
         )
         _close(runtime, row)
@@ -236,7 +236,7 @@ def _handle_failed_read(runtime: Runtime, row: Channel, reason: Reason) -> None:
             runtime.stores.busy.invalidate_calendar(channels.calendar_of(row))
         case _:
             log.warning(
-                "a watched calendar cannot be read any more: %s",
+                "watched calendar not readable: %s",
                 reason,
                 extra={"connection": row.connection_id},
             )

@@ -25,7 +25,7 @@ def send(celery: Celery, endpoints: Iterable[str]) -> None:
             celery.send_task("webhooks.deliver", kwargs={"endpoint": endpoint}, expires=EXPIRES_SECONDS)
     except (OperationalError, RedisError) as error:
         # The next sweep finds the recorded events.
-        log.warning("webhooks wait for the next sweep: %s", type(error).__name__)
+        log.warning("webhook task not sent, the next sweep delivers: %s", type(error).__name__)
 
 
 @shared_task(name="webhooks.deliver", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]

@@ -88,4 +88,4 @@ def test_job_reply_and_log_do_not_contain_the_secret(sandbox, runtime, caplog):
 
     assert unpack_jobs(pack_job(0, job))[0].job == job
     assert "planted" not in f"{pack_job(0, job)} {job!r} {reply!r} {pack_reply(0, reply)} {caplog.text}"
-    assert "a registration with google is right" in caplog.text
+    assert "registration checked: google is right" in caplog.text
