@@ -151,7 +151,8 @@ def write(
     """
     replies = gather(jobs, Queue.WRITES, deadline=deadline, finishing=finishing)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
-    services().stores.busy.invalidate_connections(failed)
+    if failed:
+        services().stores.busy.invalidate_connections(failed)
     unanswered = [each for each, why in failed.items() if why.reason is Reason.PROVIDER_ERROR or why.repeated]
     if unanswered:
         _invalidate(jobs, unanswered)

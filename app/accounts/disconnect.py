@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
@@ -49,16 +49,23 @@ def stop_channels(custom_id: str, provider: str | None = None) -> None:
     """Close the channels of a user's connections, while their grants are still valid."""
     with services().stores.database.reading() as session:
         refs = connection_refs.of_user(session, custom_id, organization_id=None) or []
-        living = [ref.id for ref in refs if ref.alive and provider in (None, ref.provider)]
-        rows = channels.of_connections(session, living)
-    _gather([StopChannels(connection) for connection in {row.connection_id for row in rows}], "channels")
+    stop_channels_of([ref.id for ref in refs if ref.alive and provider in (None, ref.provider)])
 
 
 def stop_channels_of_grant(grant_id: str) -> None:
     """Close the channels of a grant's delegated connections, while the grant is still valid."""
     with services().stores.database.reading() as session:
-        rows = channels.of_grant(session, grant_id)
-    _gather([StopChannels(connection) for connection in rows], "channels")
+        connection_ids = channels.of_grant(session, grant_id)
+    _gather([StopChannels(each) for each in connection_ids], "channels")
+
+
+def stop_channels_of(connection_ids: Collection[str]) -> None:
+    """Close the channels of these connections, while their grants are still valid."""
+    if not connection_ids:
+        return
+    with services().stores.database.reading() as session:
+        rows = channels.of_connections(session, connection_ids)
+    _gather([StopChannels(each) for each in {row.connection_id for row in rows}], "channels")
 
 
 def forget_cached(connection_ids: Sequence[str]) -> None:

@@ -109,30 +109,46 @@ def add_members(session: Session, caller: Caller, slug: str, custom_ids: Sequenc
 
 
 def remove_members(
-    session: Session, caller: Caller, slug: str, custom_ids: Sequence[str]
+    caller: Caller, slug: str, custom_ids: Sequence[str], *, actor: str | None = None
 ) -> MembershipChange:
-    """End memberships; the unchanged ones were no members, which is no error.
+    """End memberships, and delete the users' connections by the organization's grants.
+
+    The unchanged users were no members, which is no error. The audit log names ``actor``, if there is one. Do
+    not call this within a transaction, because it waits for workers that close push channels.
 
     :raise NotFound: when a user is unknown; then no user is removed
     """
-    organization_id = number(session, caller, slug)
-    found = require_users(session, caller, custom_ids)
-    left = organizations.remove_members(session, organization_id, found.values())
-    # A former member is not read by the organization's grant any more.
-    organization_grants.delete_connections_of(session, organization_id, left)
-    return _memberships(found, left)
+    database = services().stores.database
+    with database.reading() as session:
+        organization_id = number(session, caller, slug)
+        user_ids = require_users(session, caller, custom_ids).values()
+        delegated = organization_grants.connections_of(session, organization_id, user_ids)
+    disconnect.stop_channels_of(delegated)
+    with database.writing() as session:
+        organization_id = number(session, caller, slug)
+        named = require_users(session, caller, custom_ids)
+        left = organizations.remove_members(session, organization_id, named.values())
+        # A former member is not read by the organization's grant any more.
+        connections = organization_grants.delete_connections_of(session, organization_id, left)
+        change = _memberships(named, left)
+        if actor is not None:
+            one = len(custom_ids) == 1
+            action, subject = ("removeMember", custom_ids[0]) if one else ("removeMembers", len(left))
+            audit.record(session, actor=actor, action=action, subject=f"{subject} from {slug}")
+    disconnect.forget_cached(connections)
+    return change
 
 
 def _slug_is_free() -> AbstractContextManager[None]:
     return conflict_on(Organization.slug, "Organization with slug already exists", Code.ORGANIZATION_EXISTS)
 
 
-def remove_member(session: Session, caller: Caller, slug: str, custom_id: str) -> None:
-    """End one membership.
+def remove_member(caller: Caller, slug: str, custom_id: str) -> None:
+    """End one membership, as ``remove_members``.
 
     :raise NotFound: when the user is unknown, or not a member
     """
-    if not remove_members(session, caller, slug, [custom_id]).changed:
+    if not remove_members(caller, slug, [custom_id]).changed:
         raise NotFound(f"User is not a member of {slug}", Code.MEMBER_NOT_FOUND)
 
 

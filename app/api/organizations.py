@@ -161,8 +161,7 @@ class Members(MethodView):
         The users stay. If any user is unknown, no user is removed. Some proxies drop the body of a `DELETE`:
         `DELETE /v1/organizations/{orgSlug}/members/{userId}` needs none.
         """
-        with services().stores.database.writing() as session:
-            removed, others = organizations.remove_members(session, caller(), orgSlug, body["userIds"])
+        removed, others = organizations.remove_members(caller(), orgSlug, body["userIds"])
         sentence = f"Users removed successfully from {orgSlug}"
         return json_response(
             {"data": sentence, "removed": removed, "notMembers": others, "count": len(removed)}
@@ -178,6 +177,5 @@ class Member(MethodView):
 
         The user stays.
         """
-        with services().stores.database.writing() as session:
-            organizations.remove_member(session, caller(), orgSlug, userId)
+        organizations.remove_member(caller(), orgSlug, userId)
         return {"success": True}

@@ -182,9 +182,9 @@ def sandbox(port: int, host: str) -> None:
 @main.command()
 @click.option("--url", default=f"http://127.0.0.1:{PORT}", show_default=True, help="URL of Almanac.")
 def mcp(url: str) -> None:
-    """Run a Model Context Protocol server for assistants, over standard input and output.
+    """Run an MCP server for assistants.
 
-    The API key is taken from ALMANAC_API_KEY; a read-only key is enough.
+    It speaks the Model Context Protocol over standard input and output. The API key is taken from ALMANAC_API_KEY; a read-only key is enough.
     """
     try:
         from almanac_mcp import server
@@ -210,7 +210,10 @@ def seed() -> None:
 )
 @data_option
 def seed_demo(sandbox_url: str, data: Path | None) -> None:
-    """Create or reset the demo organization; its accounts are in the sandbox."""
+    """Create or reset the demo organization.
+
+    Its accounts are in the sandbox.
+    """
     import requests
 
     from app.cli.demo import seed as fill

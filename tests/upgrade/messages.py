@@ -26,6 +26,8 @@ MODULES: tuple[ModuleType, ...] = (base, events, oauth_states, codec, jobs)
 
 # The other classes of this module stay within a process.
 OF_BASE = ("Calendar", "Failed", "Read")
+# The result of an adapter, which stays within a process too.
+LOCAL = "CreateResult"
 
 
 def current(celery: Any) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def _messages(module: ModuleType) -> Iterator[tuple[str, Any]]:
     for name, found in vars(module).items():
         if not isinstance(found, type) or found.__module__ != module.__name__:
             continue
-        if module is base and name not in OF_BASE:
+        if name == LOCAL or (module is base and name not in OF_BASE):
             continue
         if issubclass(found, msgspec.Struct):
             struct = found.__struct_config__

@@ -100,13 +100,10 @@ def remove_members(slug: str) -> ResponseReturnValue:
         return failed("Select at least one member first.", "organization", slug=slug)
     if not custom_ids:
         raise NotFound("User not found", Code.USER_NOT_FOUND)
-    with services().stores.database.writing() as session:
+    with services().stores.database.reading() as session:
         number = organizations.number(session, caller(), slug)
         delegated = organization_grants.delegated_members(session, number, custom_ids)
-        removed = organizations.remove_members(session, caller(), slug, custom_ids).changed
-        what = custom_ids[0] if len(custom_ids) == 1 else str(len(removed))
-        action = "removeMember" if len(custom_ids) == 1 else "removeMembers"
-        audit.record(session, actor=sessions.actor(), action=action, subject=f"{what} from {slug}")
+    removed = organizations.remove_members(caller(), slug, custom_ids, actor=sessions.actor()).changed
     if not removed:
         return failed("They were no members any more.", "organization", slug=slug)
     who = f"{removed[0]} is" if len(removed) == 1 else f"{len(removed)} users are"

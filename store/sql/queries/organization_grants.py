@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, CursorResult, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, CursorResult, and_, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -322,13 +322,20 @@ def delegated_members(
     return [(provider, user, email) for provider, user, email in session.execute(query) if email]
 
 
-def delete_connections_of(session: Session, organization_id: int, user_ids: Collection[int]) -> list[str]:
+def connections_of(session: Session, organization_id: int, user_ids: Collection[int]) -> Sequence[str]:
+    """The ids of the connections of users by an organization's grants."""
+    return session.scalars(select(OAuthConnection.id).where(_by_grant(organization_id, user_ids))).all()
+
+
+def delete_connections_of(session: Session, organization_id: int, user_ids: Collection[int]) -> Sequence[str]:
     """Delete the connections of users by an organization's grants; returns their ids."""
+    removed = delete(OAuthConnection).where(_by_grant(organization_id, user_ids))
+    return session.scalars(removed.returning(OAuthConnection.id)).all()
+
+
+def _by_grant(organization_id: int, user_ids: Collection[int]) -> ColumnElement[bool]:
     own = select(OrganizationGrant.id).where(OrganizationGrant.organization_id == organization_id)
-    gone = delete(OAuthConnection).where(
-        OAuthConnection.user_id.in_(user_ids), OAuthConnection.grant_id.in_(own)
-    )
-    return list(session.scalars(gone.returning(OAuthConnection.id)))
+    return and_(OAuthConnection.user_id.in_(user_ids), OAuthConnection.grant_id.in_(own))
 
 
 def mark_dead(session: Session, grant_id: str, because: str) -> None:

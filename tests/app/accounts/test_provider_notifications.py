@@ -163,7 +163,7 @@ def test_a_storm_costs_one_read(watched, provider):
 def test_a_storm_in_one_body_is_one_change(watched, monkeypatch):
     ada = watched("microsoft")
     emptied = []
-    monkeypatch.setattr(type(ada.stores.busy), "empty", lambda *_, **__: emptied.append(1))
+    monkeypatch.setattr(type(ada.stores.busy), "invalidate_calendar", lambda *_, **__: emptied.append(1))
     entry = {"clientState": f"{ada.channel}.{SECRET}", "changeType": "updated"}
     body = {"value": [entry | {"resourceData": {"id": str(n)}} for n in range(100)]}
 

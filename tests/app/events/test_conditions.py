@@ -262,8 +262,8 @@ def test_days_are_those_of_the_zone(api, person, create):
     assert conflicts(create()) == [("09:00", "10:00")]
 
 
-def test_a_unified_event_needs_all_calendars_of_the_user(api, both, monkeypatch):
-    user = both()
+def test_a_unified_event_needs_all_calendars_of_the_user(api, new_user_with_two_accounts, monkeypatch):
+    user = new_user_with_two_accounts()
     path = f"/users/{user}/calendar/events/meta"
 
     def create(**query):

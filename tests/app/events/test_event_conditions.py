@@ -87,8 +87,8 @@ def test_both_forms_of_the_list_have_the_fields_of_a_single_event(api, new_perso
     assert "recurringEventId" not in series
 
 
-def test_each_copy_of_a_unified_event_has_its_own(api, both):
-    user = both()
+def test_each_copy_of_a_unified_event_has_its_own(api, new_user_with_two_accounts):
+    user = new_user_with_two_accounts()
     body = {"subject": "Offsite", **meeting("14:00", "15:00"), "metaId": "m-1"}
     made = one(api.post(f"/users/{user}/calendar/events/meta", body), 201)
     assert (made["status"], made["showAs"]) == ("confirmed", "busy")

@@ -110,7 +110,7 @@ def test_without_anything_it_claims_no_more_than_is_known(here, world):
     # Nothing was read from any provider yet.
     assert said() == "Needs attention Nothing. No account is connected yet."
     world.connection("ada")
-    assert "as far as the providers have said" in said()
+    assert "No provider has reported an ended connection" in said()
     assert "works" not in said()
 
 

@@ -158,7 +158,7 @@ def test_load_of_no_calendars_is_empty(cache):
 def test_another_value_comes_in_the_same_round_trip(redis, cache):
     redis.set("version", "seen")
 
-    assert cache.load([KEY], 0, 1000, extra_keys=["stamp"]).extra_values == [b"seen"]
+    assert cache.load([KEY], 0, 1000, extra_keys=["version"]).extra_values == [b"seen"]
     assert not cache.load([KEY], 0, 1000).extra_values
 
 

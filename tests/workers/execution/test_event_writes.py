@@ -36,7 +36,7 @@ def test_a_create_after_which_redis_is_lost_may_exist(runtime, sandbox, written,
     def lost(*_):
         raise RedisLost("planted")
 
-    monkeypatch.setattr(runtime.stores.busy, "invalidate", lost)
+    monkeypatch.setattr(runtime.stores.busy, "invalidate_tags", lost)
     failed = written(CreateEvent, draft=DRAFT)
 
     assert sandbox.requests().by_operation["google.events.insert"] == 1
@@ -46,7 +46,7 @@ def test_a_create_after_which_redis_is_lost_may_exist(runtime, sandbox, written,
 def test_a_refused_write_invalidates_its_own_connection_alone(runtime, sandbox, written, monkeypatch):
     invalidated = []
     monkeypatch.setattr(
-        runtime.stores.busy, "invalidate", lambda tags, ids: invalidated.append((tags, len(ids)))
+        runtime.stores.busy, "invalidate_tags", lambda tags, ids: invalidated.append((tags, len(ids)))
     )
     failed = written(DeleteEvent, event="never-there")
 
@@ -59,7 +59,7 @@ def invalidated(runtime, written, monkeypatch):
     """The invalidations after the creation of an event: whether they have cache tags."""
     assert written(CreateEvent, draft=DRAFT) is None
     found = []
-    monkeypatch.setattr(runtime.stores.busy, "invalidate", lambda tags, ids: found.append(tags != Tags()))
+    monkeypatch.setattr(runtime.stores.busy, "invalidate_tags", lambda tags, ids: found.append(tags != Tags()))
     return found
 
 

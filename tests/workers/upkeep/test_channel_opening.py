@@ -168,7 +168,7 @@ def test_a_channel_is_not_forgotten_while_redis_is_down(reached, calendar, rows,
     def down(*_: object, **__: object) -> None:
         raise RedisConnectionError
 
-    monkeypatch.setattr(reached.stores.busy, "empty", down)
+    monkeypatch.setattr(reached.stores.busy, "invalidate_calendar", down)
     with pytest.raises(RedisConnectionError):
         channel_opening.forget(reached.stores, key, row.id)
     assert [each.id for each in rows(key)] == [row.id]
