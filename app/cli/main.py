@@ -184,7 +184,8 @@ def sandbox(port: int, host: str) -> None:
 def mcp(url: str) -> None:
     """Run an MCP server for assistants.
 
-    It speaks the Model Context Protocol over standard input and output. The API key is taken from ALMANAC_API_KEY; a read-only key is enough.
+    It speaks the Model Context Protocol over standard input and output. The API key is taken from
+    ALMANAC_API_KEY; a read-only key is enough.
     """
     try:
         from almanac_mcp import server

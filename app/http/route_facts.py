@@ -28,7 +28,7 @@ _ATTRIBUTE = "_almanac_route_facts"
 
 @dataclass(frozen=True, slots=True)
 class RouteFacts:
-    """Facts about one method of one route. The defaults are the restrictive ones.
+    """Facts about one method of one route, and its decorator. The defaults are the restrictive ones.
 
     ``operation_id``: the id in the OpenAPI document, which is the method name in generated clients. A route
     without one is not in the document, because no program calls it.
@@ -62,6 +62,11 @@ class RouteFacts:
     codes: tuple[Code, ...] = ()
     polled: bool = False
 
+    def __call__(self, view: View) -> View:
+        """Declare the facts of a view function, or of a method of a view class."""
+        setattr(view, _ATTRIBUTE, self)
+        return view
+
     @property
     def idempotent(self) -> bool:
         """Whether the route supports ``Idempotency-Key``."""
@@ -78,47 +83,10 @@ class RouteFacts:
         return Role.VIEWER if method in SAFE_METHODS else Role.ADMINISTRATOR
 
 
+# The decorator of views: ``@route_facts("listUsers")``.
+route_facts = RouteFacts
+
 _DEFAULT = RouteFacts()
-
-
-def route_facts(
-    operation_id: str | None = None,
-    *,
-    needs_key: bool = True,
-    needs_sign_in: bool = True,
-    role: Role | None = None,
-    writes: bool | None = None,
-    verifies_version: bool = False,
-    replay_check: ReplayCheck | None = None,
-    fails_with_provider: bool = False,
-    accepts_cache_control: bool = False,
-    sends_age: bool = False,
-    bare_list: bool = False,
-    codes: tuple[Code, ...] = (),
-    polled: bool = False,
-) -> Callable[[View], View]:
-    """Declare the facts of a view function, or of a method of a view class; see ``RouteFacts``."""
-    facts = RouteFacts(
-        operation_id,
-        needs_key,
-        needs_sign_in,
-        role,
-        writes,
-        verifies_version,
-        replay_check,
-        fails_with_provider,
-        accepts_cache_control,
-        sends_age,
-        bare_list,
-        codes,
-        polled,
-    )
-
-    def declare(view: View) -> View:
-        setattr(view, _ATTRIBUTE, facts)
-        return view
-
-    return declare
 
 
 def declared_facts(app: Flask, endpoint: str, method: str) -> RouteFacts | None:

@@ -1,4 +1,4 @@
 """Delivers webhooks to the endpoints of API clients.
 
-Imported by ``app``, ``app.accounts``, ``app.schemas``, ``workers``, ``workers.execution``.
+Imported by ``app.accounts``, ``app.schemas``, ``workers``, ``workers.execution``.
 """

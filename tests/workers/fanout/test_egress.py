@@ -55,7 +55,7 @@ def announced():
 
     yield announce
     for each in made:
-        each.leave()
+        each.stop_heartbeat()
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def here(new_worker, way, announced):
     )
     made = announced(Runtime(replace(settings, providers=hosts)), HERE)
     yield made
-    made.leave()
+    made.stop_heartbeat()
     made.stores.close()
 
 
@@ -142,7 +142,7 @@ def test_the_stored_heartbeat_is_the_newest_when_two_threads_send_one(here, monk
     presence, send = here.stores.heartbeats, here.stores.heartbeats.record_worker
     first_is_sent, release = threading.Event(), threading.Event()
 
-    def work(name, **state):
+    def record_worker(name, **state):
         if not first_is_sent.is_set():
             first_is_sent.set()
             release.wait(20)
@@ -153,7 +153,7 @@ def test_the_stored_heartbeat_is_the_newest_when_two_threads_send_one(here, monk
         route.probed(answered=False)
         here.egress._publish()
 
-    monkeypatch.setattr(presence, "work", work)
+    monkeypatch.setattr(presence, "record_worker", record_worker)
     threads = [threading.Thread(target=notice, args=(provider,)) for provider in ("google", "microsoft")]
     threads[0].start()
     first_is_sent.wait(20)
