@@ -59,7 +59,9 @@ def invalidated(runtime, written, monkeypatch):
     """The invalidations after the creation of an event: whether they have cache tags."""
     assert written(CreateEvent, draft=DRAFT) is None
     found = []
-    monkeypatch.setattr(runtime.stores.busy, "invalidate_tags", lambda tags, ids: found.append(tags != Tags()))
+    monkeypatch.setattr(
+        runtime.stores.busy, "invalidate_tags", lambda tags, ids: found.append(tags != Tags())
+    )
     return found
 
 
