@@ -8,7 +8,7 @@ from app.api.fast_slots import FastSlots
 from app.server.commands import WEB_THREADS
 from app.server.wsgi_adapter import WsgiAdapter
 from app.services import EXTENSION
-from app.web import LARGEST_BODY
+from app.web import MAX_BODY
 from app.wsgi import app as flask_app
 from workers.telemetry import tracing
 
@@ -28,7 +28,7 @@ app = FastSlots(
         _load,
         flask_app.extensions[EXTENSION].stores.flusher.close,
         threads=WEB_THREADS,
-        largest_body=LARGEST_BODY,
+        largest_body=MAX_BODY,
     ),
     flask_app,
 )

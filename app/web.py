@@ -41,14 +41,14 @@ from app.observability import access_log, health, request_metrics, scrape, traci
 from app.openapi import document, page
 from store.config.settings import Settings
 
-LARGEST_BODY = 1024 * 1024
+MAX_BODY = 1024 * 1024
 
 
 def create_app(settings: Settings) -> flask.Flask:
     """The WSGI application of one process."""
     app = request_ids.Flask(__name__)
     app.config.update(
-        MAX_CONTENT_LENGTH=LARGEST_BODY,
+        MAX_CONTENT_LENGTH=MAX_BODY,
         API_TITLE="Almanac",
         API_VERSION=document.VERSION,
         OPENAPI_VERSION="3.1.0",

@@ -39,7 +39,7 @@ from store.sql.database import Database
 REDIS_TIMEOUT = 2.0
 
 # Seconds of one blocking pop. A caller that waits longer pops again, so that a Redis that hangs is noticed.
-LONGEST_POP = 1.0
+MAX_POP = 1.0
 
 
 class Stores:
@@ -87,7 +87,7 @@ class Stores:
             # Every thread of a process may hold one at once.
             max_connections=1000,
             socket_connect_timeout=REDIS_TIMEOUT,
-            socket_timeout=LONGEST_POP + REDIS_TIMEOUT,
+            socket_timeout=MAX_POP + REDIS_TIMEOUT,
             # A request whose command fails answers 503 at once: the client knows best when to repeat it.
             retry=Retry(NoBackoff(), 0),
         )

@@ -22,7 +22,7 @@ SWEEP_SECONDS = 10.0
 CHANNELS_SECONDS = 300.0
 # Longest delay of the event of an expired hold.
 HOLDS_SECONDS = 60.0
-LONGEST_TICK = 5.0
+MAX_TICK = 5.0
 
 
 class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
@@ -80,7 +80,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
         timezone="UTC",
         # Each tick can send a heartbeat, so the interval between two ticks is limited.
         beat_scheduler="workers.beat:Clock",
-        beat_max_loop_interval=LONGEST_TICK,
+        beat_max_loop_interval=MAX_TICK,
         beat_schedule={
             "renew tokens": _every(RENEWAL_SECONDS, "upkeep.renew_tokens"),
             "keep channels": _every(CHANNELS_SECONDS, "upkeep.keep_channels"),

@@ -32,9 +32,9 @@ CONSOLES = {
 # Names of the fields of a registration in the providers' consoles.
 FIELDS = {"client_id": "Client ID", "client_secret": "Client secret", "tenant": "Tenant"}
 
-LONGEST_ID = 512
-LONGEST_SECRET = 1024
-LONGEST_TENANT = 253
+MAX_ID = 512
+MAX_SECRET = 1024
+MAX_TENANT = 253
 
 _VISIBLE = re.compile(r"[!-~]+")
 # It becomes a part of Microsoft's addresses: a GUID, a domain, or a word like common.
@@ -217,11 +217,11 @@ def _client(provider: ProviderName, client_id: str, client_secret: str, tenant: 
     tenant = (tenant or "").strip() or None
     if tenant is not None and provider is not ProviderName.MICROSOFT:
         raise FieldRefused("tenant", f"must be empty: {_title(provider)} has none")
-    if tenant is not None and not (len(tenant) <= LONGEST_TENANT and _TENANT.fullmatch(tenant)):
+    if tenant is not None and not (len(tenant) <= MAX_TENANT and _TENANT.fullmatch(tenant)):
         raise FieldRefused("tenant", "must be the Directory (tenant) ID, a domain, or common")
     return StoredClient(
-        _visible("client_id", client_id, LONGEST_ID),
-        _visible("client_secret", client_secret, LONGEST_SECRET),
+        _visible("client_id", client_id, MAX_ID),
+        _visible("client_secret", client_secret, MAX_SECRET),
         tenant,
     )
 

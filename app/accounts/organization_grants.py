@@ -30,8 +30,8 @@ KEY_FILE = "serviceAccountKey"
 # The fields of the key file that are stored.
 KEY_FIELDS = ("type", "client_email", "private_key", "private_key_id", "client_id")
 # A key of 8192 bits has fewer characters.
-LONGEST_KEY_FIELD = 8192
-LONGEST_EMAIL = 320
+MAX_KEY_FIELD = 8192
+MAX_EMAIL = 320
 
 # The field of a request for each part of a grant that a provider may refuse.
 _FIELDS = {"subject": "subject", "client": "clientSecret"}
@@ -234,8 +234,8 @@ def _key(key_file: Mapping[str, Any]) -> ServiceAccountKey:
     """
     for name in KEY_FIELDS:
         value = key_file.get(name)
-        if isinstance(value, str) and len(value) > LONGEST_KEY_FIELD:
-            raise _bad_key(name, f"must have at most {LONGEST_KEY_FIELD} characters")
+        if isinstance(value, str) and len(value) > MAX_KEY_FIELD:
+            raise _bad_key(name, f"must have at most {MAX_KEY_FIELD} characters")
         if value is not None and not isinstance(value, str):
             raise _bad_key(name, "must be a string")
     try:
@@ -243,8 +243,8 @@ def _key(key_file: Mapping[str, Any]) -> ServiceAccountKey:
     except InvalidKey as error:
         sentence = error.sentence.removeprefix(error.field or "").strip()
         raise _bad_key(error.field, sentence) from error
-    if len(key.client_email) > LONGEST_EMAIL:
-        raise _bad_key("client_email", f"must have at most {LONGEST_EMAIL} characters")
+    if len(key.client_email) > MAX_EMAIL:
+        raise _bad_key("client_email", f"must have at most {MAX_EMAIL} characters")
     return key
 
 

@@ -44,7 +44,7 @@ def create(
             session, services().stores.keyring, url=url, events=distinct, organization_id=organization_id
         )
     except webhooks.TooMany as error:
-        sentence = f"There are {webhooks.MOST_ENDPOINTS} webhooks already"
+        sentence = f"There are {webhooks.MAX_ENDPOINTS} webhooks already"
         raise Conflict(sentence, Code.TOO_MANY_WEBHOOKS) from error
     audit.record(
         session,

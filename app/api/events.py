@@ -59,7 +59,7 @@ UTC = ZoneInfo("UTC")
 # With these parameters the list is a bare array, and every error a bare string.
 BARE = frozenset({"minDate", "maxDate"})
 # Proxies commonly reject responses whose headers exceed 4 or 8 KB.
-LONGEST_HEADER = 3500
+MAX_HEADER = 3500
 NOT_CONNECTED = "User has not the needed calendars connected"
 
 
@@ -255,9 +255,9 @@ def _headers(failed: Sequence[dict[str, Any]]) -> dict[str, str]:
     if not failed:
         return {}
     entries = [json.dumps(each) for each in failed]
-    if _length(entries) > LONGEST_HEADER:
+    if _length(entries) > MAX_HEADER:
         entries = [json.dumps({name: each[name] for name in each if name != "message"}) for each in failed]
-    while len(entries) > 1 and _length(entries) > LONGEST_HEADER:
+    while len(entries) > 1 and _length(entries) > MAX_HEADER:
         entries.pop()
     return {"X-Failed-Calendars": f"[{', '.join(entries)}]", "X-Failed-Calendars-Count": str(len(failed))}
 

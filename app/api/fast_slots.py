@@ -8,7 +8,7 @@ the hooks that ``app.web:create_app`` installs, which takes all other requests:
 - every request of an installation with CORS, a rate limit or tracing;
 - a header of ``_PLAIN_HEADERS``, a repeated header, or ``Accept-Encoding`` with zstd, weights or ``*``;
 - ``calendarIds``, a name that ends in ``[]``, or a parameter that is not valid;
-- a long query, more than ``MOST_SLOTS`` slots or ``MOST_BUCKETS`` buckets;
+- a long query, more than ``MAX_SLOTS`` slots or ``MAX_BUCKETS`` buckets;
 - a key or a user that this process has not cached, or not under the current version;
 - a connection that cannot be read, busy periods that are not cached, and stale ones, watched or not;
 - held time that this process has not cached under the current version;
@@ -39,7 +39,7 @@ from app.availability.result import ResultBuilder
 from app.availability.selection import CalendarRequest, Target, known_targets
 from app.http import api_key_hook, fast_args, query_string, request_ids
 from app.http.authentication import Authentication, RowsOutdated
-from app.http.compression import LEAST_BYTES
+from app.http.compression import MIN_BYTES
 from app.http.errors import ApiError
 from app.observability import access_log
 from app.schemas.availability import UserSlotsQuery, ZoneHeader, ZoneQuery
@@ -53,11 +53,11 @@ from workers.telemetry import tracing
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # 30 days of slots of a quarter of an hour. More would keep other requests of the process waiting.
-MOST_SLOTS = 2880
+MAX_SLOTS = 2880
 # Half a year of one calendar.
-MOST_BUCKETS = 26
+MAX_BUCKETS = 26
 # In bytes. The longest usual query has 400.
-LONGEST_QUERY = 2048
+MAX_QUERY = 2048
 # The plain path waits longer for Redis.
 REDIS_SECONDS = 0.5
 # In seconds.
@@ -144,7 +144,7 @@ class FastSlots:
     def _parse(self, scope: Scope, user: str) -> _Parsed | None:
         headers = dict(scope["headers"])
         repeated = len(headers) < len(scope["headers"])
-        if repeated or not _PLAIN_HEADERS.isdisjoint(headers) or len(scope["query_string"]) > LONGEST_QUERY:
+        if repeated or not _PLAIN_HEADERS.isdisjoint(headers) or len(scope["query_string"]) > MAX_QUERY:
             return None
         # The key comes first: nothing else is parsed for strangers.
         cached = self._stores.versioned_cache.recent()
@@ -156,7 +156,7 @@ class FastSlots:
         if params is None or accepts_gzip is None:
             return None
         query = parameters.slot_query(params, zone)
-        if parameters.rough_limit(query) > MOST_SLOTS:
+        if parameters.rough_limit(query) > MAX_SLOTS:
             return None
         parameters.check_size({query: 1})
         authentication = Authentication(caller, cached, verified=False)
@@ -167,7 +167,7 @@ class FastSlots:
         targets = known_targets(calendar_request, {})
         keys = list(dict.fromkeys(target.key for target in targets))
         load = self._stores.busy.bucket_load(keys, *query.busy_range(), extra_keys=lookup.VERSION_KEYS)
-        if len(keys) * len(load.numbers) > MOST_BUCKETS:
+        if len(keys) * len(load.numbers) > MAX_BUCKETS:
             return None
         request_id = request_ids.choose(headers.get(b"x-request-id", b"").decode("latin1"))
         return _Parsed(
@@ -196,7 +196,7 @@ class FastSlots:
             (b"x-content-type-options", b"nosniff"),
             (b"x-request-id", parsed.request_id.encode()),
         ]
-        if parsed.accepts_gzip and len(body) >= LEAST_BYTES:
+        if parsed.accepts_gzip and len(body) >= MIN_BYTES:
             body = gzip.compress(body, 1)
             headers.append((b"content-encoding", b"gzip"))
         return [*headers, (b"content-length", str(len(body)).encode())], body

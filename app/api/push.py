@@ -18,16 +18,16 @@ from providers.names import ProviderName
 blp = Blueprint("push", __name__)
 
 # In bytes. Google sends no body; Graph sends less than a kilobyte for each change in a request.
-LARGEST_BODY = 256 * 1024
+MAX_BODY = 256 * 1024
 # Many more than Graph sends, and few enough to look up for an unauthenticated client.
-MOST_NOTIFICATIONS = 100
+MAX_NOTIFICATIONS = 100
 # Ten times the length of Graph's own.
-LONGEST_TOKEN = 2048
+MAX_TOKEN = 2048
 
 
 @blp.before_request
 def _limit_body() -> None:
-    request.max_content_length = LARGEST_BODY
+    request.max_content_length = MAX_BODY
 
 
 @blp.post("/push/google")
@@ -50,9 +50,9 @@ def microsoft_push() -> Response:
         body = orjson.loads(request.get_data())
     except orjson.JSONDecodeError as error:
         raise ApiError("The request body is not valid JSON", Code.MALFORMED_BODY) from error
-    notifications = list(islice(microsoft.notifications(body), MOST_NOTIFICATIONS + 1))
-    if len(notifications) > MOST_NOTIFICATIONS:
-        raise Invalid(f"value must have at most {MOST_NOTIFICATIONS} elements", param="value")
+    notifications = list(islice(microsoft.notifications(body), MAX_NOTIFICATIONS + 1))
+    if len(notifications) > MAX_NOTIFICATIONS:
+        raise Invalid(f"value must have at most {MAX_NOTIFICATIONS} elements", param="value")
     if not handle(ProviderName.MICROSOFT, notifications):
         raise NotFound("There is no such channel", Code.CHANNEL_NOT_FOUND)
     return Response(status=202)
@@ -60,6 +60,6 @@ def microsoft_push() -> Response:
 
 def _handshake(token: str) -> Response:
     """Graph's validation request for a new subscription: the response repeats its token as plain text."""
-    if not 0 < len(token) <= LONGEST_TOKEN:
+    if not 0 < len(token) <= MAX_TOKEN:
         raise Invalid("validationToken is empty or too long", param="validationToken")
     return Response(token, mimetype="text/plain", headers={"X-Content-Type-Options": "nosniff"})

@@ -13,7 +13,7 @@ from scheduling.query import Query
 from scheduling.windows import MINUTE, SECOND
 
 # A list names this many calendars, and the number of the others.
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 class Unreadable(NamedTuple):
@@ -326,7 +326,7 @@ def _number(count: int, of: str) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     """``a, b and c``; beyond the first few as ``a, b, c and 4 more``."""
-    shown = list(names[:MOST_NAMED])
+    shown = list(names[:MAX_NAMED])
     more = len(names) - len(shown)
     last = f"{more} more" if more else shown.pop()
     return f"{', '.join(shown)} and {last}" if shown else last

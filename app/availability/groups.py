@@ -18,7 +18,7 @@ from app.availability.selection import CalendarRequest
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound
-from app.schemas.availability import MOST_USERS
+from app.schemas.availability import MAX_USERS
 from providers.base import Failed
 from providers.errors import Reason
 from scheduling.intervals import Indexes
@@ -113,9 +113,9 @@ def look_up_groups(
     refs_of: dict[str, Sequence[ConnectionRef]] = {}
     groups = [_group(authentication, each, n, refs_of) for n, each in enumerate(participants)]
     users = list(dict.fromkeys(user for group in groups for user in group.users))
-    if len(users) > MOST_USERS:
+    if len(users) > MAX_USERS:
         raise Invalid(
-            f"participants must have at most {MOST_USERS} users together, and have {len(users)}",
+            f"participants must have at most {MAX_USERS} users together, and have {len(users)}",
             param="participants",
         )
     refs_of |= connections.of_users(authentication, [user for user in users if user not in refs_of])

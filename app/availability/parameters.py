@@ -13,7 +13,7 @@ from app.availability.result import BusyResult
 from app.availability.selection import CalendarSelector
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid
-from app.schemas.availability import MOST_WINDOW_DAYS
+from app.schemas.availability import MAX_WINDOW_DAYS
 from app.schemas.schedules import WEEKDAYS
 from app.schemas.timestamps import from_milliseconds
 from app.services import services
@@ -162,10 +162,10 @@ def _check_windows(hours: Sequence[Hours], start: int, end: int) -> None:
     on_dates = sum(
         len(override["windows"]) + 1 for each in distinct if each.overrides for override in each.overrides
     )
-    if windows * days + on_dates > MOST_WINDOW_DAYS:
+    if windows * days + on_dates > MAX_WINDOW_DAYS:
         raise RangeTooLarge(
             f"schedules have {windows} windows over {days} days{_and_overrides(on_dates)}, and windows times "
-            f"days must not exceed {MOST_WINDOW_DAYS}; narrow the range, or send fewer windows"
+            f"days must not exceed {MAX_WINDOW_DAYS}; narrow the range, or send fewer windows"
         )
 
 

@@ -29,7 +29,7 @@ FOLDER = _EXAMPLES / "booking"
 TIMEOUT = 60
 # How long the server may take to notice that it is to stop.
 STOP_SECONDS = 0.05
-LARGEST_BODY = 16 * 1024
+MAX_BODY = 16 * 1024
 NOT_ALLOWED = "The booking page may not send this request"
 SENT_HEADERS = ("Content-Type", "Idempotency-Key", "X-Timezone")
 ANSWER_HEADERS = ("Content-Type", "Retry-After", "X-Request-Id")
@@ -70,7 +70,7 @@ class Offer:
 def create_app(service: str, key: str, offer: Offer) -> Flask:
     """The page and its backend. Requests go to Almanac at ``service``, if they are about the offer."""
     app = Flask(__name__, static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     # Not another name that resolves to this machine: its pages could read the answers.
     app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
     team = [each.user for each in offer.team]

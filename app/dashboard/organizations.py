@@ -28,7 +28,7 @@ from store.sql.queries.organizations import Summary
 from store.sql.roles import Role
 
 # The page lists at most this many ended connections above the members.
-MOST_NAMED = 10
+MAX_NAMED = 10
 
 # The value of ``show`` for organizations with an ended grant.
 ENDED_GRANTS = "ended-grants"
@@ -158,7 +158,7 @@ def organization_page(
             grants=grants,
             grant_ids=[each.grant.id for each in grants if each.grant is not None],
             delegated=sum(each.members for each in grants),
-            ended=connection_states.dead(session, organization_id=found.id, limit=MOST_NAMED),
+            ended=connection_states.dead(session, organization_id=found.id, limit=MAX_NAMED),
             keys=api_keys.count(session, found.id),
             webhooks=webhooks.count(session, found.id),
             q=searched(),

@@ -15,10 +15,10 @@ from store.sql.keyset import Order, Position, Rows
 
 ROWS = 25
 # A field suggests at most this many choices; others are typed.
-LONGEST_CHOICE = 200
-LONGEST_SEARCH = 320
+MAX_CHOICE = 200
+MAX_SEARCH = 320
 # The largest value of a database integer.
-LARGEST_NUMBER = 2**31 - 1
+MAX_NUMBER = 2**31 - 1
 
 # The query arguments of lists. Links copy no others, as some names are options of ``url_for``.
 _ARGUMENTS = ("q", "after", "before", "organization", "show", "sort", "status")
@@ -167,7 +167,7 @@ class ListPage(Generic[Row]):
 
 def searched() -> str:
     """The search text of the query; empty without one."""
-    return CONTROL.sub("", request.args.get("q", "")).strip()[:LONGEST_SEARCH]
+    return CONTROL.sub("", request.args.get("q", "")).strip()[:MAX_SEARCH]
 
 
 def after() -> str | None:
@@ -180,7 +180,7 @@ def after() -> str | None:
 def number_before() -> int | None:
     """The exclusive upper bound of this page's row numbers; None, the first page, for any other text."""
     number = request.args.get("before", type=int)
-    return number if number is not None and 0 <= number <= LARGEST_NUMBER else None
+    return number if number is not None and 0 <= number <= MAX_NUMBER else None
 
 
 def _position(order: Order, text: str, *, backwards: bool = False) -> Position | None:
@@ -203,7 +203,7 @@ def _position(order: Order, text: str, *, backwards: bool = False) -> Position |
 
 
 def _too_large(number: Any) -> bool:
-    return isinstance(number, int) and not 0 <= number <= LARGEST_NUMBER
+    return isinstance(number, int) and not 0 <= number <= MAX_NUMBER
 
 
 @blp.app_template_global()

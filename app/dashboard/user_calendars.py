@@ -29,7 +29,7 @@ from scheduling.windows import DAY, zone_exists
 from store.sql.models import User
 
 DAYS = 7
-MOST_EVENTS = 100
+MAX_EVENTS = 100
 ROLES = {
     "owner": "everything",
     "writer": "read and change events",
@@ -99,7 +99,7 @@ def user_events(custom_id: str) -> ResponseReturnValue:
     start = int(time.time() * 1000)
     selector = CalendarSelector((), primary_only=False)
     found = lists.find(refs, selector, start, start + DAYS * DAY, Freshness())
-    entries = _entries(found.events[:MOST_EVENTS], listed.calendars)
+    entries = _entries(found.events[:MAX_EVENTS], listed.calendars)
     return page(
         "user_events.html",
         id=custom_id,

@@ -11,7 +11,7 @@ from flask_compress import Compress
 from app.http.fast_context import current_request
 
 # Above this size, compressing takes less time than a gigabit link needs for the saved bytes.
-LEAST_BYTES = 4096
+MIN_BYTES = 4096
 
 # Preferred first. Higher levels save a tenth of the bytes and take three times as long.
 ALGORITHMS = ["zstd", "gzip"]
@@ -23,7 +23,7 @@ def install(app: Flask) -> None:
     """Install first: Flask runs ``after_request`` hooks in reverse order, and this one must run last."""
     app.config.update(
         COMPRESS_MIMETYPES=["application/json"],
-        COMPRESS_MIN_SIZE=LEAST_BYTES,
+        COMPRESS_MIN_SIZE=MIN_BYTES,
         COMPRESS_ALGORITHM=ALGORITHMS,
         COMPRESS_ALGORITHM_STREAMING=ALGORITHMS,
         COMPRESS_LEVEL=1,

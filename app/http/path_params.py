@@ -53,7 +53,7 @@ class ForeignId(UnicodeConverter):
 
 
 # Graph documents no length limit for its identifiers; this one bounds requests and log lines.
-LONGEST_FOREIGN_ID = 2048
+MAX_FOREIGN_ID = 2048
 FOREIGN_IDS = frozenset({"calendarId", "eventId", "metaId"})
 NO_TEXT = re.compile("[\ud800-\udfff]")
 
@@ -67,7 +67,7 @@ SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
     HoldId: {"type": "string", **identifier_shape(HOLD_ID)},
     DeliveryId: {"type": "string", **identifier_shape(DELIVERY_ID)},
     Provider: {"type": "string", "enum": [str(name) for name in ProviderName]},
-    ForeignId: {"type": "string", "minLength": 1, "maxLength": LONGEST_FOREIGN_ID},
+    ForeignId: {"type": "string", "minLength": 1, "maxLength": MAX_FOREIGN_ID},
 }
 
 
@@ -94,8 +94,8 @@ def _fault(foreign_id: str) -> str | None:
     """The reason why an identifier is invalid at every provider; None if it may be valid."""
     if NO_TEXT.search(foreign_id):
         return "must be UTF-8, percent-encoded"
-    if len(foreign_id) > LONGEST_FOREIGN_ID:
-        return f"must have 1 to {LONGEST_FOREIGN_ID} characters"
+    if len(foreign_id) > MAX_FOREIGN_ID:
+        return f"must have 1 to {MAX_FOREIGN_ID} characters"
     if CONTROL.search(foreign_id):
         return "must not contain control characters"
     # In a provider's URL, these segments change the path, even percent-encoded.

@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from app.schemas import connections
-from app.schemas.connections import MOST_SCOPES
+from app.schemas.connections import MAX_SCOPES
 from app.schemas.fields import Body, Several, Text, TrueOrFalse, Word
 from providers.names import ProviderName
 from providers.scopes import LEVEL_NAMES, Level
@@ -24,7 +24,7 @@ _OWN_SCOPES = {
     "type": "array",
     "items": {"type": "string", "pattern": f"^{SCOPE.pattern}$"},
     "minItems": 1,
-    "maxItems": MOST_SCOPES,
+    "maxItems": MAX_SCOPES,
 }
 _MEANING = (
     "A level of access (`edit` is the old name of `write`), or the provider's own scopes; scopes for the "
@@ -41,8 +41,8 @@ def _level(word: str) -> str:
 
 
 def _own_scopes(value: list[Any]) -> tuple[str, ...]:
-    if not 1 <= len(value) <= MOST_SCOPES:
-        raise ValidationError(f"must have 1 to {MOST_SCOPES} elements")
+    if not 1 <= len(value) <= MAX_SCOPES:
+        raise ValidationError(f"must have 1 to {MAX_SCOPES} elements")
     for index, scope in enumerate(value):
         if not isinstance(scope, str) or not SCOPE.fullmatch(scope):
             raise ValidationError({index: ["must be a scope: printable ASCII without spaces"]})

@@ -27,15 +27,15 @@ from providers.names import ProviderName
 ALIGNMENTS = ("start", "clock")
 ON_FAILURE = ("fail", "partial")
 
-LONGEST_MINUTES = 10_080
-MOST_OVERLAPS = 1000
+MAX_MINUTES = 10_080
+MAX_OVERLAPS = 1000
 # Windows of all schedules times days of the range: enough for 1 000 users with 5 windows each and a year.
-MOST_WINDOW_DAYS = 2_000_000
+MAX_WINDOW_DAYS = 2_000_000
 # A year.
-LONGEST_NOTICE = 527_040
-MOST_SLOTS_OF_A_USER = 1_000_000
-MOST_CALENDARS = 200
-MOST_USERS = 1000
+MAX_NOTICE = 527_040
+MAX_SLOTS_OF_A_USER = 1_000_000
+MAX_CALENDARS = 200
+MAX_USERS = 1000
 
 
 PRIMARY_ONLY = {"description": "Only the main calendar of each account."}
@@ -76,7 +76,7 @@ class UserBusyQuery(RangeQuery):
     calendarIds = Several(
         PathText(longest=1024),
         load_default=list,
-        validate=at_most(MOST_CALENDARS),
+        validate=at_most(MAX_CALENDARS),
         metadata=CALENDAR_IDS,
     )
     primaryOnly = TrueOrFalse(load_default=False, metadata=PRIMARY_ONLY)
@@ -93,35 +93,35 @@ class SlotsQuery(RangeQuery):
 
     slotDuration = IntegerText(
         least=1,
-        most=LONGEST_MINUTES,
+        most=MAX_MINUTES,
         load_default=30,
         metadata={"description": "How long a slot is, in minutes."},
     )
     padding = IntegerText(
         least=0,
-        most=LONGEST_MINUTES,
+        most=MAX_MINUTES,
         load_default=0,
         metadata={"description": "Minutes kept free before and after busy periods."},
     )
     paddingBefore = IntegerText(
         least=0,
-        most=LONGEST_MINUTES,
+        most=MAX_MINUTES,
         metadata={"description": "Minutes kept free before busy periods; default: `padding`."},
     )
     paddingAfter = IntegerText(
         least=0,
-        most=LONGEST_MINUTES,
+        most=MAX_MINUTES,
         metadata={"description": "Minutes kept free after busy periods; default: `padding`."},
     )
     maxOverlaps = IntegerText(
         least=0,
-        most=MOST_OVERLAPS,
+        most=MAX_OVERLAPS,
         load_default=0,
         metadata={"description": "How many busy periods may overlap a free moment."},
     )
     slotStep = IntegerText(
         least=1,
-        most=LONGEST_MINUTES,
+        most=MAX_MINUTES,
         metadata={"description": "Minutes between the starts of slots; default: `slotDuration`."},
     )
     align = Word(
@@ -131,12 +131,12 @@ class SlotsQuery(RangeQuery):
     )
     minimumNotice = IntegerText(
         least=0,
-        most=LONGEST_NOTICE,
+        most=MAX_NOTICE,
         metadata={"description": "No slot starts earlier than this many minutes from now."},
     )
     limit = IntegerText(
         least=1,
-        most=MOST_SLOTS_OF_A_USER,
+        most=MAX_SLOTS_OF_A_USER,
         metadata={"description": "The most slots of each user, earliest first; default: all."},
     )
     earliestTimeEachDay = Clock(
@@ -162,7 +162,7 @@ class UserSlotsQuery(SlotsQuery):
     calendarIds = Several(
         PathText(longest=1024),
         load_default=list,
-        validate=at_most(MOST_CALENDARS),
+        validate=at_most(MAX_CALENDARS),
         metadata=CALENDAR_IDS,
     )
     onFailure = Word(
@@ -183,7 +183,7 @@ class WantedUserSchema(SchedulesBody):
     calendarIds = fields.List(
         PathText(longest=1024),
         load_default=list,
-        validate=at_most(MOST_CALENDARS),
+        validate=at_most(MAX_CALENDARS),
         metadata=CALENDAR_IDS,
     )
 
@@ -194,6 +194,6 @@ class UsersBody(SchedulesBody):
     users = fields.List(
         fields.Nested(WantedUserSchema),
         required=True,
-        validate=at_most(MOST_USERS),
+        validate=at_most(MAX_USERS),
         metadata={"description": "The users. The answer has an entry for each, in this order."},
     )

@@ -26,7 +26,7 @@ from store.sql.queries.users import ListedConnection
 # Printable ASCII without spaces, as an HTTP header allows; providers use more than RFC 6750 allows.
 TOKEN = re.compile(r"[!-~]+")
 ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
-MOST_SCOPES = 200
+MAX_SCOPES = 200
 CONNECTION_TYPES = ("oauth2", "delegated")
 SCOPE = {
     "description": "The provider's own scopes, as granted.",
@@ -139,7 +139,7 @@ class ConnectionBody(Body):
     )
     scope = fields.List(
         Text(shortest=1, longest=512),
-        validate=validate.Length(1, MOST_SCOPES, error="must have {min} to {max} elements"),
+        validate=validate.Length(1, MAX_SCOPES, error="must have {min} to {max} elements"),
         metadata=STORED_SCOPE,
     )
 

@@ -10,7 +10,7 @@ from marshmallow import Schema, ValidationError, fields
 
 from app.http.fast_args import QuerySchema
 from app.schemas import timestamps
-from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS, ZoneQuery
+from app.schemas.availability import CALENDAR_IDS, MAX_CALENDARS, ZoneQuery
 from app.schemas.calendars import ProviderQuery
 from app.schemas.connections import Address
 from app.schemas.fields import (
@@ -32,9 +32,9 @@ from providers.etags import ENTITY_TAG
 from providers.names import ProviderName
 
 # Google's limit on the guests of one event; it also bounds an extended property's value, as metaId is.
-MOST_ATTENDEES = 200
-LONGEST_META_ID = 1024
-LONGEST_TEXT = 32_768
+MAX_ATTENDEES = 200
+MAX_META_ID = 1024
+MAX_TEXT = 32_768
 
 # Seven and eight digits are ordinal and calendar dates in basic form. Ten digits are seconds since 1970, sent
 # by mistake: as milliseconds they lie before May 1970.
@@ -137,20 +137,20 @@ class EventChangeBody(Body):
     """A change of an event; absent fields stay unchanged."""
 
     subject = Text(longest=1024, metadata=SUBJECT)
-    description = LongText(longest=LONGEST_TEXT, metadata={"description": "A text of several lines."})
+    description = LongText(longest=MAX_TEXT, metadata={"description": "A text of several lines."})
     location = Text(longest=1024, metadata=LOCATION)
     start = Instant(metadata=START)
     end = Instant(metadata=END)
     attendees = fields.List(
         fields.Nested(AttendeeBody),
-        validate=at_most(MOST_ATTENDEES),
+        validate=at_most(MAX_ATTENDEES),
         metadata={
             "description": "The guests. A change replaces the list; who stays on it keeps their response."
         },
     )
     meeting = Meeting()
     sendNotifications = JsonBoolean(metadata=NOTIFY)
-    metaId = PathText(longest=LONGEST_META_ID, metadata=META_ID)
+    metaId = PathText(longest=MAX_META_ID, metadata=META_ID)
 
 
 class EventBody(EventChangeBody):
@@ -267,7 +267,7 @@ class EventsQuery(ProviderQuery, LongCursorQuery):
     calendarIds = Several(
         PathText(longest=1024),
         load_default=list,
-        validate=at_most(MOST_CALENDARS),
+        validate=at_most(MAX_CALENDARS),
         metadata=CALENDAR_IDS,
     )
     minDate = ListEdge(metadata=LIST_EDGE)

@@ -8,14 +8,14 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from app.availability.group_explanation import GROUP_REASONS
 from app.http.responses import WholeBody
-from app.schemas.availability import ALIGNMENTS, MOST_USERS, ON_FAILURE, SlotsQuery
+from app.schemas.availability import ALIGNMENTS, MAX_USERS, ON_FAILURE, SlotsQuery
 from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema
 from app.schemas.errors import FailedUserSchema
 from app.schemas.explain import AT, MemberExplainedSchema, MomentQuery
 from app.schemas.fields import SLUG, USER_ID, Body, Identifier, Timestamp, Word
 from app.schemas.schedules import SchedulesBody
 
-MOST_GROUPS = 10
+MAX_GROUPS = 10
 ALL = "all"
 
 
@@ -55,7 +55,7 @@ class Required(fields.Field[Any]):
         shape = {
             "oneOf": [
                 {"type": "string", "const": ALL},
-                {"type": "integer", "minimum": 1, "maximum": MOST_USERS},
+                {"type": "integer", "minimum": 1, "maximum": MAX_USERS},
             ],
             "description": "How many of the group have to be free for the whole slot.",
         }
@@ -64,8 +64,8 @@ class Required(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         if value == ALL:
             return None
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_USERS:
-            raise ValidationError(f"must be all, or an integer from 1 to {MOST_USERS}")
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_USERS:
+            raise ValidationError(f"must be all, or an integer from 1 to {MAX_USERS}")
         return value
 
 
@@ -74,7 +74,7 @@ class GroupSchema(Body):
 
     users = fields.List(
         Identifier(USER_ID),
-        validate=validate.Length(min=1, max=MOST_USERS, error="must have 1 to {max} elements"),
+        validate=validate.Length(min=1, max=MAX_USERS, error="must have 1 to {max} elements"),
         metadata={"description": "The ids of the users.", "examples": [["ada", "bruno"]]},
     )
     organization = Identifier(SLUG, metadata={"description": "All members of this organization, instead."})
@@ -99,9 +99,9 @@ class GroupsBody(SchedulesBody):
     participants = fields.List(
         fields.Nested(GroupSchema),
         required=True,
-        validate=validate.Length(min=1, max=MOST_GROUPS, error="must have 1 to {max} elements"),
+        validate=validate.Length(min=1, max=MAX_GROUPS, error="must have 1 to {max} elements"),
         metadata={
-            "description": f"The groups, with at most {MOST_USERS} users together. A user may be in several."
+            "description": f"The groups, with at most {MAX_USERS} users together. A user may be in several."
         },
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.http.fast_args import QuerySchema
-from app.schemas.availability import LONGEST_MINUTES, MOST_OVERLAPS
+from app.schemas.availability import MAX_MINUTES, MAX_OVERLAPS
 from app.schemas.calendars import ProviderQuery
 from app.schemas.fields import (
     HOLD_ID,
@@ -26,10 +26,10 @@ from scheduling.json_render import timestamp
 from store.sql.queries.hold_events import HoldView
 
 # A hold locks the rows of its users, and reads all of them at once.
-MOST_USERS = 100
-LONGEST_NOTE = 256
+MAX_USERS = 100
+MAX_NOTE = 256
 # In seconds.
-SHORTEST_LIFE, USUAL_LIFE, LONGEST_LIFE = 30, 300, 3600
+MIN_LIFE, USUAL_LIFE, MAX_LIFE = 30, 300, 3600
 
 START = {"description": "Where the held time begins, ISO 8601.", "examples": ["2026-12-03T09:00:00Z"]}
 END = {
@@ -44,8 +44,8 @@ NOTE = {"description": "A text of your own, which only `GET` shows.", "examples"
 class MarginQuery(QuerySchema):
     """What counts as free, as for slots."""
 
-    padding = IntegerText(least=0, most=LONGEST_MINUTES, load_default=0, metadata=PADDING)
-    maxOverlaps = IntegerText(least=0, most=MOST_OVERLAPS, load_default=0, metadata=OVERLAPS)
+    padding = IntegerText(least=0, most=MAX_MINUTES, load_default=0, metadata=PADDING)
+    maxOverlaps = IntegerText(least=0, most=MAX_OVERLAPS, load_default=0, metadata=OVERLAPS)
 
 
 class HoldBody(Body):
@@ -54,20 +54,20 @@ class HoldBody(Body):
     users = fields.List(
         Identifier(USER_ID),
         required=True,
-        validate=validate.Length(min=1, max=MOST_USERS, error="must have {min} to {max} elements"),
+        validate=validate.Length(min=1, max=MAX_USERS, error="must have {min} to {max} elements"),
         metadata={"description": "The users whose time is held, all of them or none.", "examples": [["ada"]]},
     )
     start = Instant(required=True, metadata=START)
     end = Instant(required=True, metadata=END)
     expiresIn = JsonInteger(
-        least=SHORTEST_LIFE,
-        most=LONGEST_LIFE,
+        least=MIN_LIFE,
+        most=MAX_LIFE,
         load_default=USUAL_LIFE,
         metadata={"description": "After how many seconds the hold expires."},
     )
-    note = Text(longest=LONGEST_NOTE, load_default=None, allow_none=True, metadata=NOTE)
-    padding = JsonInteger(least=0, most=LONGEST_MINUTES, metadata=PADDING)
-    maxOverlaps = JsonInteger(least=0, most=MOST_OVERLAPS, metadata=OVERLAPS)
+    note = Text(longest=MAX_NOTE, load_default=None, allow_none=True, metadata=NOTE)
+    padding = JsonInteger(least=0, most=MAX_MINUTES, metadata=PADDING)
+    maxOverlaps = JsonInteger(least=0, most=MAX_OVERLAPS, metadata=OVERLAPS)
 
 
 class HoldsQuery(LongCursorQuery):

@@ -13,7 +13,7 @@ from providers.names import ProviderName
 from store.sql.queries.organization_grants import GrantSummary
 
 GRANT_TYPES = ("serviceAccount", "application")
-MOST_IMPORTED = 1000
+MAX_IMPORTED = 1000
 
 # A part of Microsoft's addresses: a GUID or a domain.
 TENANT = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?"
@@ -176,8 +176,8 @@ class ImportBody(Body):
     members = fields.List(
         fields.Nested(MemberImportSchema),
         required=True,
-        validate=validate.Length(max=MOST_IMPORTED, error="must have at most {max} elements"),
-        metadata={"description": f"At most {MOST_IMPORTED}. Each user and each address once."},
+        validate=validate.Length(max=MAX_IMPORTED, error="must have at most {max} elements"),
+        metadata={"description": f"At most {MAX_IMPORTED}. Each user and each address once."},
     )
 
 

@@ -7,7 +7,7 @@ from marshmallow import Schema
 from app.schemas.fields import IntegerText, Text
 
 # The highest `limit` of a list.
-MOST_AT_ONCE = 1000
+MAX_AT_ONCE = 1000
 NEXT_CURSOR = {"description": "`cursor` of the next page. Only with `limit` or `cursor`; null at the end."}
 
 
@@ -15,7 +15,7 @@ class PageQuery(Schema):
     """Optional paging."""
 
     limit = IntegerText(
-        least=1, most=MOST_AT_ONCE, metadata={"description": f"The longest page, 1 to {MOST_AT_ONCE}."}
+        least=1, most=MAX_AT_ONCE, metadata={"description": f"The longest page, 1 to {MAX_AT_ONCE}."}
     )
     cursor = Text(longest=512, metadata={"description": "`nextCursor` of the page before."})
 

@@ -27,8 +27,8 @@ from store.sql.queries.organizations import PREVIEWED_MEMBERS, Preview
 from store.sql.queries.users import RELATIONS, ListedUser, Page
 
 # The most users that one request may name; organizations can be larger.
-MOST_MEMBERS = 10_000
-MOST_ORGANIZATIONS = 1000
+MAX_MEMBERS = 10_000
+MAX_ORGANIZATIONS = 1000
 
 
 OWN_ID = {"description": "The id of the user, chosen by you."}
@@ -115,7 +115,7 @@ class UserBody(Body):
     organizationSlugs = fields.List(
         Identifier(SLUG),
         load_default=list,
-        validate=at_most(MOST_ORGANIZATIONS),
+        validate=at_most(MAX_ORGANIZATIONS),
         metadata={"description": "Organizations to become a member of; an unknown one creates nothing."},
     )
 
@@ -153,7 +153,7 @@ class MembersBody(Body):
     userIds = fields.List(
         Identifier(USER_ID),
         required=True,
-        validate=at_most(MOST_MEMBERS),
+        validate=at_most(MAX_MEMBERS),
         metadata={"description": "The ids of the users. If one is unknown, nothing is changed."},
     )
 

@@ -13,9 +13,9 @@ from app.schemas.fields import Body, Clock, Parsed, Word, at_most
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
-MOST_WINDOWS = 200
-MOST_OVERRIDES = 366
-MOST_WINDOWS_OF_A_DATE = 10
+MAX_WINDOWS = 200
+MAX_OVERRIDES = 366
+MAX_WINDOWS_OF_A_DATE = 10
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
@@ -94,7 +94,7 @@ class OverrideSchema(Body):
     windows = fields.List(
         fields.Nested(DateWindowSchema),
         required=True,
-        validate=at_most(MOST_WINDOWS_OF_A_DATE),
+        validate=at_most(MAX_WINDOWS_OF_A_DATE),
         metadata=OVERRIDE_WINDOWS,
     )
 
@@ -114,13 +114,13 @@ class SchedulesBody(Body):
     """Weekly schedules, and overrides of single dates; slots may lie in the union of their windows."""
 
     schedules = fields.List(
-        fields.Nested(WindowSchema), load_default=None, validate=at_most(MOST_WINDOWS), metadata=SCHEDULES
+        fields.Nested(WindowSchema), load_default=None, validate=at_most(MAX_WINDOWS), metadata=SCHEDULES
     )
 
     overrides = fields.List(
         fields.Nested(OverrideSchema),
         load_default=None,
-        validate=at_most(MOST_OVERRIDES),
+        validate=at_most(MAX_OVERRIDES),
         metadata=OVERRIDES,
     )
 
@@ -146,5 +146,5 @@ class RequiredSchedulesBody(SchedulesBody):
     """Weekly schedules of one user."""
 
     schedules = fields.List(
-        fields.Nested(WindowSchema), required=True, validate=at_most(MOST_WINDOWS), metadata=SCHEDULES
+        fields.Nested(WindowSchema), required=True, validate=at_most(MAX_WINDOWS), metadata=SCHEDULES
     )

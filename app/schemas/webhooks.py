@@ -23,7 +23,7 @@ from app.schemas.fields import (
     Timestamp,
     Word,
 )
-from app.schemas.paging import MOST_AT_ONCE, PageQuery
+from app.schemas.paging import MAX_AT_ONCE, PageQuery
 from providers.names import ProviderName
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import delivery_log
@@ -43,7 +43,7 @@ USUAL_PAGE = 100
 
 # How long a replaced secret signs too: by default a day, at most a week.
 USUAL_OVERLAP = 86_400
-LONGEST_OVERLAP = 604_800
+MAX_OVERLAP = 604_800
 
 URL = {
     "description": "Where the events are sent: `https`, at a public address.",
@@ -115,7 +115,7 @@ class RotationBody(Body):
 
     overlapSeconds = JsonInteger(
         least=0,
-        most=LONGEST_OVERLAP,
+        most=MAX_OVERLAP,
         load_default=USUAL_OVERLAP,
         metadata={
             "description": "For how long deliveries carry a signature by the old secret too. 0: the old "
@@ -260,9 +260,9 @@ class DeliveriesQuery(PageQuery):
 
     limit = IntegerText(
         least=1,
-        most=MOST_AT_ONCE,
+        most=MAX_AT_ONCE,
         load_default=USUAL_PAGE,
-        metadata={"description": f"The longest page, 1 to {MOST_AT_ONCE}."},
+        metadata={"description": f"The longest page, 1 to {MAX_AT_ONCE}."},
     )
 
 

@@ -22,7 +22,7 @@ HEAD_SECONDS = 15
 
 # In bytes: a path with two identifiers of 2 048 characters, twelve bytes for each when escaped, a long query,
 # and the headers.
-LONGEST_HEAD = 128 * 1024
+MAX_HEAD = 128 * 1024
 
 # In seconds: how long requests may take after SIGTERM.
 GRACE = 15
@@ -57,7 +57,7 @@ def main(host: str, port: int, processes: int, target: str) -> None:
         websockets=False,
         backlog=BACKLOG,
         backpressure=CONNECTIONS,
-        http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LONGEST_HEAD),
+        http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=MAX_HEAD),
         log_dictconfig=LOGGING,
         respawn_failed_workers=True,
         respawn_interval=OVERLAP,

@@ -39,7 +39,7 @@ PIECE_SECONDS = 60.0
 
 # Many clients send all of a body before they read the answer. Of one that is too large, at most this many
 # bytes are received and discarded.
-LARGEST_DISCARDED = 16 * 1024 * 1024
+MAX_DISCARDED = 16 * 1024 * 1024
 # A client that sends nothing for this number of seconds waits for the answer.
 PAUSE = 0.5
 
@@ -214,7 +214,7 @@ async def _disconnected(receive: Receive) -> None:
 
 async def _discard(receive: Receive) -> None:
     """Receive the rest of a body, until the client pauses."""
-    left = LARGEST_DISCARDED
+    left = MAX_DISCARDED
     with suppress(TimeoutError):
         async with asyncio.timeout(BODY_SECONDS):
             while left > 0:

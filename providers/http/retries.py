@@ -18,7 +18,7 @@ RETRIES = 2
 BACKOFF = 0.25
 
 # A retry with fewer seconds than this before the deadline cannot be answered in time.
-LEAST_LEFT = 0.05
+MIN_LEFT = 0.05
 
 # The standard has no fractions, but some servers send them.
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]+)?")
@@ -50,7 +50,7 @@ def wait_before_retry(
 
 
 def _in_time(pause: float, deadline: float) -> bool:
-    return time.monotonic() + pause + LEAST_LEFT < deadline
+    return time.monotonic() + pause + MIN_LEFT < deadline
 
 
 def retry_after(value: str | None) -> float | None:

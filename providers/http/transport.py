@@ -26,14 +26,14 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 CONNECT_TIMEOUT = 2.0
 # Then to read. An attempt gets half of the time left, so that a second one fits; when half is less than
 # this, in seconds, it gets all. A fixed timeout would call a slow provider three times in vain.
-LEAST_READ_TIMEOUT = 4.0
+MIN_READ_TIMEOUT = 4.0
 
 # Bytes to read between two checks of the deadline.
 PIECE = 65_536
 
 # Limit for one decompressed answer: larger than any page of events, and small enough for a process that
 # reads many at once. A megabyte can decompress to a gigabyte.
-MOST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 
 # Hosts, and connections kept open to each: more than one process uses at once, so that none is reopened.
 POOLS = 16
@@ -66,7 +66,7 @@ class NotSent(Exception):
 
 
 class TooLong(Exception):
-    """The answer exceeds ``MOST_BYTES``."""
+    """The answer exceeds ``MAX_BYTES``."""
 
 
 class _AtOnce:
@@ -187,12 +187,12 @@ def exchange(
     :raise OutOfTime: at the timeout, or at ``deadline`` if that is earlier
     :raise NoAnswer: when the connection failed or broke
     :raise NotSent: when this machine has no resources for a connection
-    :raise TooLong: when the answer exceeds ``MOST_BYTES``
+    :raise TooLong: when the answer exceeds ``MAX_BYTES``
     """
     left = deadline - time.monotonic()
     if left <= 0:
         raise OutOfTime
-    patience = left / 2 if left / 2 >= LEAST_READ_TIMEOUT else left + grace
+    patience = left / 2 if left / 2 >= MIN_READ_TIMEOUT else left + grace
     timeout = (min(CONNECT_TIMEOUT, left), patience)
     try:
         with _adapter().send(
@@ -266,7 +266,7 @@ def _prepared(method: str, url: str, headers: dict[str, str], body: bytes | None
 def _content(response: requests.Response, patience: float, deadline: float) -> bytes:
     """The body, read in pieces, so that a slow or stalled server cannot exceed the deadline by much."""
     pieces: list[bytes] = []
-    room = MOST_BYTES
+    room = MAX_BYTES
     while True:
         left = deadline - time.monotonic()
         if left <= 0:

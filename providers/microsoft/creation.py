@@ -27,7 +27,7 @@ from providers.microsoft.mailbox import Mailbox
 from providers.microsoft.payloads import GraphEvent
 
 # How often an event may be deleted and created again with one key while Graph remembers its transactionIds.
-MOST_LIVES = 20
+MAX_LIVES = 20
 
 
 def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> CreateResult:
@@ -58,7 +58,7 @@ def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> CreateResult:
 
 def _transactions(key: str) -> Iterator[str]:
     """The transactionIds to try: Graph remembers one even after its event was deleted."""
-    for number in range(MOST_LIVES):
+    for number in range(MAX_LIVES):
         yield str(UUID(hashlib.sha256(f"{key} {number}".encode()).hexdigest()[:32]))
 
 

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 WHO = "oauth.userinfo"
 
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
-_LONGEST_ADDRESS = 320
-_LONGEST_ID = 256
+_MAX_ADDRESS = 320
+_MAX_ID = 256
 
 
 def claims(id_token: object, audience: str) -> Json:
@@ -139,7 +139,7 @@ def _refusal(reply: Reply) -> ProviderError:
 
 def _account_id(answer: Json, field: str) -> str | None:
     value = answer.get(field)
-    if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable():
+    if isinstance(value, str) and 0 < len(value) <= _MAX_ID and value.isprintable():
         return value
     return None
 
@@ -151,5 +151,5 @@ def _address(answer: Json, *fields: str) -> str | None:
 def _addresses(answer: Json, fields: tuple[str, ...]) -> Iterator[str]:
     for field in fields:
         value = answer.get(field)
-        if isinstance(value, str) and len(value) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(value):
+        if isinstance(value, str) and len(value) <= _MAX_ADDRESS and _ADDRESS.fullmatch(value):
             yield value

@@ -14,7 +14,7 @@ from providers.sandbox.world import World
 
 TITLES: dict[Provider, str] = {"google": "Google", "microsoft": "Microsoft"}
 # A longer list would not help users; the field below takes any address.
-MOST_LISTED = 50
+MAX_LISTED = 50
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2230; --quiet: #525a6b; --paper: #eef1f6; --card: #fff;
@@ -124,7 +124,7 @@ def _accounts(world: World, provider: Provider, hint: str) -> str:
     known = [account.email for account in world.accounts.values() if account.provider == provider]
     if "@" in hint:
         known = [hint, *(email for email in known if email.lower() != hint.lower())]
-    radios = [_radio(email, chosen=number == 0) for number, email in enumerate(known[:MOST_LISTED])]
+    radios = [_radio(email, chosen=number == 0) for number, email in enumerate(known[:MAX_LISTED])]
     return "\n".join(
         [
             *radios,

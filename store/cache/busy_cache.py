@@ -52,7 +52,7 @@ GENERATION_SECONDS = 86_400
 INDEX_MARGIN = 600_000
 
 # Keys of one script: Lua unpacks them on its stack, which holds 8 000.
-MOST_KEYS = 1000
+MAX_KEYS = 1000
 
 _BEGIN = Script("cache/scripts/begin.lua")
 _STORE = Script("cache/scripts/store.lua")
@@ -170,7 +170,7 @@ class BusyCache:
         batch = _Batch()
         for read in reads:
             batch.add(read, self._bucket)
-            if len(batch.keys) > MOST_KEYS:
+            if len(batch.keys) > MAX_KEYS:
                 batch.queue(pipe, self._ttl, self._watched)
                 batch = _Batch()
         if batch.keys:

@@ -32,11 +32,11 @@ HOLDS_VERSION_KEY = "holds:version"
 VERSION_BYTES = 12
 
 # Connections, about 0.5 kB each, that a process caches at most.
-MOST_CACHED = 200_000
+MAX_CACHED = 200_000
 
 # Lifetime of a cached row. A change becomes visible after this time if its writer could not replace the
 # version, because Redis was down or the writer was killed after its commit.
-LONGEST_SECONDS = 60.0
+MAX_SECONDS = 60.0
 
 Value = TypeVar("Value")
 
@@ -48,7 +48,7 @@ class CachedRows:
         self.version = version
         self._lock = threading.Lock()
         self._known: TTLCache[Hashable, tuple[Any, int]] = TTLCache(
-            MOST_CACHED, LONGEST_SECONDS, getsizeof=lambda known: known[1]
+            MAX_CACHED, MAX_SECONDS, getsizeof=lambda known: known[1]
         )
 
     def get(self, key: Hashable) -> Any:
@@ -68,7 +68,7 @@ class CachedRows:
         if known is not None:
             return cast(Value, known)
         value = load()
-        if value is not None and (size := weight(value)) <= MOST_CACHED:
+        if value is not None and (size := weight(value)) <= MAX_CACHED:
             with self._lock:
                 self._known[key] = value, size
         return value
@@ -112,7 +112,7 @@ class VersionedCache:
         except RedisError as error:
             log.warning(
                 "cache version not replaced: other processes may see a change %.0f s late: %s",
-                LONGEST_SECONDS,
+                MAX_SECONDS,
                 type(error).__name__,
             )
 

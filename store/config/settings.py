@@ -40,7 +40,7 @@ TRACES = declaration.OTLP_ENDPOINT.name
 RETRY_SECONDS = declaration.WEBHOOKS_RETRY_SECONDS.default
 
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS.
-LONGEST_SOCKET_PATH = 100
+MAX_SOCKET_PATH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Settings:
 def socket_path(data_dir: Path) -> Path:
     """A socket in the data folder, or in the temporary folder if the data folder's path is too long."""
     inside = data_dir.resolve() / "redis.sock"
-    if len(str(inside)) <= LONGEST_SOCKET_PATH:
+    if len(str(inside)) <= MAX_SOCKET_PATH:
         return inside
     name = hashlib.sha256(str(inside).encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"almanac-{name}.sock"

@@ -47,7 +47,7 @@ PROBE_RETRY = 1_000
 LEASES_KEPT = 600_000
 
 # Seconds. A provider that names a longer time has made a mistake, or will throttle the next call too.
-LONGEST_HOLD = 3600.0
+MAX_HOLD = 3600.0
 
 _ACQUIRE = Script("coordination/scripts/rate_limit_acquire.lua")
 _HOLD = Script("coordination/scripts/rate_limit_hold.lua")
@@ -223,7 +223,7 @@ class ProviderRateLimiter:
         ``named``: the provider has named the time. Returns for how many seconds the account is held by a time
         that the provider named to any worker. With 0 ``seconds`` nothing is held, only this is looked up.
         """
-        milliseconds = int(min(seconds, LONGEST_HOLD) * 1000)
+        milliseconds = int(min(seconds, MAX_HOLD) * 1000)
         keys = [_project(provider), _account(provider, account)]
         times = (milliseconds, 0) if project else (0, milliseconds)
         try:

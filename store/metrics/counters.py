@@ -60,7 +60,7 @@ FINE = Stretch("5m", 5 * MINUTE, 2 * DAY)
 COARSE = Stretch("1h", HOUR, 30 * DAY)
 
 # While Redis is down, a process keeps the counts of this many intervals of five minutes; older ones are lost.
-MOST_WAITING = 12
+MAX_WAITING = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Counters:
         waiting = self._waiting.setdefault(FINE.begin(now), {})
         for each, by in counted.items():
             waiting[each] = waiting.get(each, 0) + by
-        if len(self._waiting) > MOST_WAITING:
+        if len(self._waiting) > MAX_WAITING:
             del self._waiting[min(self._waiting)]
             log.warning("oldest counters dropped: Redis was down for too long")
 

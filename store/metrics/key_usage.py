@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 EACH = 60.0
 
 # Keys in one statement; the others are written by the next flush.
-MOST_AT_ONCE = 1000
+MAX_AT_ONCE = 1000
 
 
 class KeyUsage:
@@ -61,5 +61,5 @@ class KeyUsage:
         """Remove and return the uses of keys that were not written within the last minute."""
         self._written = {key_id: at for key_id, at in self._written.items() if at > now - EACH}
         with self._lock:
-            due = [key_id for key_id in self._used if key_id not in self._written][:MOST_AT_ONCE]
+            due = [key_id for key_id in self._used if key_id not in self._written][:MAX_AT_ONCE]
             return {key_id: self._used.pop(key_id) for key_id in due}

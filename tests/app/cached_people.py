@@ -21,7 +21,7 @@ SEED = 20_261_121
 
 # Around the changes of clocks in Europe and America: days of 23, 24 and 25 hours.
 MONDAYS = ("2026-10-19", "2026-10-26", "2027-03-08", "2027-03-22")
-MOST_PERIODS = 30
+MAX_PERIODS = 30
 
 
 class Person:
@@ -33,7 +33,7 @@ class Person:
         self.busy: list[tuple[int, int]] = []
         for monday in MONDAYS:
             at = milliseconds(monday)
-            for _ in range(random.randrange(MOST_PERIODS)):
+            for _ in range(random.randrange(MAX_PERIODS)):
                 at += random.randrange(1, 900) * MINUTE
                 self.busy.append((at, at + random.choice((5, 15, 30, 60, 1440)) * MINUTE))
                 at = self.busy[-1][1] + MINUTE

@@ -15,10 +15,10 @@ from redis import Redis
 
 from app.server.commands import WEB_THREADS
 from app.server.wsgi_adapter import WsgiAdapter
-from app.web import LARGEST_BODY
+from app.web import MAX_BODY
 
 app = Flask(__name__)
-asgi = WsgiAdapter(lambda: app, lambda: None, threads=WEB_THREADS, largest_body=LARGEST_BODY)
+asgi = WsgiAdapter(lambda: app, lambda: None, threads=WEB_THREADS, largest_body=MAX_BODY)
 
 
 @app.get("/hello")

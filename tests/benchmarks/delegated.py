@@ -17,7 +17,7 @@ from tests.benchmarks.scale import Scale
 LATENCY = Behaviour().least
 
 # Ten queries for 50 at Google and 25 batches for 20 at Microsoft, and five that may be sent again.
-MOST_REQUESTS = 40
+MAX_REQUESTS = 40
 
 
 @dataclass
@@ -52,7 +52,7 @@ def run(installation: Installation, running: Running, report: Report, scale: Sca
         report.row(name, f"{way.requests:,}", seconds(median(way.rounds)), f"{ratio:.2f}", processor)
     what = "organization of 1 000 delegated members, cold"
     report.verdict(15, what, "waiting of single reads", median(grant.rounds) / ideal, 0.35)
-    report.verdict(15, "provider requests for them", "one", float(grant.requests), float(MOST_REQUESTS))
+    report.verdict(15, "provider requests for them", "one", float(grant.requests), float(MAX_REQUESTS))
 
 
 def _read(installation: Installation, running: Running, way: Way) -> list[list[dict[str, Any]]]:

@@ -20,7 +20,7 @@ from tests.benchmarks.scale import Scale
 
 MEMBERS = 50
 SLUG = "explorer"
-LEAST_ROUNDS = 5
+MIN_ROUNDS = 5
 CALLS_A_ROUND = 10
 NAME, PASSWORD = "benchmarks", "fifty quiet calendars"
 API, PICTURE = "the API call", "the picture"
@@ -33,7 +33,7 @@ FORM = {"organization": SLUG, "day": f"{DAY}", "days": "7", "zone": "UTC", "wind
 def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Both over HTTP and warm, in turn, in every round."""
     installation.organize(SLUG, range(MEMBERS))
-    rounds = max(LEAST_ROUNDS, scale.rounds)
+    rounds = max(MIN_ROUNDS, scale.rounds)
     with installation.running() as running:
         browser = signed_in(installation, running.client.port)
         calls: dict[str, Callable[[], Answer]] = {

@@ -14,7 +14,7 @@ from tests.benchmarks.scale import Scale
 
 MEMBERS = 100
 SLUG = "group"
-LEAST_ROUNDS = 5
+MIN_ROUNDS = 5
 CALLS_A_ROUND = 10
 ORGANIZATION, ALL, SOME = "the organization", "all of the group", "any ten of the group"
 LIMIT = 2
@@ -23,7 +23,7 @@ LIMIT = 2
 def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Both over HTTP, in turn, in every round."""
     installation.organize(SLUG, range(MEMBERS))
-    rounds = max(LEAST_ROUNDS, scale.rounds)
+    rounds = max(MIN_ROUNDS, scale.rounds)
     with installation.running() as running:
         users = [each["id"] for each in members(running.client.get(f"/v1/organizations/{SLUG}/members"))]
         query = {**WEEK, "align": "clock"}

@@ -37,7 +37,7 @@ LONG_TTL = 86_400
 # As long as the settings allow: only one benchmark is about the deadline.
 LONG_DEADLINE = 120
 # In seconds: how long one round may still have work in progress when the next is to begin.
-LONGEST_REST = 30.0
+MAX_REST = 30.0
 # In seconds: how long processes may take to end.
 END_SECONDS = 10.0
 # The end of the logs, which is printed after a failure.
@@ -56,7 +56,7 @@ class Provider:
 
         Waits for work in progress first: workers may continue after a request was answered.
         """
-        give_up = time.monotonic() + LONGEST_REST
+        give_up = time.monotonic() + MAX_REST
         while self.record()["in_flight"]:
             if time.monotonic() > give_up:
                 raise RuntimeError("requests to the provider do not end")

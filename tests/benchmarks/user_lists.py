@@ -12,7 +12,7 @@ from tests.benchmarks.report import Report, progress, seconds, spread
 from tests.benchmarks.scale import Scale
 
 FEW, MANY = 100, 1_000
-LEAST_ROUNDS = 5
+MIN_ROUNDS = 5
 # Calls of one round, by the number of users: both take about the same time in total.
 CALLS = {FEW: 10, MANY: 1}
 PATHS = ("/v1/users", "/v1/organizations/{slug}/members")
@@ -22,7 +22,7 @@ LIMIT = 12
 def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Both lists by a key that is bound to an organization of that size, interleaved."""
     keys = {size: _organization(installation, size) for size in (FEW, MANY)}
-    rounds = max(LEAST_ROUNDS, scale.rounds)
+    rounds = max(MIN_ROUNDS, scale.rounds)
     with installation.running() as running:
         clients = {
             size: Client(running.client.port, {"Authorization": f"Bearer {key}"})

@@ -13,7 +13,7 @@ from tests.browser.visitor import Visitor
 
 # The most presses of Tab to reach a control, and to go through a whole page.
 MOST = 150
-MOST_OF_ALL = 600
+MAX_OF_ALL = 600
 
 # The focus must be visible: an outline or a shadow, on a control that is neither hidden nor covered.
 SEE = """
@@ -122,7 +122,7 @@ class Keyboard(Visitor):
         """Move through the whole page, checking every focus; returns the controls that were not reached."""
         # A page may focus a field in its middle first: go from there to its end, and then once round.
         ends = 0
-        for _ in range(MOST_OF_ALL):
+        for _ in range(MAX_OF_ALL):
             self.press(Keys.TAB)
             focused = self._browser.execute_script(NEXT)
             if focused is not None:

@@ -141,7 +141,7 @@ def test_long_values_are_cut(stores, record, unique):
 
     with stores.database.reading() as session:
         (row,) = audit.page(session, actor)
-    assert len(row.changes["members"][1]) == audit.LONGEST_VALUE
+    assert len(row.changes["members"][1]) == audit.MAX_VALUE
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_nothing_private_is_registered(here, new, monkeypatch, address):
 
 
 def test_the_number_of_webhooks_is_limited(here, new, monkeypatch):
-    monkeypatch.setattr(webhooks, "MOST_ENDPOINTS", 1)
+    monkeypatch.setattr(webhooks, "MAX_ENDPOINTS", 1)
     new()
 
     page = new()

@@ -34,8 +34,8 @@ FAILED_SECONDS = 10
 INVALIDATIONS, INVALIDATION_SECONDS = 20, 5
 
 # The lengths of the database columns.
-LONGEST_ID = 2048
-LONGEST_ADDRESS = 320
+MAX_ID = 2048
+MAX_ADDRESS = 320
 
 
 def identified(
@@ -161,7 +161,7 @@ def _may_ask(stores: Stores, credentials: Credentials) -> bool:
 
 
 def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Credentials:
-    if len(main.id) > LONGEST_ID or len(main.address) > LONGEST_ADDRESS:
+    if len(main.id) > MAX_ID or len(main.address) > MAX_ADDRESS:
         return credentials
     found = replace(
         credentials,

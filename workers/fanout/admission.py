@@ -21,7 +21,7 @@ from store.lua import Script, json_argument
 from workers.queues import Queue
 
 # Limits for one web process; its other threads serve requests that need no worker.
-MOST_HERE = {Queue.READS: 64, Queue.WRITES: 32}
+MAX_HERE = {Queue.READS: 64, Queue.WRITES: 32}
 # Limits for all processes.
 MOST = {Queue.READS: 256, Queue.WRITES: 64}
 
@@ -55,7 +55,7 @@ class Admission:
     def __init__(self, redis: Redis, most: Mapping[Queue, int] = MOST) -> None:
         self._redis = redis
         self._most = most
-        self._here = {queue: threading.BoundedSemaphore(places) for queue, places in MOST_HERE.items()}
+        self._here = {queue: threading.BoundedSemaphore(places) for queue, places in MAX_HERE.items()}
 
     @contextmanager
     def admit_in_process(self, queue: Queue) -> Iterator[None]:

@@ -19,7 +19,7 @@ from providers.base import Failed
 from providers.errors import Reason
 from store.coordination.single_flight import ClaimState, SingleFlight
 from store.metrics.counters import Counters
-from store.stores import LONGEST_POP
+from store.stores import MAX_POP
 from workers.celery_app import Almanac
 from workers.fanout import bundles
 from workers.fanout.admission import Admission
@@ -49,7 +49,7 @@ ELEMENTS_PER_TASK = 16
 WORKERS_SHARE = 0.97
 
 # Redis before version 7 rounds a pop's timeout to milliseconds, and 0 means no timeout.
-SHORTEST_POP = 0.01
+MIN_POP = 0.01
 
 LATE = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
 
@@ -202,8 +202,8 @@ class Fanout:
         checked_at = time.monotonic()
         while request.late and (left := request.left) > 0:
             check_at = checked_at + request.check_interval()
-            timeout = min(left, LONGEST_POP, max(0.0, check_at - time.monotonic()))
-            self._collect(request, max(timeout, SHORTEST_POP))
+            timeout = min(left, MAX_POP, max(0.0, check_at - time.monotonic()))
+            self._collect(request, max(timeout, MIN_POP))
             if request.shared is not None and time.monotonic() >= check_at and request.left > 0:
                 # A flight whose lease has expired, as its worker died, can be claimed again by any request.
                 if unanswered := request.unanswered_flights():

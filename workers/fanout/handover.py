@@ -30,7 +30,7 @@ from workers.queues import DRAIN, Queue
 log = logging.getLogger(__name__)
 
 # Seconds that another worker needs at least to answer before the deadline.
-LEAST_LEFT = 0.1
+MIN_LEFT = 0.1
 
 # Seconds after which RabbitMQ deletes the queue of a worker that has ended.
 QUEUE_SECONDS = 3600.0
@@ -60,7 +60,7 @@ class HandOver:
         """Send encoded jobs for one provider to another worker; False if there is none, or no time left."""
         left = self._deadline - time.time()
         worker = self._egress.peer(provider)
-        if worker is None or left < LEAST_LEFT:
+        if worker is None or left < MIN_LEFT:
             return False
         handed = f"{self._fanout}:{secrets.token_hex(6)}"
         try:

@@ -38,7 +38,7 @@ from workers.upkeep.rate_limit import acquire
 log = logging.getLogger(__name__)
 
 # Channels for one run; the next run takes the rest.
-MOST_AT_ONCE = 2000
+MAX_AT_ONCE = 2000
 PAGE = 1000
 
 # Seconds until the retry of a renewal that failed or cannot be finished yet.
@@ -64,7 +64,7 @@ def keep(runtime: Runtime, *, deadline: float) -> None:
 
 def _renew_all(runtime: Runtime, deadline: float) -> None:
     with runtime.stores.database.reading() as session:
-        rows = channels.due(session, limit=MOST_AT_ONCE)
+        rows = channels.due(session, limit=MAX_AT_ONCE)
     used = runtime.stores.channel_usage.used([channels.calendar_of(row) for row in rows])
     for row, in_use in zip(rows, used, strict=True):
         if not in_use:
@@ -127,7 +127,7 @@ def _succeeded(runtime: Runtime, row: Channel, successor: Channel) -> bool:
 def _remove_ended(runtime: Runtime, deadline: float) -> None:
     """Remove channels that have expired, and those on which no provider notification has arrived."""
     with runtime.stores.database.reading() as session:
-        rows = channels.expired_or_unconfirmed(session, limit=MOST_AT_ONCE)
+        rows = channels.expired_or_unconfirmed(session, limit=MAX_AT_ONCE)
     Batch(runtime, rows, lambda row: _remove(runtime, row), deadline).run()
 
 

@@ -20,7 +20,7 @@ from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, purge
 log = logging.getLogger(__name__)
 
 # Tokens for one run. The next run takes the rest, or a request refreshes them.
-MOST_RENEWALS = 2000
+MAX_RENEWALS = 2000
 # With the margin of the lock shorter than the interval of beat: a run that died does not block the next.
 ROUND_SECONDS = 240.0
 
@@ -35,7 +35,7 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
         with round_lock(runtime.stores.redis, "renew_tokens", deadline=deadline):
             with runtime.stores.database.reading() as session:
                 rows = connection_states.expiring(
-                    session, after=after, before=before, providers=configured, limit=MOST_RENEWALS
+                    session, after=after, before=before, providers=configured, limit=MAX_RENEWALS
                 )
             return Batch(runtime, rows, lambda row: _renew(runtime, row), deadline).run()
     except LockTimeout:

@@ -36,7 +36,7 @@ MAX_SERVE_SECONDS_WHILE_OTHERS_WAIT = 5.0
 LEASE = timedelta(seconds=90)
 
 # Endpoints that one sweep enqueues.
-MOST_ENDPOINTS = 1000
+MAX_ENDPOINTS = 1000
 
 # Random extra delay as a share of the pause, so that retries after one outage do not coincide.
 JITTER = 0.1
@@ -56,7 +56,7 @@ def calendar_changed(stores: Stores, connection_id: str, calendar_id: str) -> No
 def due(runtime: Runtime) -> Sequence[str]:
     """The endpoints that have a delivery due."""
     with runtime.stores.database.reading() as session:
-        return deliveries.endpoints_due(session, limit=MOST_ENDPOINTS)
+        return deliveries.endpoints_due(session, limit=MAX_ENDPOINTS)
 
 
 def deliver(runtime: Runtime, endpoint_id: str) -> None:

@@ -21,12 +21,12 @@ from workers.webhooks.ssrf_guard import Target, parse, resolve
 # Timeout for the connection, and for each read, in seconds.
 TIMEOUT = 5.0
 # Limit in seconds for one address as a whole, which also ends a response that arrives byte by byte.
-MOST_SECONDS = 10.0
+MAX_SECONDS = 10.0
 # Time limit for the start of the body, which is kept for the log, in seconds; and its length in bytes.
 BODY_SECONDS = 1.0
-MOST_OF_BODY = 500
+MAX_OF_BODY = 500
 # How many addresses of a host name are tried.
-MOST_ADDRESSES = 3
+MAX_ADDRESSES = 3
 
 USER_AGENT = "Almanac webhooks"
 
@@ -54,12 +54,12 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bo
     target = parse(url, allow_private=allow_private)
     began = time.monotonic()
     addresses = resolve(target, allow_private=allow_private)
-    if not addresses or time.monotonic() - began > MOST_SECONDS:
+    if not addresses or time.monotonic() - began > MAX_SECONDS:
         raise NoAnswer("the host was not found")
-    for address in addresses[:MOST_ADDRESSES]:
+    for address in addresses[:MAX_ADDRESSES]:
         connection = _connection(target, address)
         try:
-            with _hung_up_in_time(connection, MOST_SECONDS):
+            with _hung_up_in_time(connection, MAX_SECONDS):
                 response = _exchange(connection, target, headers, body)
             return Response(response.status, _start(connection, response))
         except (NewConnectionError, ConnectTimeoutError):
@@ -97,8 +97,8 @@ def _start(connection: HTTPConnection, response: BaseHTTPResponse) -> str:
     """The start of the body, as far as it arrives at once; "" after an error, as the status is known."""
     start = b""
     with suppress(HTTPError, HTTPException, OSError, ValueError), _hung_up_in_time(connection, BODY_SECONDS):
-        start = response.read(MOST_OF_BODY, decode_content=False) or b""
-    text = start[:MOST_OF_BODY].decode("utf-8", "replace")
+        start = response.read(MAX_OF_BODY, decode_content=False) or b""
+    text = start[:MAX_OF_BODY].decode("utf-8", "replace")
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from flask import request, url_for
 
-from app.dashboard.pagination import LONGEST_SEARCH
+from app.dashboard.pagination import MAX_SEARCH
 from app.schemas.fields import CONTROL
 from store.sql.queries.audit import AuditFilter
 
@@ -71,7 +71,7 @@ def read() -> Filters:
 
 
 def _text(name: str) -> str:
-    return CONTROL.sub("", request.args.get(name, "")).strip()[:LONGEST_SEARCH]
+    return CONTROL.sub("", request.args.get(name, "")).strip()[:MAX_SEARCH]
 
 
 def _day(text: str, name: str, errors: dict[str, str]) -> date | None:

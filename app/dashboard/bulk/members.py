@@ -20,13 +20,13 @@ from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.route_facts import route_facts
 from app.schemas.fields import USER_ID, Word
-from app.schemas.paging import MOST_AT_ONCE
+from app.schemas.paging import MAX_AT_ONCE
 from app.services import services
 from store.sql.queries import audit, organization_grants, users
 from store.sql.roles import Role
 
 # An error lists at most this many unknown users.
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 class _UserIds(fields.Field[list[str]]):
@@ -34,8 +34,8 @@ class _UserIds(fields.Field[list[str]]):
 
     def _deserialize(self, value: str, attr: str | None, data: object, **kwargs: object) -> list[str]:
         written = list(dict.fromkeys(re.split(r"[\s,;]+", value.strip())))
-        if len(written) > MOST_AT_ONCE:
-            raise ValidationError(f"must be at most {MOST_AT_ONCE} at once")
+        if len(written) > MAX_AT_ONCE:
+            raise ValidationError(f"must be at most {MAX_AT_ONCE} at once")
         one = UserId()
         for each in written:
             try:
@@ -95,7 +95,7 @@ def add_members(slug: str) -> ResponseReturnValue:
 def remove_members(slug: str) -> ResponseReturnValue:
     """End the memberships of the selected users, who stay users; the next page can undo it."""
     sent = dict.fromkeys(request.form.getlist("userId"))
-    custom_ids = [each for each in sent if USER_ID.fullmatch(each)][:MOST_AT_ONCE]
+    custom_ids = [each for each in sent if USER_ID.fullmatch(each)][:MAX_AT_ONCE]
     if not sent:
         return failed("Select at least one member first.", "organization", slug=slug)
     if not custom_ids:
@@ -120,6 +120,6 @@ def remove_members(slug: str) -> ResponseReturnValue:
 
 
 def _unknown(custom_ids: list[str]) -> str:
-    named = ", ".join(custom_ids[:MOST_NAMED])
-    more = f" and {len(custom_ids) - MOST_NAMED} more" if len(custom_ids) > MOST_NAMED else ""
+    named = ", ".join(custom_ids[:MAX_NAMED])
+    more = f" and {len(custom_ids) - MAX_NAMED} more" if len(custom_ids) > MAX_NAMED else ""
     return f"are not registered: {named}{more}. No user was added; register them first, or with the box below"

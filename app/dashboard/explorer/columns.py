@@ -13,7 +13,7 @@ from scheduling.intervals import Intervals
 
 # Between slots that touch, in pixels, and the least height of a slot.
 GAP = 1.5
-LEAST_HEIGHT = 2.0
+MIN_HEIGHT = 2.0
 # The height of a line of text, in pixels.
 TEXT = 12.0
 # The distance of a text's baseline from the top of a high slot.
@@ -89,7 +89,7 @@ def _slots(query: ExplorerQuery, slots: Intervals, day: Day) -> Iterator[Block]:
             top = _pixels(max(start, day.start) - day.start)
             height = _pixels(drawn_end - day.start) - top
             label = clock_of(query.zone, start) if start >= day.start else ""
-            yield Block(top, max(LEAST_HEIGHT, height - GAP), label)
+            yield Block(top, max(MIN_HEIGHT, height - GAP), label)
 
 
 def _labelled(blocks: list[Block]) -> list[Block]:

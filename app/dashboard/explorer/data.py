@@ -15,7 +15,7 @@ from app.availability.freshness import Freshness, now_ms
 from app.availability.lookup import look_up
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
-from app.dashboard.explorer.fields import MOST_SHOWN
+from app.dashboard.explorer.fields import MAX_SHOWN
 from app.dashboard.explorer.form import ExplorerQuery
 from app.http.api_key_hook import authentication
 from app.http.errors import Invalid
@@ -44,7 +44,7 @@ class Lane:
 class ExplorerData:
     """The answer to a query: ``layers`` and ``slots`` have one group for each lane with a ``group_index``.
 
-    ``hidden`` is the number of members beyond ``MOST_SHOWN``. ``indexes`` has the index of each user in
+    ``hidden`` is the number of members beyond ``MAX_SHOWN``. ``indexes`` has the index of each user in
     ``result``. ``age`` is that of the oldest read, in seconds; ``took`` is the duration in milliseconds.
     ``held`` is the held time of each group, which is also a part of ``layers.busy``. ``people`` has the
     connections of each known user.
@@ -99,7 +99,7 @@ def _people(query: ExplorerQuery) -> tuple[dict[str, Sequence[ConnectionRef] | N
     if query.organization is not None:
         everybody = connections.of_members(authentication(), query.organization)
         members = {user: refs for user, refs in everybody.items() if _matches(query.find, user, refs)}
-        first = dict(list(members.items())[:MOST_SHOWN])
+        first = dict(list(members.items())[:MAX_SHOWN])
         return dict(first), len(members) - len(first)
     if not query.users:
         raise Invalid("Choose an organization, or name users", param="organization")

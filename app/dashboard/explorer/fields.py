@@ -15,7 +15,7 @@ from app.schemas.schedules import WEEKDAYS
 from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR, OUT_OF_YEARS
 
 # The most users in one picture: more do not fit a screen, and each costs a read.
-MOST_SHOWN = 100
+MAX_SHOWN = 100
 DAYS = ("1", "3", "5", "7", "14")
 WORKDAYS = WEEKDAYS[:5]
 # Which days and hours are offered; "workdays" are Monday to Friday.
@@ -74,8 +74,8 @@ class Names(Parsed[tuple[str, ...]]):
         for name in names:
             if not USER_ID.fullmatch(name):
                 raise ValidationError(f"holds {name[:40]!r}, which is no user's identifier")
-        if len(names) > MOST_SHOWN:
-            raise ValidationError(f"must name at most {MOST_SHOWN} users")
+        if len(names) > MAX_SHOWN:
+            raise ValidationError(f"must name at most {MAX_SHOWN} users")
         return names
 
 
@@ -89,8 +89,8 @@ class Together(Parsed[str]):
         """``all``, or the digits of the number."""
         if text.lower() == ALL:
             return ALL
-        if not (text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= MOST_SHOWN):
-            raise ValidationError(f"must be all, or a number from 1 to {MOST_SHOWN}")
+        if not (text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= MAX_SHOWN):
+            raise ValidationError(f"must be all, or a number from 1 to {MAX_SHOWN}")
         return str(int(text))
 
 

@@ -21,7 +21,7 @@ from app.dashboard.explorer.fields import (
     DEFAULTS,
     EDGES,
     LABELS,
-    MOST_SHOWN,
+    MAX_SHOWN,
     SORTS,
     WINDOWS,
     WORKDAYS,
@@ -158,7 +158,7 @@ def read(form_values: MultiDict[str, str], today: date) -> ExplorerQuery:
         params = _load(OrganizationSlotsQuery, arguments)
     _check_days_exist(params, form["zone"])
     slot_query = parameters.slot_query(params, form["zone"], parameters.Hours(schedules))
-    parameters.check_size({slot_query: len(form["users"]) or MOST_SHOWN})
+    parameters.check_size({slot_query: len(form["users"]) or MAX_SHOWN})
     return ExplorerQuery(
         organization,
         form["users"],

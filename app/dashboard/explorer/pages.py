@@ -27,7 +27,7 @@ from scheduling.intervals import Groups
 from store.sql.queries import organizations
 
 # The list of choices has at most this many organizations; others can be typed.
-MOST_LISTED = 500
+MAX_LISTED = 500
 
 SORT_LABELS = {
     "listed": "by name",
@@ -41,7 +41,7 @@ SORT_LABELS = {
 def explorer() -> ResponseReturnValue:
     """The controls. A script then loads the picture; ``show`` includes it for browsers without scripts."""
     with services().stores.database.reading() as session:
-        slugs = organizations.slugs(session, limit=MOST_LISTED)
+        slugs = organizations.slugs(session, limit=MAX_LISTED)
     sent = request.args
     context = _picture() if "show" in sent else {}
     return page(
@@ -106,7 +106,7 @@ def _drawing(query: ExplorerQuery, explorer_data: ExplorerData) -> dict[str, Any
     cut, every = svg.days(query, whole=False), svg.days(query, whole=True)
     days = every if whole else cut
     # While members are filtered, the picture stays as it is, even if few are found.
-    in_days = len(explorer_data.lanes) <= svg.MOST_IN_DAYS and not query.find
+    in_days = len(explorer_data.lanes) <= svg.MAX_IN_DAYS and not query.find
     shapes = _columns(query, explorer_data, days) if in_days else _lanes(query, explorer_data, days)
     return {
         "days": days,

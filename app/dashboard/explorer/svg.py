@@ -23,16 +23,16 @@ from scheduling.windows import DAY, MINUTE
 HOUR = 60 * MINUTE
 
 # Up to this many users are shown as columns in each day; more get a lane each.
-MOST_IN_DAYS = 3
+MAX_IN_DAYS = 3
 
 # In pixels. A week of lanes fits a desktop; a phone scrolls.
-LANE_WIDTH, LEAST_HOUR = 800, 4.0
+LANE_WIDTH, MIN_HOUR = 800, 4.0
 LANE_HEIGHT = 34
 HOUR_HEIGHT = 28
 
 # Above lanes, every third hour except a day's first is labelled, if the labels are this many pixels apart.
 NAMED_HOURS = frozenset(("06:00", "09:00", "12:00", "15:00", "18:00"))
-LEAST_BETWEEN_HOURS = 24
+MIN_BETWEEN_HOURS = 24
 
 # Path coordinates are whole tenths of a pixel: precise enough, and fast to format.
 UNITS = 10
@@ -116,8 +116,8 @@ class Ruler:
 
     @classmethod
     def of(cls, days: Sequence[Day]) -> Ruler:
-        """A ruler of ``LANE_WIDTH``, or wider if an hour would be narrower than ``LEAST_HOUR``."""
-        return cls(days, max(LEAST_HOUR, LANE_WIDTH / sum(day.hours for day in days)))
+        """A ruler of ``LANE_WIDTH``, or wider if an hour would be narrower than ``MIN_HOUR``."""
+        return cls(days, max(MIN_HOUR, LANE_WIDTH / sum(day.hours for day in days)))
 
     @property
     def width(self) -> float:
@@ -130,7 +130,7 @@ class Ruler:
 
     def heads(self, zone: ZoneInfo) -> list[Head]:
         """The labels above the lanes, with hours if there is room for them."""
-        room = 3 * self.per_hour >= LEAST_BETWEEN_HOURS
+        room = 3 * self.per_hour >= MIN_BETWEEN_HOURS
         return [
             Head(day, left, self._hours(day, left, zone) if room else ())
             for day, left in zip(self.days, self.lefts(), strict=True)

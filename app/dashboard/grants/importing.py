@@ -17,15 +17,15 @@ from app.dashboard.grants.member_list import MemberList, parse, written
 from app.dashboard.organizations import get_organization
 from app.http.api_key_hook import caller
 from app.http.route_facts import route_facts
-from app.schemas.organization_grants import MOST_IMPORTED
+from app.schemas.organization_grants import MAX_IMPORTED
 from app.services import services
 from store.sql.queries.organization_grants import GrantSummary
 from store.sql.queries.organizations import Summary
 from store.sql.roles import Role
 
 # The page lists at most this many wrong lines, and this many members of each kind.
-MOST_WRONG = 50
-MOST_LISTED = 100
+MAX_WRONG = 50
+MAX_LISTED = 100
 
 NO_TEXT = "is no text in UTF-8: save the file as CSV UTF-8"
 
@@ -84,7 +84,7 @@ def preview_grant_members(slug: str, provider: str) -> ResponseReturnValue:
         total=len(found.members),
         personal=personal,
         text=written(found.members),
-        most=MOST_LISTED,
+        most=MAX_LISTED,
     )
 
 
@@ -155,7 +155,7 @@ def _form(
         title=connection_badge.title(provider),
         domain=delegations.required_domain(grant),
         form=form,
-        wrong=found.wrong[:MOST_WRONG],
-        more=len(found.wrong) - MOST_WRONG,
-        most=MOST_IMPORTED,
+        wrong=found.wrong[:MAX_WRONG],
+        more=len(found.wrong) - MAX_WRONG,
+        most=MAX_IMPORTED,
     )

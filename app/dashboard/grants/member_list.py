@@ -13,14 +13,14 @@ from app.accounts.delegations import Member
 from app.accounts.organization_grants import domain_of
 from app.dashboard.identifiers import UserId
 from app.schemas.connections import Address
-from app.schemas.organization_grants import MOST_IMPORTED
+from app.schemas.organization_grants import MAX_IMPORTED
 
 SEPARATORS = "\t;,"
 # The names of the two columns in a header, without spaces, hyphens and case.
 USER_ID_NAMES, EMAIL_NAMES = ("userid", "user", "id"), ("email", "emailaddress", "mail")
 
 # An error quotes at most this much of a line.
-LONGEST_QUOTE = 60
+MAX_QUOTE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class MemberList:
         """Why the list as a whole cannot be imported."""
         if not self.members and not self.wrong:
             return "has no members: write an identifier and an e-mail address in each line"
-        if len(self.members) > MOST_IMPORTED:
-            return f"has {len(self.members)} members: import at most {MOST_IMPORTED} at once"
+        if len(self.members) > MAX_IMPORTED:
+            return f"has {len(self.members)} members: import at most {MAX_IMPORTED} at once"
         return None
 
 
@@ -145,4 +145,4 @@ def _require_distinct(member: Member, number: int, numbers: dict[str, int]) -> N
 
 
 def _quoted(text: str) -> str:
-    return f"“{text[:LONGEST_QUOTE]}{'…' if len(text) > LONGEST_QUOTE else ''}”"
+    return f"“{text[:MAX_QUOTE]}{'…' if len(text) > MAX_QUOTE else ''}”"

@@ -30,8 +30,8 @@ from store.sql.queries.user_invitations import LIFETIME, InvitationRow, NewInvit
 from store.sql.roles import Role
 
 # One form invites at most this many users. Their links are shown once, on one page.
-MOST_INVITED = 500
-LONGEST_LIST = 70_000
+MAX_INVITED = 500
+MAX_LIST = 70_000
 
 SENT_BEFORE = (
     "This form was sent before. Its links were shown once: send it again from here to make others, which "
@@ -90,7 +90,7 @@ def new_invitations() -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         condition = user_filter.to_invite(session)
         if condition is not None:
-            found = users.search(session, condition=condition, limit=MOST_INVITED)
+            found = users.search(session, condition=condition, limit=MAX_INVITED)
             named = "\n".join(each.custom_id for each in found.rows)
     slug = request.args.get("organization", "")
     slug = slug if SLUG.fullmatch(slug) else ""
@@ -148,11 +148,11 @@ def _invited(session: Session, form: forms.Form, custom_ids: list[str]) -> dict[
         if number is None:
             form.refuse("organization", "with this slug does not exist")
         else:
-            found |= user_invitations.never_connected(session, number, limit=MOST_INVITED + 1)
+            found |= user_invitations.never_connected(session, number, limit=MAX_INVITED + 1)
     if form and not found:
         form.refuse("", "Nobody to invite: name users, or an organization with members who never connected.")
-    if len(found) > MOST_INVITED:
-        form.refuse("", f"At most {MOST_INVITED} users can be invited at once; these are more.")
+    if len(found) > MAX_INVITED:
+        form.refuse("", f"At most {MAX_INVITED} users can be invited at once; these are more.")
     return found
 
 
@@ -181,7 +181,7 @@ def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
 
 def _identifiers(text: str) -> list[str]:
     """The identifiers in a text, in their order and without duplicates."""
-    found = dict.fromkeys(part for part in _BETWEEN.split(text[:LONGEST_LIST]) if USER_ID.fullmatch(part))
+    found = dict.fromkeys(part for part in _BETWEEN.split(text[:MAX_LIST]) if USER_ID.fullmatch(part))
     return list(found)
 
 

@@ -21,7 +21,7 @@ from store.sql.queries import attention, connection_states, organization_grants,
 from store.sql.queries.attention import OtherCounts, ScopesWithoutCalendars, ScopeText, UserCounts, UserKind
 
 # The overview names at most this many of each kind.
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 # The value of ``show`` for users of any kind.
 ANY = "attention"
@@ -119,12 +119,12 @@ def _ended(session: Session) -> list[Subject]:
             ": ".join(filter(None, (connection_badge.title(each.provider), each.email, each.ended_because))),
             each.ended_at,
         )
-        for each in connection_states.dead(session, limit=MOST_NAMED)
+        for each in connection_states.dead(session, limit=MAX_NAMED)
     ]
 
 
 def _named(session: Session, kind: UserKind, useless: ScopesWithoutCalendars) -> list[Subject]:
-    rows = attention.users(session, kind, useless, limit=MOST_NAMED)
+    rows = attention.users(session, kind, useless, limit=MAX_NAMED)
     if kind is UserKind.NEVER:
         invited = user_invitations.latest(session, [each.id for each in rows])
         return [
@@ -174,7 +174,7 @@ def _refusal(registration: Registration) -> str:
 
 
 def _webhooks(session: Session, counts: OtherCounts) -> Item:
-    rows = attention.webhooks(session, limit=MOST_NAMED)
+    rows = attention.webhooks(session, limit=MAX_NAMED)
     subjects = [
         Subject(
             each.url,
@@ -200,7 +200,7 @@ def _webhooks(session: Session, counts: OtherCounts) -> Item:
 
 
 def _grants(session: Session, counts: OtherCounts) -> Item:
-    rows = organization_grants.dead(session, limit=MOST_NAMED)
+    rows = organization_grants.dead(session, limit=MAX_NAMED)
     subjects = [
         Subject(
             f"{each.organization} ({connection_badge.title(each.provider)})",
@@ -220,7 +220,7 @@ def _grants(session: Session, counts: OtherCounts) -> Item:
 
 
 def _keys(session: Session, counts: OtherCounts) -> Item:
-    rows = attention.keys(session, limit=MOST_NAMED)
+    rows = attention.keys(session, limit=MAX_NAMED)
     every = url_for("dashboard.keys", show="expiring")
     subjects = [Subject(each.name, every, each.visible, each.expires_at) for each in rows]
     advice = "Programs that use the key get 401 from then on. Create another key, and replace it there."

@@ -10,7 +10,7 @@ from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug
 from app.dashboard.overview import attention
-from app.dashboard.pagination import LONGEST_CHOICE, Chip, ResultPage, after, same_list
+from app.dashboard.pagination import MAX_CHOICE, Chip, ResultPage, after, same_list
 from app.dashboard.webhooks.badges import badge_of
 from app.http.api_key_hook import caller
 from app.http.errors import Conflict, Invalid
@@ -154,7 +154,7 @@ def _form(
     form: forms.Form, event_types: tuple[str, ...] | list[str], status: int = 200
 ) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
-        slugs = organizations.slugs(session, limit=LONGEST_CHOICE)
+        slugs = organizations.slugs(session, limit=MAX_CHOICE)
     return page(
         "new_webhook.html",
         status,

@@ -15,7 +15,7 @@ from providers.sandbox.google.pages import page
 from providers.sandbox.google.resources import calendar_resource, list_entry
 
 ROLES = ("freeBusyReader", "reader", "writerWithoutPrivateAccess", "writer", "owner")
-DEFAULT_PAGE, LARGEST_PAGE = 100, 250
+DEFAULT_PAGE, MAX_PAGE = 100, 250
 
 
 def json_answer(document: dict[str, Any], status: int = 200) -> Answer:
@@ -46,7 +46,7 @@ def list_calendars(call: Call) -> Answer:
         for calendar in call.account.calendars.values()
         if ROLES.index(calendar.access_role) >= ROLES.index(least)
     ]
-    items, token = page(call.request, entries, DEFAULT_PAGE, LARGEST_PAGE)
+    items, token = page(call.request, entries, DEFAULT_PAGE, MAX_PAGE)
     document = {"kind": "calendar#calendarList", "etag": '"p33k9e0p8ruvoo0o"', "items": items}
     if token:
         return json_answer(document | {"nextPageToken": token})

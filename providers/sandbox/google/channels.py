@@ -22,7 +22,7 @@ WATCH = {
     "params": {"ttl": str},
 }
 LIFETIME = 604_800
-LONGEST_ID, LONGEST_TOKEN = 64, 256
+MAX_ID, MAX_TOKEN = 64, 256
 
 
 def watch(call: Call, calendar_id: str) -> Answer:
@@ -38,7 +38,7 @@ def watch(call: Call, calendar_id: str) -> Answer:
         raise refusal("required")
     if body.get("type") not in ("web_hook", "webhook"):
         raise refusal("invalid", "Invalid channel type.")
-    if len(channel_id) > LONGEST_ID or len(token) > LONGEST_TOKEN or not urlsplit(address).hostname:
+    if len(channel_id) > MAX_ID or len(token) > MAX_TOKEN or not urlsplit(address).hostname:
         raise refusal("invalid")
     channels = call.world.channels
     if channel_id in channels.by_id:

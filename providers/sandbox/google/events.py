@@ -18,7 +18,7 @@ from providers.sandbox.google.times import known_zone, parsed
 from providers.sandbox.series import expanded, instances
 from providers.sandbox.times import utc_text_ms
 
-DEFAULT_PAGE, LARGEST_PAGE = 250, 2500
+DEFAULT_PAGE, MAX_PAGE = 250, 2500
 # Parameters that exclude a sync token.
 NOT_WITH_SYNC = (
     *("iCalUID", "orderBy", "privateExtendedProperty", "q", "sharedExtendedProperty"),
@@ -31,7 +31,7 @@ def list_events(call: Call, calendar_id: str) -> Answer:
     calendar = seen(call, calendar_id)
     where = response_zone(call.request, calendar)
     found = changed(call, calendar) if call.request.one("syncToken") else selected(call, calendar)
-    items, token = page(call.request, found, DEFAULT_PAGE, LARGEST_PAGE)
+    items, token = page(call.request, found, DEFAULT_PAGE, MAX_PAGE)
     latest = max((event.updated for event in calendar.events.values()), default=0)
     document = {
         "kind": "calendar#events",
@@ -178,7 +178,7 @@ def list_instances(call: Call, calendar_id: str, event_id: str) -> Answer:
         for event in expanded(calendar, start, end)
         if event.series == master.id and in_window(calendar, event, start, end) and shown(call.request, event)
     ]
-    items, token = page(call.request, found, DEFAULT_PAGE, LARGEST_PAGE)
+    items, token = page(call.request, found, DEFAULT_PAGE, MAX_PAGE)
     document = {
         "kind": "calendar#events",
         "etag": '"p32k9e0p8ruvoo0o"',

@@ -22,7 +22,7 @@ from providers.sandbox.series import expanded
 from providers.sandbox.times import DAY, utc_text_ms
 
 OPERATION = "google.freebusy.query"
-MOST_CALENDARS = 50
+MAX_CALENDARS = 50
 QUESTION = {
     "timeMin": str,
     "timeMax": str,
@@ -43,7 +43,7 @@ def query(call: Call) -> Answer:
     start, end = window(requested)
     where = known_zone(requested.get("timeZone") or "UTC")
     ids = calendar_ids(requested)
-    too_many = len(ids) > min(requested.get("calendarExpansionMax") or MOST_CALENDARS, MOST_CALENDARS)
+    too_many = len(ids) > min(requested.get("calendarExpansionMax") or MAX_CALENDARS, MAX_CALENDARS)
     answers: dict[str, Any] = {}
     for name in ids:
         found = "tooManyCalendarsRequested" if too_many else readable(call, name)

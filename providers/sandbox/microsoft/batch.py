@@ -15,7 +15,7 @@ from providers.sandbox.calls import Call
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.microsoft.errors import error, refusal
 
-MOST_PARTS = 20
+MAX_PARTS = 20
 # Concurrent parts of one mailbox: https://learn.microsoft.com/graph/throttling-limits
 LANES = 4
 FAILED_DEPENDENCY = 424
@@ -82,9 +82,9 @@ def read(call: Call) -> list[Part]:
         parts = [part(call, entry) for entry in posted]
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise refusal("BadRequest", "Invalid batch payload format.") from problem
-    if len(parts) > MOST_PARTS:
+    if len(parts) > MAX_PARTS:
         raise refusal(
-            "BadRequest", f"Number of batch request steps exceeds the maximum value of {MOST_PARTS}."
+            "BadRequest", f"Number of batch request steps exceeds the maximum value of {MAX_PARTS}."
         )
     ids = {part.id.lower() for part in parts}
     if not parts or len(ids) < len(parts):

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.microsoft.errors import refusal
 
-DEFAULT_PAGE, LARGEST_PAGE = 10, 1000
+DEFAULT_PAGE, MAX_PAGE = 10, 1000
 CONTEXT = "https://graph.microsoft.com/v1.0/$metadata#"
 
 Item = TypeVar("Item")
@@ -22,7 +22,7 @@ def page(request: Request, items: Sequence[Item]) -> tuple[Sequence[Item], str]:
     """One page, and the link to the next; empty at the end."""
     size = number(request, "$top", DEFAULT_PAGE)
     skip = number(request, "$skip", 0)
-    if not 1 <= size <= LARGEST_PAGE:
+    if not 1 <= size <= MAX_PAGE:
         raise refusal(
             "ErrorInvalidRequest",
             f"Invalid page size specified: '{size}'. Must be between 1 and 1000 inclusive.",

@@ -21,8 +21,8 @@ from providers.sandbox.microsoft.view import as_preferred, rendering_of
 from providers.sandbox.series import expanded
 from providers.sandbox.times import DAY, MINUTE
 
-MOST_SCHEDULES = 20
-LONGEST_DAYS = 62
+MAX_SCHEDULES = 20
+MAX_DAYS = 62
 # The digit of a slot is that of the busiest item in it.
 DIGITS = {"free": 0, "tentative": 1, "busy": 2, "oof": 3, "workingElsewhere": 4}
 BUSIEST = ("oof", "busy", "tentative", "workingElsewhere", "free")
@@ -35,8 +35,8 @@ def get_schedule(call: Call, *_calendar_id: str) -> Answer:
     addresses = body.get("schedules")
     if not isinstance(addresses, list) or not addresses:
         raise refusal("ErrorInvalidParameter", "Schedules has no addresses.")
-    if len(addresses) > MOST_SCHEDULES:
-        raise refusal("ErrorInvalidRequest", f"The number of schedules exceeds {MOST_SCHEDULES}.")
+    if len(addresses) > MAX_SCHEDULES:
+        raise refusal("ErrorInvalidRequest", f"The number of schedules exceeds {MAX_SCHEDULES}.")
     start, end = window(body)
     interval = step(body, start, end)
     style = rendering_of(call.request)
@@ -64,11 +64,11 @@ def window(body: dict[str, Any]) -> tuple[int, int]:
     if start >= end:
         raise refusal("ErrorInvalidTimeInterval")
     days = -(-(end - start) // DAY)
-    if days > LONGEST_DAYS:
+    if days > MAX_DAYS:
         raise refusal(
             "ErrorTimeIntervalTooBig",
             "The requested time duration specified for FreeBusyViewOptions.TimeWindow is too long. "
-            f"The allowed limit = {LONGEST_DAYS} days; the actual limit = {days} days.",
+            f"The allowed limit = {MAX_DAYS} days; the actual limit = {days} days.",
         )
     return start, end
 

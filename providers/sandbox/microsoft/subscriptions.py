@@ -31,7 +31,7 @@ SUBSCRIPTION = dict.fromkeys(
 ) | {"clientState": str}
 MINUTE = 60
 LONGEST, SHORTEST = 10_080 * MINUTE, 45 * MINUTE
-LONGEST_STATE = 128
+MAX_STATE = 128
 TENANT = "84bd8158-6d4d-4958-8b9f-9d6445542f95"
 LIFECYCLE = ("reauthorizationRequired", "subscriptionRemoved", "missed")
 
@@ -42,7 +42,7 @@ def create(call: Call) -> Answer:
     for name in ("changeType", "notificationUrl", "resource", "expirationDateTime"):
         if not body.get(name):
             raise refusal("InvalidRequest", f"{name} is missing.")
-    if len(body.get("clientState") or "") > LONGEST_STATE:
+    if len(body.get("clientState") or "") > MAX_STATE:
         raise refusal("InvalidRequest", "clientState is too long.")
     account, calendar = watched(call, body["resource"])
     ends = end(call, body["expirationDateTime"])

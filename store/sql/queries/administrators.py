@@ -15,7 +15,7 @@ from store.sql.roles import Role
 
 INVITATION_LIFETIME = timedelta(days=1)
 SECRET_BYTES = 32
-LARGEST_ID = 2**31 - 1
+MAX_ID = 2**31 - 1
 
 
 class LastAdministrator(Exception):
@@ -43,7 +43,7 @@ def find(session: Session, name: str) -> Administrator | None:
 def load(session: Session, administrator_id: int) -> Administrator | None:
     """The person with that internal id."""
     # Ids come from addresses of pages, and PostgreSQL rejects one that its column cannot hold.
-    return session.get(Administrator, administrator_id) if administrator_id <= LARGEST_ID else None
+    return session.get(Administrator, administrator_id) if administrator_id <= MAX_ID else None
 
 
 def ids(session: Session, names: Collection[str]) -> dict[str, int]:

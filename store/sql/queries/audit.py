@@ -18,7 +18,7 @@ COMMAND_LINE = "command line"
 # The actor of a failed sign-in.
 STRANGER = "not signed in"
 # Values of changes are cut to this length: the log is kept for ever.
-LONGEST_VALUE = 256
+MAX_VALUE = 256
 
 # The old and the new value of each field that changed.
 Changes = Mapping[str, tuple[Any, Any]]
@@ -119,4 +119,4 @@ def _text(value: Any) -> str | None:
         text = ", ".join(map(str, value))
     else:
         text = str(value)
-    return text if text is None or len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+    return text if text is None or len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"

@@ -17,7 +17,7 @@ from store.sql.queries import webhooks
 from store.sql.queries._delivery_conditions import due, is_due_and_unclaimed, user_in_scope
 
 # A delivery that was attempted within this time is not retried early: successes may come every second.
-LEAST_PAUSE = timedelta(seconds=60)
+MIN_PAUSE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def delivered(
         .where(
             WebhookDelivery.endpoint_id == claimed.endpoint_id,
             WebhookDelivery.next_attempt_at > moment,
-            WebhookDelivery.last_attempt_at <= moment - LEAST_PAUSE,
+            WebhookDelivery.last_attempt_at <= moment - MIN_PAUSE,
             WebhookDelivery.attempts < most_attempts - 1,
         )
         .values(next_attempt_at=moment)

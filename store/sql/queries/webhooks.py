@@ -29,7 +29,7 @@ from store.sql.models import (
 from store.sql.queries import webhook_secrets
 
 # Limit for each organization, and for endpoints of all organizations: an event is recorded for each endpoint.
-MOST_ENDPOINTS = 100
+MAX_ENDPOINTS = 100
 
 # Shortest interval between attempts for a calendar that changes continuously while its receiver fails.
 SOON = timedelta(seconds=60)
@@ -44,7 +44,7 @@ _INSERT: Mapping[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.
 
 
 class TooMany(Exception):
-    """There are already ``MOST_ENDPOINTS`` endpoints."""
+    """There are already ``MAX_ENDPOINTS`` endpoints."""
 
 
 class EndpointRow(NamedTuple):
@@ -76,7 +76,7 @@ def create(
     """
     # IS, not =: an endpoint of all organizations has NULL.
     beside = select(func.count()).where(WebhookEndpoint.organization_id.is_not_distinct_from(organization_id))
-    if session.scalars(beside).one() >= MOST_ENDPOINTS:
+    if session.scalars(beside).one() >= MAX_ENDPOINTS:
         raise TooMany
     secret = webhook_secrets.new_secret()
     endpoint_id = f"wh_{secrets.token_hex(12)}"

@@ -85,7 +85,7 @@ def test_endpoints_are_listed_in_pages(api):
 
 
 def test_an_organization_has_so_many_endpoints(api, new_api, new_organization, monkeypatch):
-    monkeypatch.setattr(webhooks, "MOST_ENDPOINTS", 2)
+    monkeypatch.setattr(webhooks, "MAX_ENDPOINTS", 2)
     bound, other = (new_api(organization=new_organization()) for _ in range(2))
     for each in (bound, other, api):
         made = [register(each, NOWHERE) for _ in range(2)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.availability.explanation_text import MOST_NAMED
+from app.availability.explanation_text import MAX_NAMED
 from tests.app.days import MORNING, PROVIDERS
 from tests.app.explaining import closed, explained, span
 
@@ -69,12 +69,12 @@ def test_with_partial_nothing_read_is_still_no_answer(sandbox, new_user_with_two
 
 
 def test_no_more_calendars_are_named_than_a_sentence_bears(sandbox, new_user, explain):
-    gone = [f"gone{n}@group.calendar.google.com" for n in range(MOST_NAMED + 2)]
+    gone = [f"gone{n}@group.calendar.google.com" for n in range(MAX_NAMED + 2)]
     user = new_user(sandbox.account("google", "ada@example.com"))
     answer = explain(user, "09:10", calendarIds=",".join(gone))
     found = explained(answer)
     closed(found)
-    assert found["sentence"].count("(notFound)") == MOST_NAMED
+    assert found["sentence"].count("(notFound)") == MAX_NAMED
     assert " and 2 more could not be read" in found["sentence"]
     assert len(answer.json["failedCalendars"]) == len(gone)
 

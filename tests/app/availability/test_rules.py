@@ -255,7 +255,7 @@ def test_an_override_that_makes_no_sense_is_400(api, ada, scheduled, overrides, 
 
 
 def test_users_with_too_many_windows_of_overrides_are_refused(api, monkeypatch):
-    monkeypatch.setattr("app.availability.parameters.MOST_WINDOW_DAYS", 3)
+    monkeypatch.setattr("app.availability.parameters.MAX_WINDOW_DAYS", 3)
     users = [{"id": "ada", "overrides": [on(DATE, ("9:00", "10:00"))]}]
     assert api.post("/users/scheduling", {"users": users}, query_string=MORNING).status_code == 200
     answer = api.post("/users/scheduling", {"users": users * 2}, query_string=MORNING)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, update
 
-from app.dashboard.explorer.fields import MOST_SHOWN
+from app.dashboard.explorer.fields import MAX_SHOWN
 from scheduling.windows import MINUTE
 from store.sql.models import OAuthConnection, User
 from store.sql.queries import organizations
@@ -313,15 +313,15 @@ def test_page_without_users_prompts_for_some(signed_in):
 @pytest.mark.slow
 def test_of_a_large_organization_the_first_are_shown(api, signed_in, new_organization, unique):
     slug = new_organization()
-    users = sorted(unique("member") for _ in range(MOST_SHOWN + 3))
+    users = sorted(unique("member") for _ in range(MAX_SHOWN + 3))
     for user in users:
         assert api.post("/users", {"id": user, "organizationSlugs": [slug]}).status_code == 201
 
     page = signed_in.get("/explorer/grid", organization=slug)
 
     rows = [words(each) for each in page.html.select(".lanes tbody th")]
-    assert rows == users[:MOST_SHOWN]
-    sentence = f"The first {MOST_SHOWN} people are shown; 3 more are in the answer of the API."
+    assert rows == users[:MAX_SHOWN]
+    sentence = f"The first {MAX_SHOWN} people are shown; 3 more are in the answer of the API."
     assert any(words(each).startswith(sentence) for each in page.html.select("p"))
 
 

@@ -174,7 +174,7 @@ def test_each_day_begins_where_its_first_minute_is_drawn(query):
 
     near([piece[:1] for piece in pieces(path)], [(left * UNITS,) for left in ruler.lefts()], ROUNDED)
     assert ruler.width >= svg.LANE_WIDTH - 1e-6
-    assert ruler.per_hour >= svg.LEAST_HOUR
+    assert ruler.per_hour >= svg.MIN_HOUR
 
 
 @given(explorer_queries(), st.booleans())
@@ -182,7 +182,7 @@ def test_above_lanes_hours_are_named_where_they_begin(query, whole):
     days = svg.days(query, whole=whole)
     ruler, place = Ruler.of(days), {at: n for n, at in enumerate(minutes_shown(days))}
     heads = ruler.heads(query.zone)
-    room = 3 * ruler.per_hour >= svg.LEAST_BETWEEN_HOURS
+    room = 3 * ruler.per_hour >= svg.MIN_BETWEEN_HOURS
 
     assert [(head.day, head.left) for head in heads] == list(zip(days, ruler.lefts(), strict=True))
     for day, _, hours in heads:

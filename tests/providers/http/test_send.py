@@ -127,8 +127,8 @@ def test_truncated_answer_is_unavailable(script, is_fit_for_people, answer):
 
 def test_an_answer_that_unpacks_beyond_all_bounds_is_unreadable(script, is_fit_for_people):
     # Valid JSON, rejected only for its length.
-    packed = gzip.compress(b"{}" + b" " * (transport.MOST_BYTES + 1), compresslevel=1)
-    assert len(packed) < transport.MOST_BYTES / 100
+    packed = gzip.compress(b"{}" + b" " * (transport.MAX_BYTES + 1), compresslevel=1)
+    assert len(packed) < transport.MAX_BYTES / 100
     script.say(body=packed, Content_Encoding="gzip")
     with pytest.raises(Unavailable, match="unreadable answer") as raised:
         sent(script, left=60)
@@ -210,7 +210,7 @@ def test_answer_that_stops_after_the_headers_ends_at_deadline(script, clock, is_
 
 
 def test_silent_provider_is_retried_after_half_of_the_time(script, monkeypatch):
-    monkeypatch.setattr(transport, "LEAST_READ_TIMEOUT", 0.5)
+    monkeypatch.setattr(transport, "MIN_READ_TIMEOUT", 0.5)
     script.act(after(60))
     script.act(after(0))
     began = time.monotonic()
@@ -221,7 +221,7 @@ def test_silent_provider_is_retried_after_half_of_the_time(script, monkeypatch):
 
 
 def test_a_try_after_which_no_other_fits_has_all_that_is_left(script, monkeypatch):
-    monkeypatch.setattr(transport, "LEAST_READ_TIMEOUT", 1.3)
+    monkeypatch.setattr(transport, "MIN_READ_TIMEOUT", 1.3)
     script.act(after(1.4))
     assert sent(script, left=2.5) == {"ok": True}
     assert len(script.requests) == 1

@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from store.config import embedded_redis
 from store.metrics import totals
-from store.metrics.counters import COARSE, DAY, FINE, HOUR, MINUTE, MOST_WAITING, Counters
+from store.metrics.counters import COARSE, DAY, FINE, HOUR, MAX_WAITING, MINUTE, Counters
 from store.metrics.schema import GROUPS, STATUSES, Cache, Counts, together
 
 
@@ -213,15 +213,15 @@ def test_what_redis_cannot_take_waits_until_it_is_back(activity, server, now, ca
 def test_what_waits_for_too_long_is_lost_the_oldest_first(activity, server, now, caplog):
     start, stop = server
     stop()
-    for stretches_ago in range(MOST_WAITING + 2, 0, -1):
+    for stretches_ago in range(MAX_WAITING + 2, 0, -1):
         activity.request("busy", "2xx", 0.001)
         activity.flush(now=now - stretches_ago * FINE.length)
     assert "oldest counters dropped" in caplog.text
     start()
     activity.flush(now=now)
 
-    points = activity.points(FINE.begin(now) - (MOST_WAITING + 2) * FINE.length, FINE.begin(now))
-    assert [point.counts.requests().total for point in points] == [0, 0, *[1] * MOST_WAITING]
+    points = activity.points(FINE.begin(now) - (MAX_WAITING + 2) * FINE.length, FINE.begin(now))
+    assert [point.counts.requests().total for point in points] == [0, 0, *[1] * MAX_WAITING]
 
 
 def test_what_another_version_counted_is_passed_over(activity, redis, now):

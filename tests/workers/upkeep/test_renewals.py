@@ -153,7 +153,7 @@ def test_a_round_takes_no_more_places_than_it_may(renew, account, connected, mon
 
 
 def test_failed_renewals_come_after_untried_ones(renew, account, connected, opened, monkeypatch, runtime):
-    monkeypatch.setattr(renewals, "MOST_RENEWALS", 2)
+    monkeypatch.setattr(renewals, "MAX_RENEWALS", 2)
     for n in range(2):
         gone = connected(account(f"broken-{n}"), **ends_in(-10))
         with runtime.stores.database.writing() as session:

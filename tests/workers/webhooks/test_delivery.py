@@ -131,7 +131,7 @@ def test_unresponsive_endpoint_gets_no_more_deliveries_for_now(
 def test_recovered_receiver_gets_pending_deliveries_at_once(
     patient, receiver, register, record_event, log, monkeypatch
 ):
-    monkeypatch.setattr(deliveries, "LEAST_PAUSE", timedelta(0))
+    monkeypatch.setattr(deliveries, "MIN_PAUSE", timedelta(0))
     endpoint, _ = register(receiver.url)
     receiver.down()
     for _ in range(2):
@@ -300,7 +300,7 @@ def test_a_delivery_that_a_dead_worker_has_claimed_is_sent(runtime, receiver, re
 
 
 def test_a_lease_outlasts_an_attempt():
-    most = http.MOST_SECONDS * (1 + http.MOST_ADDRESSES)
+    most = http.MAX_SECONDS * (1 + http.MAX_ADDRESSES)
     assert sending.LEASE.total_seconds() > most + sending.MAX_SERVE_SECONDS
 
 

@@ -185,7 +185,7 @@ def test_a_silent_endpoint_times_out(raw_server, monkeypatch):
 
 
 def test_a_response_that_arrives_byte_by_byte_is_cut_off(raw_server, monkeypatch):
-    monkeypatch.setattr(http, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(http, "MAX_SECONDS", 0.3)
     for head, drop in ((b"HTTP/1.1 200 OK\r\nX: ", b"x"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")):
         began = time.monotonic()
         with pytest.raises(NoAnswer, match="no answer in time"):
@@ -204,7 +204,7 @@ def test_the_start_of_a_body_is_kept(raw_server):
 
     assert status == 404
     assert start.startswith("no such <b>hook</b> \N{REPLACEMENT CHARACTER}xxx")
-    assert len(start) <= http.MOST_OF_BODY
+    assert len(start) <= http.MAX_OF_BODY
 
 
 @pytest.mark.parametrize("head", [b"Content-Length: 500", b"Transfer-Encoding: chunked"])
