@@ -32,10 +32,12 @@ Run = Callable[..., Awaitable[Any]]
 # Seconds that a client has to send a body.
 BODY_SECONDS = 15.0
 
-# Bytes of an answer that are sent at once. Smaller pieces take more time: each wakes the event loop.
-PIECE = 256 * 1024
-# Seconds that a client has to receive a piece: about 4 KiB a second.
+# Bytes of an answer that are sent at once, at most. A piece as the application made it is not copied.
+PIECE = 1024 * 1024
+# Seconds that a client has to receive each ``TIMED`` bytes of a piece, and any shorter piece: about 4 KiB a
+# second.
 PIECE_SECONDS = 60.0
+TIMED = 256 * 1024
 
 # Many clients send all of a body before they read the answer. Of one that is too large, at most this many
 # bytes are received and discarded.
@@ -183,7 +185,7 @@ def _begin(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[_Ans
     except BaseException:
         answer.close()
         raise
-    ended = len(piece) <= PIECE and answer.is_complete(piece)
+    ended = len(piece) <= TIMED and answer.is_complete(piece)
     if ended:
         answer.close()
     return answer, piece, ended
@@ -200,10 +202,11 @@ async def _send_pieces(answer: _Answer, piece: bytes | None, run: Run, receive: 
 
 
 async def send_body(send: Send, body: bytes, *, more: bool = False) -> None:
-    """Send a body, or with ``more`` a part of it, in pieces; a client has ``PIECE_SECONDS`` for each."""
+    """Send a body, or with ``more`` a part of it, in pieces that the client has to receive in time."""
     for at in range(0, len(body), PIECE):
-        async with asyncio.timeout(PIECE_SECONDS):
-            await send(_body_message(body[at : at + PIECE], more=more or at + PIECE < len(body)))
+        piece = body[at : at + PIECE]
+        async with asyncio.timeout(PIECE_SECONDS * max(1, len(piece) / TIMED)):
+            await send(_body_message(piece, more=more or at + PIECE < len(body)))
 
 
 async def _disconnected(receive: Receive) -> None:
