@@ -279,8 +279,8 @@ def test_the_watch_is_restored_when_redis_has_lost_it(person, installation):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("deleted", ["grant", "organization"])
-def test_channels_and_tokens_end_with_the_grant_of_an_organization(
+@pytest.mark.parametrize("deleted", ["grant", "organization", "membership"])
+def test_channels_and_cached_data_end_with_grant_organization_or_membership(
     installation, sandbox, unique, provider, deleted
 ):
     api, slug, user = installation.api, unique("org"), unique("user")
@@ -299,10 +299,13 @@ def test_channels_and_tokens_end_with_the_grant_of_an_organization(
     assert tokens
     sandbox.forget_requests()
 
-    gone = path if deleted == "grant" else f"/organizations/{slug}"
-    assert api.delete(gone).status_code == 200
+    organization = f"/organizations/{slug}"
+    paths = {"grant": path, "organization": organization, "membership": f"{organization}/members/{user}"}
+    assert api.delete(paths[deleted]).status_code == 200
 
     assert sandbox.requests().by_operation.get(CLOSING[provider]) == 1
     assert sandbox.channels() == []
-    assert not tokens & grant_tokens(installation)
+    # The grant of an organization that still exists reads its other members.
+    assert tokens & grant_tokens(installation) == (tokens if deleted == "membership" else set())
+    assert not list(installation.stores.redis.scan_iter(f"busy:{ref.id}*"))
     assert busy().status_code == 404
