@@ -27,7 +27,8 @@ RENEW_BEHIND = timedelta(hours=1)
 def drain_reads(self: Any, *, fanout: str, deadline: float, most: int, handed: str | None = None) -> None:
     """Read for one request until its list is empty or ``deadline``, in seconds since 1970, has passed.
 
-    ``most`` is the number of jobs that this task takes at once, so that other processes get their share.
+    ``most`` is the number of elements of the list that this task takes at once, so that other processes get
+    their share.
     ``handed`` is the name of a list of jobs that another worker has handed over.
     """
     drained = _drain(self.app, Queue.READS, reads.perform, fanout, deadline, most, handed)

@@ -12,7 +12,7 @@ from app.accounts import oauth_flow
 from app.services import services
 from providers.names import ProviderName
 from providers.oauth import registration_probe
-from providers.oauth.registration_probe import Finding, Verdict
+from providers.oauth.registration_probe import Finding, ProbeVerdict
 from providers.scopes import every_scope
 from store.coordination.registration_checks import RegistrationCheck
 from store.security.registration_trials import RegistrationTrial
@@ -126,7 +126,7 @@ def check_and_save(
         raise CannotChange(_environment_counts(provider))
     client = _client(provider, client_id, client_secret, tenant)
     finding = _check(provider, client, site)
-    if finding.verdict is not Verdict.WRONG:
+    if finding.verdict is not ProbeVerdict.WRONG:
         stores = services().stores
         with stores.database.writing() as session:
             old = provider_clients.load(session).get(provider)
@@ -174,11 +174,11 @@ def remove(provider: ProviderName, *, actor: str) -> None:
 
 def _note(provider: ProviderName, client_id: str, finding: Finding) -> None:
     """Keep a finding for the pages; one that is neither right nor wrong leaves what was known."""
-    if finding.verdict is not Verdict.UNKNOWN:
+    if finding.verdict is not ProbeVerdict.UNKNOWN:
         services().stores.registration_checks.note(
             provider,
             client_id,
-            accepted=finding.verdict is Verdict.RIGHT,
+            accepted=finding.verdict is ProbeVerdict.RIGHT,
             sentence=finding.sentence,
             advice=finding.advice,
         )

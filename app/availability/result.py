@@ -14,7 +14,7 @@ from scheduling.intervals import Groups, Indexes, Intervals
 from store.cache.busy_buckets import NEVER, CachedBusy, CalendarKey
 from store.sql.queries.connection_refs import ConnectionRef
 from store.sql.queries.holds import ActiveTime
-from workers.fanout.client import LATE
+from workers.fanout.client import TIMED_OUT
 from workers.fanout.jobs import ReadBusy, Reply
 
 _NO_PERIODS = Intervals.of(())
@@ -131,7 +131,9 @@ class ResultBuilder:
         """Add all calendars of an account whose list a job has read; without a list, add the failure."""
         reply = self.replies[connection.id]
         if reply.listed is None:
-            self._failed_connections.setdefault(user_index, []).append((connection, reply.failed or LATE))
+            self._failed_connections.setdefault(user_index, []).append(
+                (connection, reply.failed or TIMED_OUT)
+            )
             return
         for target in listed_targets(connection, reply.listed):
             self._add_reply(user_index, target, None)

@@ -18,7 +18,7 @@ from app.http.hosts import base_url
 from app.http.route_facts import route_facts
 from app.services import services
 from providers.names import ProviderName
-from providers.oauth.registration_probe import Finding, Verdict
+from providers.oauth.registration_probe import Finding, ProbeVerdict
 from store.security.crypto import Undecipherable
 from store.sql.roles import Role
 
@@ -94,7 +94,7 @@ def save_registration(provider: str) -> ResponseReturnValue:
         return failed(f"{error}.", "settings")
     if finding is None:
         return _cards({name: form}, 400)
-    report = done if finding.verdict is Verdict.RIGHT else warned
+    report = done if finding.verdict is ProbeVerdict.RIGHT else warned
     return report(f"Saved. {finding.sentence}. {finding.advice}", "settings")
 
 
@@ -110,7 +110,9 @@ def check_registration(provider: str) -> ResponseReturnValue:
         return failed(f"The saved secret of {title} cannot be decrypted. Enter it again.", "settings")
     if finding is None:
         return failed(f"{title} is not registered yet.", "settings")
-    report = {Verdict.RIGHT: done, Verdict.UNKNOWN: warned, Verdict.WRONG: failed}[finding.verdict]
+    report = {ProbeVerdict.RIGHT: done, ProbeVerdict.UNKNOWN: warned, ProbeVerdict.WRONG: failed}[
+        finding.verdict
+    ]
     return report(f"{title}: {finding.sentence}. {finding.advice}", "settings")
 
 
@@ -151,7 +153,7 @@ def _check_and_save(provider: ProviderName, form: forms.Form) -> Finding | None:
     except FieldRefused as error:
         form.refuse(error.field, error.complaint)
         return None
-    if finding.verdict is Verdict.WRONG:
+    if finding.verdict is ProbeVerdict.WRONG:
         form.refuse("", f"Nothing was saved. {finding.sentence}. {finding.advice}")
         return None
     return finding

@@ -14,14 +14,14 @@ from app.http.errors import ApiError, ServiceUnavailable
 from providers.base import Failed
 from providers.errors import Problem
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.fanout.client import LATE
+from workers.fanout.client import TIMED_OUT
 from workers.fanout.failures import BROKEN
 from workers.fanout.jobs import CreateEvent, Reply
 
 log = logging.getLogger(__name__)
 
 # Failures of a job that do not say whether the worker had sent the create.
-_OUTCOME_UNKNOWN = (LATE, BROKEN)
+_OUTCOME_UNKNOWN = (TIMED_OUT, BROKEN)
 
 
 def write(jobs: dict[str, CreateEvent], *, deadline: float) -> dict[str, Reply]:

@@ -80,7 +80,7 @@ class GoogleCalendar:
 
         ``match`` is the etag that the event must still have; Google knows strong ones only.
 
-        :raise Outdated: when the etag differs
+        :raise EventOutdated: when the etag differs
         :raise EventExists, EventRefused, Deleted: see :func:`write_error_for`
         """
         content = None if body is None else orjson.dumps(body)

@@ -25,7 +25,7 @@ from providers.errors import (
 )
 from providers.http import errors
 from providers.http.errors import Refusal
-from providers.http.send import Reply
+from providers.http.send import HttpReply
 
 PROVIDER = "Google Calendar"
 
@@ -57,7 +57,7 @@ BY_REASON: dict[str, Refusal] = {
 }
 
 
-def error_for(reply: Reply) -> ProviderError:
+def error_for(reply: HttpReply) -> ProviderError:
     """The exception for an answer that is not 2xx."""
     reason = _reason(reply.body)
     if reply.status == 400 and reason == "invalid" and _names_an_id(reply.body):
@@ -88,7 +88,7 @@ FAULTS = {
 }
 
 
-def write_error_for(reply: Reply) -> ProviderError:
+def write_error_for(reply: HttpReply) -> ProviderError:
     """The exception for a write of an event that is not 2xx; a 400 for an id is as in :func:`error_for`."""
     operation, reason = reply.operation, _reason(reply.body)
     if reply.status == 409 and reason == "duplicate":

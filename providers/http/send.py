@@ -74,7 +74,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """The answer to one call or one part of a batch; ``body`` is None when unreadable."""
 
     provider: str
@@ -88,7 +88,7 @@ class Reply:
         return 200 <= self.status < 300
 
 
-ErrorReader = Callable[[Reply], ProviderError]
+ErrorReader = Callable[[HttpReply], ProviderError]
 
 # Called around every attempt, for tracing; receives the status of the answer.
 Observer = Callable[[Call], AbstractContextManager[Callable[[int], None]]]
@@ -201,7 +201,7 @@ def unreadable(provider: str, operation: str) -> Unavailable:
     return Unavailable(f"{provider} gave an unreadable answer", operation=operation)
 
 
-def _observed(call: Call, token: Token | None, deadline: float, grace: float) -> Reply:
+def _observed(call: Call, token: Token | None, deadline: float, grace: float) -> HttpReply:
     if observe is None:
         return _attempt(call, token, deadline, grace)
     with observe(call) as answered:
@@ -210,14 +210,14 @@ def _observed(call: Call, token: Token | None, deadline: float, grace: float) ->
         return reply
 
 
-def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> Reply:
+def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> HttpReply:
     headers = {"Accept": JSON, "Accept-Encoding": "gzip", "User-Agent": "almanac (gzip)"}
     headers |= call.headers
     if call.body is not None:
         headers["Content-Type"] = call.content_type
     if token is not None:
         if not SENDABLE.fullmatch(token.reveal):
-            return Reply(call.provider, call.operation, 401, None)
+            return HttpReply(call.provider, call.operation, 401, None)
         headers["Authorization"] = f"Bearer {token.reveal}"
     began = time.monotonic()
     try:
@@ -237,10 +237,10 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
     except transport.TooLong:
         raise unreadable(call.provider, call.operation) from None
     wait = retry_after(response.headers.get("Retry-After"))
-    return Reply(call.provider, call.operation, response.status_code, call.decode(content), wait)
+    return HttpReply(call.provider, call.operation, response.status_code, call.decode(content), wait)
 
 
-def _answer(call: Call, reply: Reply, error_for: ErrorReader) -> Json:
+def _answer(call: Call, reply: HttpReply, error_for: ErrorReader) -> Json:
     if not reply.ok:
         raise error_for(reply)
     if not call.answers:

@@ -14,7 +14,7 @@ import orjson
 
 from providers.errors import AuthorizationInvalid, ProviderError, RateLimited
 from providers.http.retries import retry_after, wait_before_retry
-from providers.http.send import Bearer, Call, Decode, Json, Reply, json_object, send, unreadable
+from providers.http.send import Bearer, Call, Decode, HttpReply, Json, json_object, send, unreadable
 from providers.microsoft.correlation import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
@@ -83,7 +83,7 @@ class Batches:
             parts = self._again(parts, replies, answers, tries)
         return answers
 
-    def _exchange(self, parts: Sequence[Part]) -> dict[str, Reply] | ProviderError:
+    def _exchange(self, parts: Sequence[Part]) -> dict[str, HttpReply] | ProviderError:
         """The replies to one batch, or its error; the error is raised if no batch was answered before."""
         try:
             replies = self._replies(parts)
@@ -97,7 +97,7 @@ class Batches:
         return replies
 
     def _again(
-        self, parts: Sequence[Part], replies: dict[str, Reply], answers: dict[str, Answer], tries: int
+        self, parts: Sequence[Part], replies: dict[str, HttpReply], answers: dict[str, Answer], tries: int
     ) -> list[Part]:
         """The parts to retry, after the token was refreshed or the wait is over."""
         rejected = [part for part in parts if (reply := replies.get(part.id)) and reply.status == 401]
@@ -110,7 +110,7 @@ class Batches:
         return [*rejected, *patient]
 
     def _waits(
-        self, parts: Sequence[Part], replies: dict[str, Reply], answers: dict[str, Answer], tries: int
+        self, parts: Sequence[Part], replies: dict[str, HttpReply], answers: dict[str, Answer], tries: int
     ) -> dict[Part, float | None]:
         """Seconds before each part is retried. Once the reported failure is given up, only limits count."""
         reported = self._reported_failure(answers[part.id] for part in parts)
@@ -137,7 +137,7 @@ class Batches:
         return None if self._part_answered or not failed else failed[0]
 
     def _wait(
-        self, answer: Answer, reply: Reply | None, tries: int, reported: ProviderError | None
+        self, answer: Answer, reply: HttpReply | None, tries: int, reported: ProviderError | None
     ) -> float | None:
         """Seconds before a part is retried; None when Graph's answer had no entry for it.
 
@@ -150,12 +150,12 @@ class Batches:
             answer, tries, deadline=self._deadline, traffic=self._bearer.traffic if reports else None
         )
 
-    def _answer(self, reply: Reply | None) -> Answer:
+    def _answer(self, reply: HttpReply | None) -> Answer:
         if reply is None or (reply.ok and reply.body is None):
             return unreadable(PROVIDER, self.operation)
         return cast("Json", reply.body) if reply.ok else error_for(reply)
 
-    def _replies(self, parts: Sequence[Part]) -> dict[str, Reply]:
+    def _replies(self, parts: Sequence[Part]) -> dict[str, HttpReply]:
         """Graph's replies by part id, in any order; a part without a reply is missing."""
         body = {"requests": [_request(part) for part in parts]}
         call = Call(
@@ -174,16 +174,16 @@ class Batches:
             raise unreadable(PROVIDER, self.operation)
         return dict(self._read(responses))
 
-    def _read(self, responses: Iterable[Any]) -> Iterator[tuple[str, Reply]]:
+    def _read(self, responses: Iterable[Any]) -> Iterator[tuple[str, HttpReply]]:
         for each in responses:
             if isinstance(each, dict) and type(each.get("status")) is int:
                 yield str(each.get("id")), self._reply(cast("BatchPart", each))
 
-    def _reply(self, part: BatchPart) -> Reply:
+    def _reply(self, part: BatchPart) -> HttpReply:
         body, headers = part.get("body"), part.get("headers")
         pairs = headers.items() if isinstance(headers, dict) else ()
         wait = next((str(value) for name, value in pairs if name.lower() == "retry-after"), None)
-        return Reply(
+        return HttpReply(
             PROVIDER,
             self.operation,
             part["status"],

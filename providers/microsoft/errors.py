@@ -19,7 +19,7 @@ from providers.errors import (
 )
 from providers.http import errors
 from providers.http.errors import Refusal
-from providers.http.send import Reply
+from providers.http.send import HttpReply
 
 PROVIDER = "Microsoft 365"
 
@@ -61,14 +61,14 @@ class DuplicateTransaction(ProviderError):
         self.event_id = event_id
 
 
-def error_for(reply: Reply) -> ProviderError:
+def error_for(reply: HttpReply) -> ProviderError:
     """The exception for an answer, or a part of a batch, that is not 2xx."""
     known = (BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE)
     refusal = next(known, None) or errors.by_status(reply.status)
     return errors.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
 
 
-def write_error_for(reply: Reply) -> ProviderError:
+def write_error_for(reply: HttpReply) -> ProviderError:
     """As :func:`error_for`, for an answer to a write of an event."""
     codes = _codes(reply.body)
     if "ErrorDuplicateTransactionId" in codes:
@@ -82,7 +82,7 @@ def write_error_for(reply: Reply) -> ProviderError:
     return EventRefused(f"{PROVIDER} {fault}", operation=reply.operation)
 
 
-def _duplicate(reply: Reply) -> DuplicateTransaction:
+def _duplicate(reply: HttpReply) -> DuplicateTransaction:
     """With status 400 or 409: https://learn.microsoft.com/en-us/graph/api/resources/event (transactionId)"""
     event_id = (reply.body or {})["error"].get("@event.existingEventId")
     return DuplicateTransaction(

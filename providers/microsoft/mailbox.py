@@ -71,7 +71,7 @@ class Mailbox:
 
         ``match`` is the etag that the event must still have.
 
-        :raise Outdated: when the etag differs
+        :raise EventOutdated: when the etag differs
         :raise DuplicateTransaction, EventRefused: see :func:`write_error_for`
         """
         headers = {"Prefer": AS_TEXT} | ({"If-Match": match} if match else {})

@@ -137,8 +137,10 @@ class OAuth(ABC):
     def _refusal(self, grant_type: str, form: dict[str, str], deadline: float) -> Finding | None:
         """The finding from the error answer to such a request; None when tokens are issued."""
         try:
-            self._ask_for_tokens(CHECK, grant_type, form, deadline, read_error=registration_probe.Refusal)
-        except registration_probe.Refusal as refusal:
+            self._ask_for_tokens(
+                CHECK, grant_type, form, deadline, read_error=registration_probe.TokenEndpointError
+            )
+        except registration_probe.TokenEndpointError as refusal:
             return registration_probe.read(refusal.reply)
         except Unavailable:
             return registration_probe.unreachable(self.title)

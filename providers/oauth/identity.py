@@ -14,7 +14,7 @@ import orjson
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, ProviderError
 from providers.http import errors
-from providers.http.send import Bearer, Call, Json, Reply, send
+from providers.http.send import Bearer, Call, HttpReply, Json, send
 from providers.oauth.endpoints import GoogleEndpoints, MicrosoftEndpoints
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class _NewToken:
         raise AuthorizationInvalid("The provider rejects the token that it has just granted")
 
 
-def _refusal(reply: Reply) -> ProviderError:
+def _refusal(reply: HttpReply) -> ProviderError:
     return errors.error(reply.provider, errors.by_status(reply.status), operation=reply.operation)
 
 

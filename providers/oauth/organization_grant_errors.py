@@ -15,7 +15,7 @@ from providers.errors import (
     SubjectRefused,
     Unavailable,
 )
-from providers.http.send import Reply
+from providers.http.send import HttpReply
 from providers.oauth.token_errors import LOOP, LOOP_PAUSE, PASSING, error_codes
 
 _AUTHORIZE = (
@@ -82,7 +82,7 @@ _MICROSOFT_BY_WORD: dict[str, tuple[type[GrantRefused], str]] = {
 }
 
 
-def google_error(reply: Reply) -> ProviderError:
+def google_error(reply: HttpReply) -> ProviderError:
     """The exception for an error answer to an assertion."""
     body = reply.body or {}
     word, description = body.get("error"), body.get("error_description")
@@ -101,7 +101,7 @@ def google_error(reply: Reply) -> ProviderError:
     return _refused(reply)
 
 
-def microsoft_error(reply: Reply) -> ProviderError:
+def microsoft_error(reply: HttpReply) -> ProviderError:
     """The exception for an error answer to client credentials."""
     word = (reply.body or {}).get("error")
     if passing := _passing(reply, word):
@@ -115,7 +115,7 @@ def microsoft_error(reply: Reply) -> ProviderError:
     return kind(sentence, operation=reply.operation)
 
 
-def _passing(reply: Reply, word: object) -> ProviderError | None:
+def _passing(reply: HttpReply, word: object) -> ProviderError | None:
     """The error when the same request may succeed later, whatever the grant is."""
     call = {"operation": reply.operation}
     if LOOP in error_codes(reply):
@@ -129,5 +129,5 @@ def _passing(reply: Reply, word: object) -> ProviderError | None:
     return None
 
 
-def _refused(reply: Reply) -> ProviderError:
+def _refused(reply: HttpReply) -> ProviderError:
     return ProviderError(f"{reply.provider} refused the request", operation=reply.operation)

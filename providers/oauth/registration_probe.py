@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from providers.errors import ProviderError
-from providers.http.send import Reply
+from providers.http.send import HttpReply
 from providers.oauth.token_errors import MISCONFIGURED, PASSING, error_codes
 
 
-class Verdict(StrEnum):
+class ProbeVerdict(StrEnum):
     """The result of checking a client id and its secret."""
 
     RIGHT = "right"
@@ -22,15 +22,15 @@ class Verdict(StrEnum):
 class Finding:
     """The result as a sentence for the operator who entered the OAuth client, and the next step."""
 
-    verdict: Verdict
+    verdict: ProbeVerdict
     sentence: str
     advice: str
 
 
-class Refusal(ProviderError):
+class TokenEndpointError(ProviderError):
     """An error answer, kept whole so that the probe can read it."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: HttpReply) -> None:
         super().__init__(f"{reply.provider} refused the request", operation=reply.operation)
         self.reply = reply
 
@@ -39,10 +39,10 @@ _SEE = "Connect an account: that shows whether the registration works."
 
 # Entra may reject a made-up code as malformed before it checks the secret.
 SECRET_UNSEEN = Finding(
-    Verdict.UNKNOWN, "Microsoft does not say in advance whether the secret is right", _SEE
+    ProbeVerdict.UNKNOWN, "Microsoft does not say in advance whether the secret is right", _SEE
 )
 _NO_TENANT = Finding(
-    Verdict.WRONG,
+    ProbeVerdict.WRONG,
     "Microsoft knows no such tenant",
     "Copy the Directory (tenant) ID from the application's overview page, or enter common for accounts of "
     "every tenant.",
@@ -52,24 +52,24 @@ _NO_TENANT = Finding(
 # https://learn.microsoft.com/en-us/entra/identity-platform/reference-error-codes#aadsts-error-codes
 _BY_CODE = {
     7000215: Finding(
-        Verdict.WRONG,
+        ProbeVerdict.WRONG,
         "Microsoft does not accept the secret",
         "Copy the Value of the client secret, not its Secret ID. It is shown only once: if it is hidden by "
         "now, make a new one under Certificates & secrets.",
     ),
     7000222: Finding(
-        Verdict.WRONG,
+        ProbeVerdict.WRONG,
         "The secret has expired",
         "Make a new client secret under Certificates & secrets, and enter its Value.",
     ),
     700016: Finding(
-        Verdict.WRONG,
+        ProbeVerdict.WRONG,
         "Microsoft knows no application with this id in this tenant",
         "Compare the Application (client) ID and the Directory (tenant) ID with the application's overview "
         "page.",
     ),
     50194: Finding(
-        Verdict.WRONG,
+        ProbeVerdict.WRONG,
         "The application accepts accounts of its own tenant only",
         "Enter its Directory (tenant) ID, or let it accept accounts of any organization under "
         "Authentication.",
@@ -84,7 +84,7 @@ _BY_CODE = {
 def right(provider: str) -> Finding:
     """Client id and secret are correct."""
     return Finding(
-        Verdict.RIGHT,
+        ProbeVerdict.RIGHT,
         f"{provider} accepts the client id and the secret",
         "Connect an account to see that the redirect address is registered too.",
     )
@@ -93,7 +93,7 @@ def right(provider: str) -> Finding:
 def unreachable(provider: str) -> Finding:
     """There was no readable answer."""
     return Finding(
-        Verdict.UNKNOWN,
+        ProbeVerdict.UNKNOWN,
         f"{provider} could not be asked just now",
         f"Save again in a few minutes to have it checked. {_SEE}",
     )
@@ -101,10 +101,10 @@ def unreachable(provider: str) -> Finding:
 
 def unclear(provider: str) -> Finding:
     """The answer says nothing about the OAuth client."""
-    return Finding(Verdict.UNKNOWN, f"{provider} did not say whether the registration is right", _SEE)
+    return Finding(ProbeVerdict.UNKNOWN, f"{provider} did not say whether the registration is right", _SEE)
 
 
-def read(reply: Reply) -> Finding:
+def read(reply: HttpReply) -> Finding:
     """The finding from the error answer to a made-up code."""
     for code in error_codes(reply):
         if code in _BY_CODE:
@@ -117,13 +117,13 @@ def read(reply: Reply) -> Finding:
             return _NO_TENANT
         case "redirect_uri_mismatch":
             return Finding(
-                Verdict.UNKNOWN,
+                ProbeVerdict.UNKNOWN,
                 f"The redirect address is not registered with {reply.provider}",
                 "Register exactly the address that is shown here, and save again to have the rest checked.",
             )
         case str(word) if word in MISCONFIGURED:
             return Finding(
-                Verdict.WRONG,
+                ProbeVerdict.WRONG,
                 f"{reply.provider} does not accept this client id with this secret",
                 f"Copy both once more from the same application at {reply.provider}.",
             )

@@ -11,7 +11,7 @@ from providers.errors import (
     Unavailable,
     connection_ended,
 )
-from providers.http.send import Reply
+from providers.http.send import HttpReply
 
 # The user has to consent again.
 GONE = frozenset({"invalid_grant", "interaction_required", "consent_required", "login_required"})
@@ -26,7 +26,7 @@ LOOP = 50196
 LOOP_PAUSE = 60.0
 
 
-def error_for(reply: Reply) -> ProviderError:
+def error_for(reply: HttpReply) -> ProviderError:
     """The exception for an error answer, by its ``error`` word, then by its status."""
     word = (reply.body or {}).get("error")
     if not isinstance(word, str):
@@ -49,7 +49,7 @@ def error_for(reply: Reply) -> ProviderError:
     return ProviderError(f"{reply.provider} refused the request", **call)
 
 
-def error_codes(reply: Reply) -> list[object]:
+def error_codes(reply: HttpReply) -> list[object]:
     """Microsoft's numeric error codes (AADSTS in its messages)."""
     codes = (reply.body or {}).get("error_codes")
     return codes if isinstance(codes, list) else []

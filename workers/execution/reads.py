@@ -24,7 +24,7 @@ from workers.runtime import Runtime
 log = logging.getLogger(__name__)
 
 # The share of the time that a read may spend on the provider's ids for the account.
-IDENTITY_SHARE = 0.4
+IDENTITY_FRACTION = 0.4
 
 
 def begin(stores: Stores, reads: Iterable[tuple[ReadBusy, SealedConnection]]) -> Mapping[str, bytes]:
@@ -167,7 +167,7 @@ class _Reader:
     def _soon(self) -> float:
         """An earlier deadline for calls that must leave time for the read itself."""
         now = time.monotonic()
-        return now + max(0.0, self._deadline - now) * IDENTITY_SHARE
+        return now + max(0.0, self._deadline - now) * IDENTITY_FRACTION
 
     def _list(self) -> tuple[ListedCalendar, ...]:
         return identity.listing(self._credentials, self._calendars())

@@ -37,25 +37,25 @@ class Registrations:
     A new registration replaces only the OAuth client of a provider, on which nothing else depends.
     """
 
-    def __init__(self, there: ProviderSettings, stores: Stores) -> None:
+    def __init__(self, provider_settings: ProviderSettings, stores: Stores) -> None:
         self._stores = stores
         self._google = GoogleEndpoints(
-            api=there.google_api_url,
-            auth=there.google_auth_url,
-            token=there.google_token_url,
-            revoke=there.google_revoke_url,
-            userinfo=there.google_userinfo_url,
+            api=provider_settings.google_api_url,
+            auth=provider_settings.google_auth_url,
+            token=provider_settings.google_token_url,
+            revoke=provider_settings.google_revoke_url,
+            userinfo=provider_settings.google_userinfo_url,
         )
         self._microsoft = MicrosoftEndpoints(
-            graph=there.microsoft_graph_url,
-            login=there.microsoft_login_url,
-            tenant=there.microsoft_tenant,
+            graph=provider_settings.microsoft_graph_url,
+            login=provider_settings.microsoft_login_url,
+            tenant=provider_settings.microsoft_tenant,
         )
         self._by_environment: Providers = providers(
             self._google,
-            Client(there.google_client_id, Token(there.google_client_secret)),
+            Client(provider_settings.google_client_id, Token(provider_settings.google_client_secret)),
             self._microsoft,
-            Client(there.microsoft_client_id, Token(there.microsoft_client_secret)),
+            Client(provider_settings.microsoft_client_id, Token(provider_settings.microsoft_client_secret)),
         )
         self._known = self._by_environment
         self._unset = [name for name, each in self._known.items() if not each.configured]

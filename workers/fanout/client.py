@@ -41,17 +41,17 @@ from workers.telemetry import tracing
 
 log = logging.getLogger(__name__)
 
-# One task keeps this many reads in flight; more jobs are spread over more tasks.
+# One task keeps this many elements of the work list in flight; more elements are spread over more tasks.
 ELEMENTS_PER_TASK = 16
 
 # The share of the time that workers may use, so that the failures that they report at their deadline still
 # arrive.
-WORKERS_SHARE = 0.97
+WORKERS_FRACTION = 0.97
 
 # Redis before version 7 rounds a pop's timeout to milliseconds, and 0 means no timeout.
 MIN_POP = 0.01
 
-LATE = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
+TIMED_OUT = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
 
 
 class Fanout:
@@ -131,7 +131,7 @@ class Fanout:
         finally:
             self._clean_up(request)
             self._count(request)
-        late = Reply(failed=LATE)
+        late = Reply(failed=TIMED_OUT)
         return [request.replies.get(number, late) for number in request.jobs]
 
     def _begin(self, request: PendingRequest) -> None:
@@ -188,7 +188,7 @@ class Fanout:
         tasks = min(self._tasks, -(-len(work) // ELEMENTS_PER_TASK))
         arguments = {
             "fanout": request.name,
-            "deadline": time.time() + left * WORKERS_SHARE,
+            "deadline": time.time() + left * WORKERS_FRACTION,
             # An equal share for each task, so that the first one leaves jobs to processes with free threads.
             "most": -(-len(work) // tasks),
         }

@@ -37,8 +37,8 @@ BATCH = 32
 # process has free places.
 PREFETCH_PROCESSES = 4
 
-# While this many jobs are in flight, results are collected for GATHER seconds and handled in one turn. Three
-# round trips and a statement for each finished read would cost as much time as the reads themselves.
+# While this many jobs are in flight, results are collected for BATCHING_SECONDS and handled in one step.
+# Three round trips and a statement for each finished read would cost as much time as the reads themselves.
 BATCHING_THRESHOLD = 16
 BATCHING_SECONDS = 0.006
 
@@ -138,7 +138,7 @@ class Drain:
             # Jobs taken ahead get no reply, like those still on the list: no worker has begun them.
             self._flights.abandon(each.flight for each in self._jobs.drop_ahead())
         if now >= self._overdue:
-            self._finisher.report_overdue(self._jobs.in_flight.values())
+            self._finisher.report_timeouts(self._jobs.in_flight.values())
 
     def _places_wanted(self, now: float) -> int:
         """How many places the drain can use."""
@@ -202,7 +202,7 @@ class Drain:
             self._jobs.wait(taken, time.monotonic())
 
     def _jobs_to_take(self, places: int) -> int:
-        """How many jobs to take: one for each place, and some ahead while the list is long."""
+        """How many elements to take: one for each place, and some ahead while the list is long."""
         if self._exhausted or time.monotonic() >= self._deadline:
             return 0
         if spare := self._extra_jobs_to_move():

@@ -19,8 +19,8 @@ from workers.fanout import failures
 from workers.fanout.codec import LEFTOVER_SECONDS, addresses, numbered, pack_body, pack_reply, reply_list
 from workers.fanout.drain_state import FinishedJob, TakenJob
 from workers.fanout.failures import BROKEN
-from workers.fanout.held_flights import HeldFlights
 from workers.fanout.jobs import ReadBusy, Reply
+from workers.fanout.taken_flights import TakenFlights
 from workers.runtime import Runtime
 from workers.telemetry import metrics
 
@@ -38,7 +38,7 @@ class Finisher:
         self._replies: list[bytes] = []
         self._lists: list[tuple[str, CalendarList]] = []
         self._reads: list[BusyRead] = []
-        self.flights = HeldFlights(runtime.stores.single_flight)
+        self.flights = TakenFlights(runtime.stores.single_flight)
         self.read: list[tuple[str, CalendarKey]] = []
 
     @property
@@ -65,7 +65,7 @@ class Finisher:
             self._replies.append(pack_reply(to.number, Reply(failed=BROKEN)))
             self.flights.abandon([to.flight])
 
-    def report_overdue(self, in_flight: Iterable[TakenJob]) -> None:
+    def report_timeouts(self, in_flight: Iterable[TakenJob]) -> None:
         """Reply for reads that continue past the deadline, because their request times out."""
         for taken in in_flight:
             if taken.answered or taken.handed:

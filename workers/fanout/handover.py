@@ -22,9 +22,9 @@ from workers.fanout import bundles
 from workers.fanout.codec import work_list
 from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob
 from workers.fanout.egress import Egress
-from workers.fanout.held_flights import HeldFlights
 from workers.fanout.jobs import CalendarRead
 from workers.fanout.named_results import NamedResults
+from workers.fanout.taken_flights import TakenFlights
 from workers.queues import DRAIN, Queue
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class Mover:
     Without ``others`` all jobs are performed by this worker.
     """
 
-    def __init__(self, egress: Egress, others: HandOver | None, flights: HeldFlights) -> None:
+    def __init__(self, egress: Egress, others: HandOver | None, flights: TakenFlights) -> None:
         self._egress = egress
         self._others = others
         self._flights = flights

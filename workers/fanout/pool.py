@@ -61,9 +61,9 @@ class FairPool:
         else:
             self._wanting.pop(share, None)
         while self._wanting:
-            first = min(self._wanting, key=lambda each: each.holds)
+            first = min(self._wanting, key=lambda each: each.places_in_use)
             # Spare places are for shares that hold none.
-            if self._held >= self._size + (0 if first.holds else self._spare):
+            if self._held >= self._size + (0 if first.places_in_use else self._spare):
                 return
             self._held += 1
             if not first.grant():
@@ -78,21 +78,21 @@ class PoolShare(Generic[Result]):
     """The places of one fan-out, and the results of the work in them. Used by one thread."""
 
     def __init__(self, pool: FairPool) -> None:
-        self._places = pool
+        self._pool = pool
         self._news = threading.Condition(pool.lock)
         self._granted = 0
         self._finished: list[Result] = []
         self._prefetched: deque[Callable[[], Result]] = deque()
         self._running = 0
         self.wants = 0
-        self.holds = 0
+        self.places_in_use = 0
 
     def request(self, places: int) -> None:
         """Request this many places in addition to the ones it holds."""
-        with self._places.lock:
+        with self._pool.lock:
             # Places that were granted, but not yet returned by ``wait``, are included.
             self.wants = max(0, places - self._granted)
-            self._places.changed(self, 0)
+            self._pool.changed(self, 0)
 
     def wait(self, until: float | None = None, *, linger: float = 0.0) -> tuple[list[Result], int]:
         """The results, and the number of places granted, since the last call.
@@ -116,14 +116,14 @@ class PoolShare(Generic[Result]):
     def run(self, work: Callable[[], Result]) -> None:
         """Run ``work`` in a granted place, which is released when the work ends."""
         work = partial(copy_context().run, work)
-        with self._places.lock:
+        with self._pool.lock:
             self._begin(work)
 
     def prefetch(self, work: Callable[[], Result]) -> None:
         """Run ``work`` in the next place that is granted, without waiting for the owner's thread."""
         # The thread that grants the place may belong to another share and have its context.
         work = partial(copy_context().run, work)
-        with self._places.lock:
+        with self._pool.lock:
             self._prefetched.append(work)
 
     @property
@@ -133,22 +133,22 @@ class PoolShare(Generic[Result]):
 
     def release(self, places: int) -> None:
         """Release places that were granted and not used."""
-        with self._places.lock:
-            self.holds -= places
-            self._places.changed(self, -places)
+        with self._pool.lock:
+            self.places_in_use -= places
+            self._pool.changed(self, -places)
 
     def close(self) -> None:
         """Request no more places. Running work continues; prefetched work is dropped."""
-        with self._places.lock:
+        with self._pool.lock:
             self._prefetched.clear()
-            unused = self.holds - self._running
+            unused = self.places_in_use - self._running
             self.wants = self._granted = 0
-            self.holds -= unused
-            self._places.changed(self, -unused)
+            self.places_in_use -= unused
+            self._pool.changed(self, -unused)
 
     def grant(self) -> bool:
         """Add one place; returns whether the share requests another. The lock is held."""
-        self.holds += 1
+        self.places_in_use += 1
         self.wants -= 1
         if self._prefetched:
             self._begin(self._prefetched.popleft())
@@ -160,7 +160,7 @@ class PoolShare(Generic[Result]):
     def _begin(self, work: Callable[[], Result]) -> None:
         """Hand work to a thread; the lock is held."""
         self._running += 1
-        self._places.submit(lambda: self._run(work))
+        self._pool.submit(lambda: self._run(work))
 
     def _run(self, work: Callable[[], Result]) -> None:
         results: list[Result] = []
@@ -168,9 +168,9 @@ class PoolShare(Generic[Result]):
             results.append(work())
         except Exception:
             log.exception("work in the thread pool failed")
-        with self._places.lock:
+        with self._pool.lock:
             self._finished += results
             self._running -= 1
-            self.holds -= 1
+            self.places_in_use -= 1
             self._news.notify()
-            self._places.changed(self, -1)
+            self._pool.changed(self, -1)

@@ -9,7 +9,7 @@ import requests
 from app.accounts import oauth_clients
 from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
 from providers.names import ProviderName
-from providers.oauth.registration_probe import SECRET_UNSEEN, Verdict
+from providers.oauth.registration_probe import SECRET_UNSEEN, ProbeVerdict
 from store.security.crypto import Undecipherable
 from store.security.redirect_allowlist import is_this_machine
 
@@ -78,9 +78,9 @@ def _provider(examination: Examination, name: ProviderName) -> CheckResult:
             f"Enter one in the dashboard, or set {variable} and {variable.replace('_ID', '_SECRET')}",
         )
     # Microsoft never confirms the secret of a valid registration: no advice would help.
-    if finding.verdict is Verdict.RIGHT or finding == SECRET_UNSEEN:
+    if finding.verdict is ProbeVerdict.RIGHT or finding == SECRET_UNSEEN:
         return State.OK, finding.sentence, ""
-    state = State.WRONG if finding.verdict is Verdict.WRONG else State.WARNING
+    state = State.WRONG if finding.verdict is ProbeVerdict.WRONG else State.WARNING
     return state, finding.sentence, finding.advice
 
 

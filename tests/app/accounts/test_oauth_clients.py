@@ -17,7 +17,7 @@ from sqlalchemy import delete, func, select
 
 from app.accounts.oauth_clients import CONSOLES, CannotChange, FieldRefused, Source
 from providers.names import ProviderName
-from providers.oauth.registration_probe import Verdict
+from providers.oauth.registration_probe import ProbeVerdict
 from store.config.settings import Settings
 from store.sql.models import AuditRecord, ProviderClient
 from store.sql.queries import provider_clients
@@ -122,7 +122,7 @@ def test_saved_registration_is_used_by_every_process_at_once(
     url = link(elsewhere, user, provider)
     page = arrive(elsewhere, consent(url))
 
-    assert found.verdict is Verdict.RIGHT
+    assert found.verdict is ProbeVerdict.RIGHT
     assert query_of(url)["client_id"] == "saved-id"
     assert page.status_code == 200, page.text
     assert connected(caller, user, provider)["email"] == ADA
@@ -176,7 +176,7 @@ def test_refused_registration_leaves_the_saved_one(web, sandbox, provider, enter
 
     found = save(web, provider, **entered)
 
-    assert (found.verdict, found.sentence) == (Verdict.WRONG, message)
+    assert (found.verdict, found.sentence) == (ProbeVerdict.WRONG, message)
     assert found.advice
     assert (saved(web), audited(web)) == kept
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_tried_is_saved_with_a_warning(web, sandbox):
 
     found = save(web, "google")
 
-    assert (found.verdict, found.sentence) == (Verdict.UNKNOWN, "Google could not be asked just now")
+    assert (found.verdict, found.sentence) == (ProbeVerdict.UNKNOWN, "Google could not be asked just now")
     assert list(saved(web)) == ["google"]
     assert overview(web)[GOOGLE].configured
 
@@ -196,7 +196,7 @@ def test_what_cannot_be_tried_is_saved_with_a_warning(web, sandbox):
 def test_microsofts_many_tenants_leave_the_secret_open(web, sandbox):
     found = save(web, "microsoft", tenant="common")
 
-    assert found.verdict is Verdict.UNKNOWN
+    assert found.verdict is ProbeVerdict.UNKNOWN
     assert list(saved(web)) == ["microsoft"]
 
 
@@ -211,7 +211,7 @@ def test_without_a_worker_it_is_saved_with_a_warning(new_app, settings, sandbox,
 
     found = save(app, "google")
 
-    assert found.verdict is Verdict.UNKNOWN
+    assert found.verdict is ProbeVerdict.UNKNOWN
     assert list(saved(app)) == ["google"]
 
 
@@ -251,7 +251,7 @@ def test_invalid_field_is_named_and_nothing_is_tried_or_saved(
 def test_blanks_around_what_was_copied_do_not_matter(web, sandbox):
     found = save(web, "microsoft", " the-id\n", "\tplanted ", f" {TENANT} ")
 
-    assert found.verdict is Verdict.RIGHT
+    assert found.verdict is ProbeVerdict.RIGHT
     row = saved(web)["microsoft"]
     client = provider_clients.open_client(row, services_of(web).stores.keyring)
     assert client == provider_clients.StoredClient("the-id", "planted", TENANT)
@@ -342,7 +342,7 @@ def test_a_secret_passes_redis_and_broker_sealed_and_is_in_no_log(web, sandbox, 
     redis = services_of(web).stores.redis
     with watched(redis) as seen:
         found = save(web, "google", "the-id", secret)
-        assert save(web, "google", "wrong", secret).verdict is Verdict.WRONG
+        assert save(web, "google", "wrong", secret).verdict is ProbeVerdict.WRONG
         shown = overview(web)
 
     commands = "\n".join(seen)

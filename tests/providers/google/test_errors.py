@@ -20,7 +20,7 @@ from providers.errors import (
     Unavailable,
 )
 from providers.google.errors import error_for
-from providers.http.send import Reply
+from providers.http.send import HttpReply
 
 
 def back_end(code: int, reason: str, message: str = "", domain: str = "global") -> dict[str, Any]:
@@ -83,13 +83,13 @@ QUOTA = {
     ],
 )
 def test_each_refusal_has_its_meaning(status, body, error, is_fit_for_people):
-    raised = error_for(Reply("Google Calendar", "calendar.events.list", status, body))
+    raised = error_for(HttpReply("Google Calendar", "calendar.events.list", status, body))
     assert type(raised) is error
     assert raised.operation == "calendar.events.list"
     is_fit_for_people(raised)
 
 
 def test_the_time_to_wait_is_kept():
-    error = error_for(Reply("Google Calendar", "calendar.events.list", 429, None, retry_after=7.0))
+    error = error_for(HttpReply("Google Calendar", "calendar.events.list", 429, None, retry_after=7.0))
     assert isinstance(error, RateLimited)
     assert error.retry_after == 7.0

@@ -18,7 +18,7 @@ from providers.errors import (
     RateLimited,
     Unavailable,
 )
-from providers.http.send import Reply
+from providers.http.send import HttpReply
 from providers.names import ProviderName
 from providers.oauth.client import CodeExchangeResult, GoogleOAuth, MicrosoftOAuth
 from providers.oauth.consent import ConsentRequest
@@ -206,7 +206,7 @@ def test_microsoft_has_nothing_to_revoke_with(sandbox, oauth):
 def test_no_secret_is_shown_by_anything_that_holds_one(script):
     grant = IssuedTokens(Token("secret-a"), Token("secret-b"), datetime.now(UTC), None)
     server = scripted(script)
-    reply = Reply("Google", "oauth.token.refresh", 200, {"access_token": "secret-d"})
+    reply = HttpReply("Google", "oauth.token.refresh", 200, {"access_token": "secret-d"})
     for shown in (CLIENT, grant, server, Token("secret-c"), reply):
         assert "secret-" not in f"{shown!r} {shown!s}"
     assert ProviderName(server.name) is ProviderName.GOOGLE

@@ -12,7 +12,7 @@ from providers.base import Token
 from providers.errors import ProviderNotConfigured
 from providers.oauth.client import GoogleOAuth, MicrosoftOAuth
 from providers.oauth.endpoints import Client
-from providers.oauth.registration_probe import SECRET_UNSEEN, Finding, Verdict
+from providers.oauth.registration_probe import SECRET_UNSEEN, Finding, ProbeVerdict
 from tests.providers.addresses import google_at, microsoft_at
 
 TENANT = "84bd8158-6d4d-4958-8b9f-9d6445542f95"
@@ -39,20 +39,20 @@ def microsoft(
 def test_valid_google_registration_takes_one_call(sandbox):
     found = checked(google(f"{sandbox.url}/google"))
 
-    assert found.verdict is Verdict.RIGHT
+    assert found.verdict is ProbeVerdict.RIGHT
     assert found.sentence == "Google accepts the client id and the secret"
     assert sandbox.requests().by_operation == {"google.token": 1}
 
 
 @pytest.mark.parametrize("wrong", [{"client_id": "wrong-id"}, {"secret": "wrong"}, {"secret": "expired-one"}])
 def test_google_finds_an_unknown_id_or_secret_wrong(sandbox, wrong):
-    assert checked(google(f"{sandbox.url}/google", **wrong)).verdict is Verdict.WRONG
+    assert checked(google(f"{sandbox.url}/google", **wrong)).verdict is ProbeVerdict.WRONG
 
 
 def test_valid_microsoft_registration_takes_two_calls(sandbox):
     found = checked(microsoft(f"{sandbox.url}/microsoft"))
 
-    assert found.verdict is Verdict.RIGHT
+    assert found.verdict is ProbeVerdict.RIGHT
     assert found.sentence == "Microsoft accepts the client id and the secret"
     assert sandbox.requests().by_operation == {"microsoft.token": 2}
 
@@ -69,7 +69,7 @@ def test_valid_microsoft_registration_takes_two_calls(sandbox):
 def test_wrong_microsoft_registration_has_a_reason(sandbox, wrong, expected):
     found = checked(microsoft(f"{sandbox.url}/microsoft", **wrong))
 
-    assert (found.verdict, found.sentence) == (Verdict.WRONG, expected)
+    assert (found.verdict, found.sentence) == (ProbeVerdict.WRONG, expected)
 
 
 @pytest.mark.parametrize("tenant", ["common", "organizations", "consumers", "Common"])
@@ -85,23 +85,23 @@ def test_multi_tenant_microsoft_secret_is_not_verified(sandbox, tenant):
 
 
 REFUSALS = [
-    (400, {"error": "invalid_grant", "error_description": "Malformed auth code."}, Verdict.RIGHT),
-    (400, {"error": "invalid_grant", "error_description": "Bad Request"}, Verdict.RIGHT),
-    (401, {"error": "invalid_client", "error_description": "Unauthorized"}, Verdict.WRONG),
-    (401, {"error": "unauthorized_client"}, Verdict.WRONG),
-    (400, {"error": "redirect_uri_mismatch"}, Verdict.UNKNOWN),
-    (400, {"error": "invalid_request"}, Verdict.UNKNOWN),
-    (400, {"error": "something_new"}, Verdict.UNKNOWN),
-    (400, {"error": 5}, Verdict.UNKNOWN),
-    (400, {}, Verdict.UNKNOWN),
-    (403, b"<html></html>", Verdict.UNKNOWN),
-    (404, {"error": {"code": 404}}, Verdict.UNKNOWN),
-    (429, {"error": "rate_limit_exceeded"}, Verdict.UNKNOWN),
-    (500, {"error": "internal_failure"}, Verdict.UNKNOWN),
-    (503, {"error": "temporarily_unavailable"}, Verdict.UNKNOWN),
+    (400, {"error": "invalid_grant", "error_description": "Malformed auth code."}, ProbeVerdict.RIGHT),
+    (400, {"error": "invalid_grant", "error_description": "Bad Request"}, ProbeVerdict.RIGHT),
+    (401, {"error": "invalid_client", "error_description": "Unauthorized"}, ProbeVerdict.WRONG),
+    (401, {"error": "unauthorized_client"}, ProbeVerdict.WRONG),
+    (400, {"error": "redirect_uri_mismatch"}, ProbeVerdict.UNKNOWN),
+    (400, {"error": "invalid_request"}, ProbeVerdict.UNKNOWN),
+    (400, {"error": "something_new"}, ProbeVerdict.UNKNOWN),
+    (400, {"error": 5}, ProbeVerdict.UNKNOWN),
+    (400, {}, ProbeVerdict.UNKNOWN),
+    (403, b"<html></html>", ProbeVerdict.UNKNOWN),
+    (404, {"error": {"code": 404}}, ProbeVerdict.UNKNOWN),
+    (429, {"error": "rate_limit_exceeded"}, ProbeVerdict.UNKNOWN),
+    (500, {"error": "internal_failure"}, ProbeVerdict.UNKNOWN),
+    (503, {"error": "temporarily_unavailable"}, ProbeVerdict.UNKNOWN),
     # The server accepts a made-up code: it cannot be the provider.
-    (200, {"access_token": "ya29.x", "expires_in": 3599}, Verdict.UNKNOWN),
-    (200, b"<html></html>", Verdict.UNKNOWN),
+    (200, {"access_token": "ya29.x", "expires_in": 3599}, ProbeVerdict.UNKNOWN),
+    (200, b"<html></html>", ProbeVerdict.UNKNOWN),
 ]
 
 
@@ -120,18 +120,18 @@ def test_each_answer_has_its_verdict_and_advice(script, status, body, verdict):
 @pytest.mark.parametrize(
     ("word", "code", "verdict"),
     [
-        ("invalid_grant", 70000, Verdict.RIGHT),
-        ("invalid_grant", 54005, Verdict.RIGHT),
-        ("invalid_client", 7000215, Verdict.WRONG),
-        ("invalid_client", 7000222, Verdict.WRONG),
-        ("invalid_client", 1234567, Verdict.WRONG),
-        ("unauthorized_client", 700016, Verdict.WRONG),
-        ("invalid_request", 90002, Verdict.WRONG),
-        ("invalid_tenant", 1234567, Verdict.WRONG),
-        ("invalid_request", 900023, Verdict.WRONG),
-        ("invalid_request", 50194, Verdict.WRONG),
-        ("invalid_request", 900144, Verdict.UNKNOWN),
-        ("temporarily_unavailable", 90033, Verdict.UNKNOWN),
+        ("invalid_grant", 70000, ProbeVerdict.RIGHT),
+        ("invalid_grant", 54005, ProbeVerdict.RIGHT),
+        ("invalid_client", 7000215, ProbeVerdict.WRONG),
+        ("invalid_client", 7000222, ProbeVerdict.WRONG),
+        ("invalid_client", 1234567, ProbeVerdict.WRONG),
+        ("unauthorized_client", 700016, ProbeVerdict.WRONG),
+        ("invalid_request", 90002, ProbeVerdict.WRONG),
+        ("invalid_tenant", 1234567, ProbeVerdict.WRONG),
+        ("invalid_request", 900023, ProbeVerdict.WRONG),
+        ("invalid_request", 50194, ProbeVerdict.WRONG),
+        ("invalid_request", 900144, ProbeVerdict.UNKNOWN),
+        ("temporarily_unavailable", 90033, ProbeVerdict.UNKNOWN),
     ],
 )
 def test_each_error_of_microsoft_has_its_verdict(script, word, code, verdict):
@@ -146,7 +146,7 @@ def test_a_provider_that_cannot_be_reached_leaves_everything_open(script):
 
     found = checked(google(url))
 
-    assert (found.verdict, found.sentence) == (Verdict.UNKNOWN, "Google could not be asked just now")
+    assert (found.verdict, found.sentence) == (ProbeVerdict.UNKNOWN, "Google could not be asked just now")
 
 
 def test_the_code_is_new_each_time_and_the_address_our_own(script):

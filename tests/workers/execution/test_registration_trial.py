@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from providers.oauth.registration_probe import Verdict
+from providers.oauth.registration_probe import ProbeVerdict
 from store.security.registration_trials import RegistrationTrial
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job, pack_reply, unpack_jobs, unpack_reply
@@ -35,14 +35,14 @@ def try_out(runtime: Runtime):
 @pytest.mark.parametrize(
     ("provider", "entered", "verdict"),
     [
-        ("google", {}, Verdict.RIGHT),
-        ("google", {"client_id": "wrong"}, Verdict.WRONG),
-        ("google", {"secret": "wrong"}, Verdict.WRONG),
-        ("microsoft", {"tenant": TENANT}, Verdict.RIGHT),
-        ("microsoft", {"tenant": TENANT, "secret": "expired"}, Verdict.WRONG),
-        ("microsoft", {"tenant": "wrong.example.com"}, Verdict.WRONG),
+        ("google", {}, ProbeVerdict.RIGHT),
+        ("google", {"client_id": "wrong"}, ProbeVerdict.WRONG),
+        ("google", {"secret": "wrong"}, ProbeVerdict.WRONG),
+        ("microsoft", {"tenant": TENANT}, ProbeVerdict.RIGHT),
+        ("microsoft", {"tenant": TENANT, "secret": "expired"}, ProbeVerdict.WRONG),
+        ("microsoft", {"tenant": "wrong.example.com"}, ProbeVerdict.WRONG),
         # The tenant of the settings: common.
-        ("microsoft", {"secret": "wrong"}, Verdict.UNKNOWN),
+        ("microsoft", {"secret": "wrong"}, ProbeVerdict.UNKNOWN),
     ],
 )
 def test_what_waits_is_tried_and_not_what_is_in_force(sandbox, try_out, provider, entered, verdict):
@@ -68,7 +68,7 @@ def test_a_provider_that_hangs_leaves_it_open_in_time(sandbox, runtime):
 
     reply = perform(runtime, CheckRegistration(name), None, began + 0.5)
 
-    assert reply.finding.verdict is Verdict.UNKNOWN
+    assert reply.finding.verdict is ProbeVerdict.UNKNOWN
     assert time.monotonic() - began < 2
 
 

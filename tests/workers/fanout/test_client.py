@@ -21,7 +21,7 @@ from tests.conftest import settings_of
 from tests.workers.conftest import busy_jobs, period_end, read_one
 from workers.celery_app import create_celery
 from workers.fanout import performing
-from workers.fanout.client import LATE, Fanout
+from workers.fanout.client import TIMED_OUT, Fanout
 from workers.fanout.codec import pack_job, pack_reply, work_list
 from workers.fanout.failures import BROKEN
 from workers.fanout.jobs import ListCalendars, Reply
@@ -60,16 +60,16 @@ def test_a_late_job_has_failed_and_the_others_count(fanout, serve, connected, ru
     assert 1.9 < took < 20
     late = Failed(Reason.PROVIDER_ERROR, "Google Calendar did not answer in time", Operation.FREE_BUSY)
     # The worker reports it shortly before the deadline, which can be too late on a busy machine.
-    assert replies[1].failed in (late, LATE)
+    assert replies[1].failed in (late, TIMED_OUT)
     assert [reply.failed for reply in replies if reply is not replies[1]] == [None] * 4
     assert all(isinstance(o, Read) for reply in replies for o in reply.outcomes.values())
-    assert "in time" in LATE.message
+    assert "in time" in TIMED_OUT.message
 
 
 def test_without_a_worker_every_job_is_late(fanout, connected, runtime):
     jobs = busy_jobs(connected(), 40)
     replies = fanout.gather(jobs, queue=Queue.READS, deadline=in_seconds(0.3))
-    assert [reply.failed for reply in replies] == [LATE] * 40
+    assert [reply.failed for reply in replies] == [TIMED_OUT] * 40
     assert not runtime.stores.redis.keys("fanout:*")
 
 
@@ -82,7 +82,7 @@ def test_a_foreign_message_on_the_list_costs_no_reply(fanout, connected, runtime
 
     monkeypatch.setattr(fanout, "_send", send_with_foreign)
     (reply,) = fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(0.3))
-    assert reply.failed == LATE
+    assert reply.failed == TIMED_OUT
 
 
 @pytest.mark.parametrize("tenths_of_a_millisecond", range(-1, 60, 2))
@@ -91,7 +91,7 @@ def test_gather_just_before_the_deadline_returns(fanout, connected, tenths_of_a_
     (reply,) = fanout.gather(
         [ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(tenths_of_a_millisecond / 10_000)
     )
-    assert (reply.failed, time.monotonic() - began < 20) == (LATE, True)
+    assert (reply.failed, time.monotonic() - began < 20) == (TIMED_OUT, True)
 
 
 def test_a_reply_that_cannot_be_read_has_failed_and_the_others_count(
@@ -194,7 +194,7 @@ def test_a_task_that_has_expired_is_dropped_by_the_worker(app, stores):
     )
     # A later job has been answered, so the worker has read the queue past the expired task.
     (reply,) = services.fanout.gather([ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(5))
-    assert reply.failed is not LATE
+    assert reply.failed is not TIMED_OUT
     assert stores.redis.llen(work_list("expired")) == 1
     stores.redis.delete(work_list("expired"))
 

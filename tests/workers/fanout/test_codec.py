@@ -21,7 +21,7 @@ from providers.events import (
     ShowAs,
 )
 from providers.names import ProviderName
-from providers.oauth.registration_probe import Finding, Verdict
+from providers.oauth.registration_probe import Finding, ProbeVerdict
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
 from workers.fanout.codec import Packed, pack_job, pack_reply, unpack_jobs, unpack_reply
@@ -120,7 +120,7 @@ answers = st.builds(
     calendars=st.lists(calendars, max_size=2).map(tuple),
     events=st.dictionaries(names, st.lists(events, max_size=2).map(tuple) | failures, max_size=2),
     made=st.booleans(),
-    finding=st.none() | st.builds(Finding, st.sampled_from(Verdict), st.text(), st.text()),
+    finding=st.none() | st.builds(Finding, st.sampled_from(ProbeVerdict), st.text(), st.text()),
 )
 
 

@@ -17,7 +17,7 @@ from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, run_drain
 from workers.celery_app import create_celery
-from workers.fanout.client import LATE, Fanout
+from workers.fanout.client import TIMED_OUT, Fanout
 from workers.fanout.codec import pack_job, pack_reply, reply_list, same_read, unpack_reply, work_list
 from workers.fanout.jobs import Reply
 from workers.fanout.request import CoalescingPolicy
@@ -106,7 +106,7 @@ def test_flights_of_jobs_not_begun_in_time_are_abandoned(ask, serve, runtime, co
         waiting(runtime, 1)
         patient = threads.submit(ask, jobs)
         waiting(runtime, 2)
-        assert hasty.result()[0].failed == LATE
+        assert hasty.result()[0].failed == TIMED_OUT
         reading = Reading(at_once=True)
         # The first task starts after its deadline.
         serve(reading)

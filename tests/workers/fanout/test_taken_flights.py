@@ -8,8 +8,8 @@ import pytest
 
 from store.coordination.single_flight import LEASE, Completion
 from tests.flights import place
-from workers.fanout import held_flights
-from workers.fanout.held_flights import RENEW, HeldFlights
+from workers.fanout import taken_flights
+from workers.fanout.taken_flights import RENEW, TakenFlights
 
 # Milliseconds; longer than any renewal sets.
 LONG = 60_000
@@ -19,13 +19,13 @@ LONG = 60_000
 def clock(monkeypatch):
     """A monotonic clock that a test sets."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(held_flights, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(taken_flights, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
 @pytest.fixture
 def held(runtime, clock):
-    return HeldFlights(runtime.stores.single_flight)
+    return TakenFlights(runtime.stores.single_flight)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from workers.fanout.codec import LEFTOVER_SECONDS
 RENEW = 1.0
 
 
-class HeldFlights:
+class TakenFlights:
     """The flights of one drain, and their changes for its next round trip."""
 
     def __init__(self, flights: SingleFlight) -> None:
