@@ -105,7 +105,7 @@ class Witness:
         with self.session() as session:
             while True:
                 sent = time.monotonic()
-                outcomes = {each.name: self._ask(each, session) for each in self.questions}
+                outcomes = {each.name: self._outcome_of(each, session) for each in self.questions}
                 if all(outcome == Verdict.RIGHT for outcome in outcomes.values()):
                     return sent - began
                 assert time.monotonic() - began < within, outcomes
@@ -147,7 +147,7 @@ class Witness:
                 number += 1
 
     def _ask(self, questions: list[Question], session: requests.Session, number: int) -> None:
-        self._ask(questions[number % len(questions)], session)
+        self._outcome_of(questions[number % len(questions)], session)
 
     def _write(self, path: str, busy: str, session: requests.Session, number: int) -> None:
         """Writes an event, then checks that the written events are busy times."""
@@ -160,8 +160,8 @@ class Witness:
             for n, each in enumerate(each for each in self.writes if each.path == path)
             if each.done
         ]
-        told = Question("busy after a write", busy, busy_of_one(there), query=truth.DURING_WRITTEN)
-        self._ask(told, session)
+        question = Question("busy after a write", busy, busy_of_one(there), query=truth.DURING_WRITTEN)
+        self._outcome_of(question, session)
 
     def _register(self, session: requests.Session, number: int) -> None:
         """A user, which is a row of the database alone."""
@@ -200,7 +200,7 @@ class Witness:
         self.seen.append(Seen("write", began, time.monotonic() - began, told))
         return outcome
 
-    def _ask(self, question: Question, session: requests.Session) -> str:
+    def _outcome_of(self, question: Question, session: requests.Session) -> str:
         began = time.monotonic()
         try:
             answer = question.ask(session, self.url, self.key)
