@@ -47,10 +47,10 @@ PROBE_RETRY = 1_000
 LEASES_KEPT = 600_000
 
 # Seconds. A provider that names a longer time has made a mistake, or will throttle the next call too.
-MAX_HOLD = 3600.0
+MAX_PAUSE = 3600.0
 
 _ACQUIRE = Script("coordination/scripts/rate_limit_acquire.lua")
-_HOLD = Script("coordination/scripts/rate_limit_hold.lua")
+_PAUSE = Script("coordination/scripts/rate_limit_pause.lua")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class ProviderRateLimiter:
         if request.mailbox is not None:
             pipe.zrem(_mailbox(request.mailbox), request.lease)
 
-    def hold(
+    def pause_calls(
         self, provider: str, account: str, seconds: float, *, named: bool = True, project: bool = False
     ) -> float:
         """Hold back calls for an account, or for the whole installation (``project``), for ``seconds``.
@@ -223,11 +223,11 @@ class ProviderRateLimiter:
         ``named``: the provider has named the time. Returns for how many seconds the account is held by a time
         that the provider named to any worker. With 0 ``seconds`` nothing is held, only this is looked up.
         """
-        milliseconds = int(min(seconds, MAX_HOLD) * 1000)
+        milliseconds = int(min(seconds, MAX_PAUSE) * 1000)
         keys = [_project(provider), _account(provider, account)]
         times = (milliseconds, 0) if project else (0, milliseconds)
         try:
-            return float(_HOLD.run(self._redis, keys, int(named), *times)) / 1000
+            return float(_PAUSE.run(self._redis, keys, int(named), *times)) / 1000
         except RedisError as error:
             log.warning("provider rate limiter: throttling not recorded: %s", type(error).__name__)
             return 0.0

@@ -106,7 +106,7 @@ class AccountCallReporter:
             self._circuit, self._connection, given_up=given_up, duration=time.monotonic() - self._began
         ):
             return None
-        held = self._rate_limiter.hold(
+        held = self._rate_limiter.pause_calls(
             self._circuit.provider,
             self._connection,
             pause if isinstance(error, RateLimited) else 0.0,

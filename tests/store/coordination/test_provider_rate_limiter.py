@@ -181,15 +181,15 @@ def test_a_short_lease_does_not_end_a_long_one(redis, unique_name):
 
 def test_a_named_time_holds_the_account_for_all_workers(redis, unique_name):
     paced = limiter_of(redis)
-    assert paced.hold("google", unique_name, 5.0) == pytest.approx(5.0, abs=0.1)
+    assert paced.pause_calls("google", unique_name, 5.0) == pytest.approx(5.0, abs=0.1)
     again = limiter_of(redis)
     (held,) = acquire(redis, again, [google(unique_name)])
     assert (held.why, held.paid) == (WaitReason.NAMED, False)
     assert 4 < held.wait <= 5
     assert acquire(redis, again, [google(f"other-{unique_name}")]) == [GO]
     # A shorter hold later does not replace it.
-    assert 4 < again.hold("google", unique_name, 0.5) <= 5
-    assert again.hold("google", f"other-{unique_name}", 0.0) == 0
+    assert 4 < again.pause_calls("google", unique_name, 0.5) <= 5
+    assert again.pause_calls("google", f"other-{unique_name}", 0.0) == 0
 
 
 @pytest.mark.parametrize("project", [False, True], ids=["account", "project"])
@@ -206,8 +206,8 @@ def test_a_named_time_holds_the_account_for_all_workers(redis, unique_name):
 def test_a_shorter_hold_does_not_replace_a_longer_one(redis, unique_name, project, first, second, reason):
     limits = {unique_name: LOOSE}
     paced = ProviderRateLimiter(redis, limits, limits)
-    paced.hold(unique_name, "ada", 5.0, named=first, project=project)
-    paced.hold(unique_name, "ada", 0.05, named=second, project=project)
+    paced.pause_calls(unique_name, "ada", 5.0, named=first, project=project)
+    paced.pause_calls(unique_name, "ada", 0.05, named=second, project=project)
     scope = f"rate:{unique_name}" if project else f"rate:{unique_name}:ada"
     assert redis.pttl(scope) > 4_000
 
@@ -219,7 +219,7 @@ def test_a_shorter_hold_does_not_replace_a_longer_one(redis, unique_name, projec
 
 def test_a_backoff_holds_new_calls_but_not_retries(redis, unique_name):
     paced = limiter_of(redis)
-    assert paced.hold("google", unique_name, 5.0, named=False) == 0
+    assert paced.pause_calls("google", unique_name, 5.0, named=False) == 0
     (held,) = acquire(redis, paced, [google(unique_name)])
     assert (held.why, held.wait > 4) == (WaitReason.BACKOFF, True)
 
@@ -227,20 +227,20 @@ def test_a_backoff_holds_new_calls_but_not_retries(redis, unique_name):
 def test_a_hold_of_the_project_holds_every_account():
     redis = fakeredis.FakeRedis()
     paced = limiter_of(redis)
-    paced.hold("google", "ada", 5.0, project=True)
+    paced.pause_calls("google", "ada", 5.0, project=True)
     requests = [google("ada"), google("bob"), mailbox("1")]
     assert [each.wait > 0 for each in acquire(redis, paced, requests)] == [True, True, False]
 
 
 def test_no_hold_is_longer_than_an_hour():
     redis = fakeredis.FakeRedis()
-    assert limiter_of(redis).hold("google", "ada", 1e9) == pytest.approx(3600, abs=1)
+    assert limiter_of(redis).pause_calls("google", "ada", 1e9) == pytest.approx(3600, abs=1)
 
 
 def test_everything_expires(redis, unique_name):
     paced = limiter_of(redis, account=Limit(600, 1))
     acquire(redis, paced, [google(unique_name)])
-    paced.hold("google", unique_name, 0.2)
+    paced.pause_calls("google", unique_name, 0.2)
     acquire(redis, paced, [mailbox("1", mailbox=unique_name)], lease=0.1)
     assert 0 < redis.pttl(f"rate:google:{unique_name}") <= 300
     assert 0 < redis.pttl(f"throttle:mailbox:{unique_name}") <= LEASES_KEPT
@@ -257,5 +257,5 @@ def test_without_redis_nothing_is_held(stores: Stores, monkeypatch, caplog):
         raise ConnectionError("away")
 
     monkeypatch.setattr(stores.redis, "evalsha", away)
-    assert limiter_of(stores.redis).hold("google", "ada", 5.0) == 0
+    assert limiter_of(stores.redis).pause_calls("google", "ada", 5.0) == 0
     assert "ConnectionError" in caplog.text

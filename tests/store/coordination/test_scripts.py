@@ -309,7 +309,7 @@ def test_permits_are_paced_leased_and_refused_by_open_breakers(redis, key):
 
 def test_a_time_that_the_provider_named_holds_the_calls_of_a_scope(redis, key):
     scopes = [f"{key}:p", f"{key}:a"]
-    hold = f"{COORDINATION}/rate_limit_hold.lua"
+    hold = f"{COORDINATION}/rate_limit_pause.lua"
     assert run(redis, hold, scopes, 0, 0, 5_000) <= 0
     assert 8_000 < run(redis, hold, scopes, 1, 0, 9_000) <= 9_000
     assert 8_000 < run(redis, hold, scopes, 1, 0, 0) <= 9_000

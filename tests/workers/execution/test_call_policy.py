@@ -229,7 +229,7 @@ def test_short_retry_after_is_waited_for_without_a_thread(new_worker, provider, 
     began = time.monotonic()
     with ThreadPoolExecutor(2) as threads:
         asking = threads.submit(read, there, "one", [ada], seconds=20)
-        until(lambda: there.stores.provider_rate_limiter.hold("google", ada, 0.0) > 0)
+        until(lambda: there.stores.provider_rate_limiter.pause_calls("google", ada, 0.0) > 0)
         found = threads.submit(read, there, "two", [ada, connected()], seconds=20, week=1)
         assert all(map(was_read, [*asking.result(), *found.result()]))
     assert time.monotonic() - began > 1

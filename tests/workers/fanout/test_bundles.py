@@ -302,7 +302,7 @@ def test_a_throttled_mailbox_waits_by_itself_and_is_read_in_time(sandbox, organi
 
 def test_a_rate_limit_of_the_grant_holds_the_next_bundle_together(sandbox, runtime, organization, read):
     of = organization("google", 50)
-    runtime.stores.provider_rate_limiter.hold("google", of.grant.id, 0.5)
+    runtime.stores.provider_rate_limiter.pause_calls("google", of.grant.id, 0.5)
     began = time.monotonic()
     assert all(periods(each) == [(NINE, TEN)] for each in read(*of.jobs()))
     assert time.monotonic() - began >= 0.5
@@ -312,7 +312,7 @@ def test_a_rate_limit_of_the_grant_holds_the_next_bundle_together(sandbox, runti
 def test_a_held_mailbox_waits_and_the_others_do_not(sandbox, runtime, organization, read):
     of = organization("microsoft", 5)
     held = of.connections["m2@contoso.com"]
-    runtime.stores.provider_rate_limiter.hold("microsoft", held, 0.5)
+    runtime.stores.provider_rate_limiter.pause_calls("microsoft", held, 0.5)
     assert all(periods(each) == [(NINE, TEN)] for each in read(*of.jobs()))
     assert sandbox.requests().by_operation[BATCH] == 2
 

@@ -286,7 +286,7 @@ def test_when_redis_dies_the_task_ends_and_keeps_no_place(mortal, runtime, conne
 
 def test_job_paused_beyond_the_deadline_is_answered_at_once(runtime, connected):
     connection = connected()
-    runtime.stores.provider_rate_limiter.hold("google", connection, 60.0, named=True, project=False)
+    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 60.0, named=True, project=False)
     put_work(runtime, "f", busy_jobs(connection, 3))
     began = time.monotonic()
     run_drain(runtime, "f", read_one, seconds=40.0)

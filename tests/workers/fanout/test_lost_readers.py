@@ -250,7 +250,7 @@ def test_a_rate_limit_is_the_answer_for_all_followers(ask, serve, runtime, conne
     connection = connected()
     (job,) = busy_jobs(connection, 1)
     # Longer than every deadline here. The requests are too many to be refused one after the other.
-    runtime.stores.provider_rate_limiter.hold("google", connection, 60.0, named=True, project=False)
+    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 60.0, named=True, project=False)
     with ThreadPoolExecutor(12) as threads:
         asked = [threads.submit(ask, [job], seconds=6.0) for _ in range(12)]
         waiting(runtime, 12)

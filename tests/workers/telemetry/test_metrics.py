@@ -117,7 +117,7 @@ def test_a_fault_of_our_own_is_not_the_providers(runtime, connected, caplog):
 
 def test_a_job_without_a_permit_in_time_is_counted_as_a_failure(runtime, connected, sandbox):
     connection = connected(sandbox.account("google", "ada@example.com"))
-    runtime.stores.provider_rate_limiter.hold("google", connection, 60.0)
+    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 60.0)
     put_work(runtime, "throttled", [ReadBusy(connection, ("primary",), 0, 7 * DAY)])
 
     run_drain(runtime, "throttled", lambda *_: Reply(), seconds=1.0)

@@ -1,9 +1,9 @@
--- Holds back the calls of scopes after a provider throttled a call. rate_limit_acquire.lua describes the values.
+-- Pauses the calls of scopes after a provider throttled a call. rate_limit_acquire.lua describes the values.
 --
 -- KEYS[n]    scope n
 -- ARGV[1]    '1' if the provider has named the time, else '0'
--- ARGV[n+1]  milliseconds to hold scope n for; 0 leaves it as it is
--- Reply      milliseconds for which any of the scopes is held by a time that the provider has named, else 0
+-- ARGV[n+1]  milliseconds to pause scope n for; 0 leaves it as it is
+-- Reply      milliseconds for which any of the scopes is paused by a time that the provider has named, else 0
 
 -- include coordination/scripts/clock.lua
 
