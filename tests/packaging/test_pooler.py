@@ -45,9 +45,9 @@ def test_an_installation_works_behind_a_pooler(pooled, environment, sandbox_proc
     with broken(environment, Sandbox(sandbox_process), folder, own) as world:
         world.begin()
         witness = world.witness("pooled")
-        witness.back(60)
+        witness.wait_for_recovery(60)
         with witness:
-            witness.look(10)
+            witness.run_for(10)
         with psycopg.connect(database.url) as there:
             used = there.execute(
                 "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"

@@ -131,20 +131,20 @@ def test_a_rolling_upgrade_under_load(start, kind, order):
     rolling = world.rolling
     witness = fill(world)
     replayed = before(world)
-    witness.back(60)
+    witness.wait_for_recovery(60)
 
     with witness:
-        witness.look(TOGETHER)
+        witness.run_for(TOGETHER)
         # The receiver is away for a while: deliveries of old processes wait, and new ones send them.
         world.receiver.down()
         assert "up to date" in rolling.run(rolling.new, "db", "upgrade")
-        witness.look(TOGETHER)
+        witness.run_for(TOGETHER)
         for number, part in enumerate(order):
             replace(rolling, part)
-            witness.look(TOGETHER)
+            witness.run_for(TOGETHER)
             if number == 2:
                 world.receiver.up()
-        witness.look(TOGETHER)
+        witness.run_for(TOGETHER)
 
     assert not witness.wrong, witness.wrong[:5]
     outcomes = Counter((each.question, each.outcome) for each in witness.seen)
