@@ -20,6 +20,7 @@ from app.cli.keys import keys
 from store.config import log_settings
 from store.config.embedded_redis import NoRedis
 from store.config.settings import SettingsError, make_data_dir, read_settings
+from store.sql.database import MigrationBlocked
 from store.stores import Stores
 from workers.telemetry import logs
 
@@ -33,7 +34,7 @@ class Almanac(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (SettingsError, NoRedis) as error:
+        except (SettingsError, NoRedis, MigrationBlocked) as error:
             raise click.ClickException(str(error)) from error
         except DatabaseError as error:
             raise click.ClickException(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Engine, create_engine, event, text
 from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from store.config.settings import make_data_dir
@@ -21,10 +24,27 @@ if TYPE_CHECKING:
     # Imported where it is used: the import takes half a second, and few commands migrate.
     from alembic.config import Config
 
+log = logging.getLogger(__name__)
+
 # A parameter of PostgreSQL's URL.
 PREPARE_THRESHOLD = "prepare_threshold"
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+
+# How long a migration waits for a table that requests use. PostgreSQL ends one side of a deadlock after a
+# second (deadlock_timeout). So a migration gives up before a request is ended. It is tried again.
+LOCK_TIMEOUT = "500ms"
+# Seconds between two attempts, in which the requests that waited for the migration are served.
+LOCK_PAUSE = 0.5
+# Seconds after which the upgrade fails if a table was never free.
+LOCK_PATIENCE = 120.0
+
+# PostgreSQL's codes of a lock that was not granted in time, and of a deadlock.
+_LOCK_ERRORS = ("55P03", "40P01")
+
+
+class MigrationBlocked(Exception):
+    """A transaction used a table of the next migration all the time. The migrations before it are kept."""
 
 
 class MigrationState(Enum):
@@ -78,19 +98,40 @@ class Database:
         with self.engine.connect() as connection:
             connection.execute(text("SELECT 1"))
 
-    def upgrade(self) -> None:
-        """Run every migration that is missing; none if a later version has migrated the database."""
+    def upgrade(self, *, patience: float = LOCK_PATIENCE) -> None:
+        """Run every migration that is missing; none if a later version has migrated the database.
+
+        Each migration is a transaction of its own, so that it holds the locks of few tables for a short time.
+
+        :raise MigrationBlocked: if a table was in use for ``patience`` seconds
+        """
         if self.url.get_backend_name() == "sqlite" and self.url.database:
             make_data_dir(Path(self.url.database).parent)
-        from alembic import command
-
-        # A process of this version that starts again during an upgrade.
-        if self.migration_state() is MigrationState.NEWER:
-            return
-        with self.migrating() as connection:
-            command.upgrade(alembic_config(connection), "head")
+        # A newer state: a process of this version starts again during an upgrade.
+        while self.migration_state() is MigrationState.OLDER:
+            self._run_next_migration(time.monotonic() + patience)
         if self._on_cached_rows_changed is not None:
             self._on_cached_rows_changed()
+
+    def _run_next_migration(self, give_up: float) -> None:
+        """Run one migration, as soon as its tables are free; ``give_up`` is of ``time.monotonic()``."""
+        from alembic import command
+
+        while True:
+            try:
+                with self.migrating() as connection:
+                    command.upgrade(alembic_config(connection), "+1")
+                return
+            except OperationalError as error:
+                if getattr(error.orig, "sqlstate", None) not in _LOCK_ERRORS:
+                    raise
+                if time.monotonic() > give_up:
+                    raise MigrationBlocked(
+                        "A transaction uses a table that a migration changes, and does not end. "
+                        "Look for it in pg_stat_activity, end it, and run the upgrade again"
+                    ) from error
+            log.warning("migration waits for a table in use")
+            time.sleep(LOCK_PAUSE)
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
@@ -107,6 +148,8 @@ class Database:
                 _sqlite_foreign_keys(connection, "OFF")
             try:
                 with connection.begin():
+                    if not sqlite:
+                        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
                     yield connection
                     if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all()):
                         raise RuntimeError(f"the migration breaks {len(broken)} foreign keys, of {broken[0]}")

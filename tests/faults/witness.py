@@ -68,6 +68,8 @@ class Witness:
         self.name = name
         self.seen: list[Seen] = []
         self.wrong: list[str] = []
+        # The error answers, for the message of a failed test.
+        self.errors: list[str] = []
         self.writes: list[Write] = []
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -225,6 +227,8 @@ class Witness:
 
     def _check_error(self, what: str, answer: requests.Response) -> None:
         """Every error is one sentence in the envelope, with ``Retry-After`` where that helps."""
+        told = f"{what} answered {answer.status_code}: {answer.text[:300]}"
+        self.errors.append(told)
         try:
             body = answer.json()
             assert body["data"] is None
@@ -233,7 +237,7 @@ class Witness:
             assert answer.headers["X-Request-Id"]
             assert answer.status_code != 503 or answer.headers["Retry-After"]
         except (AssertionError, KeyError, TypeError, ValueError):
-            self.wrong.append(f"{what} answered {answer.status_code}: {answer.text[:300]}")
+            self.wrong.append(told)
 
     def session(self) -> requests.Session:
         """For one thread."""

@@ -148,7 +148,7 @@ def test_a_rolling_upgrade_under_load(start, kind, order):
 
     assert not witness.wrong, witness.wrong[:5]
     outcomes = Counter((each.question, each.outcome) for each in witness.seen)
-    assert set(witness.outcomes()) == {Verdict.RIGHT}, outcomes
+    assert set(witness.outcomes()) == {Verdict.RIGHT}, (outcomes, witness.errors[:5])
     assert len(witness.seen) > 200, outcomes
     nothing_is_lost(world, witness)
     for request, made in replayed:

@@ -17,11 +17,15 @@ from pathlib import Path
 
 import pytest
 import requests
+from alembic import command
 from click.testing import CliRunner, Result
+from sqlalchemy import text
 
 from app.cli.main import main
+from store.config.settings import new_secrets
+from store.sql.database import Database, alembic_config
 from tests import services
-from tests.databases import own_postgresql
+from tests.databases import opened, own_postgresql
 from tests.installation.processes import free_port
 
 pytestmark = pytest.mark.slow
@@ -188,6 +192,32 @@ def test_database_without_tables_is_a_one_line_error_with_advice(tmp_path: Path)
     assert refused.exit_code == 1
     assert "run `almanac db upgrade`" in refused.stderr
     assert refused.stderr.count("\n") == 1
+
+
+def test_a_migration_of_a_table_that_is_never_free_is_a_one_line_error_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    services.postgresql().require()
+    monkeypatch.setitem(Database.upgrade.__kwdefaults__, "patience", 0.0)
+    with own_postgresql() as url, opened(url) as database:
+        with database.migrating() as connection:
+            command.upgrade(alembic_config(connection), "0010")
+        with database.engine.connect() as request:
+            request.execute(text("SELECT count(*) FROM oauth_connections"))
+
+            secret, encryption = new_secrets()
+            result = almanac(
+                "db",
+                "upgrade",
+                data=tmp_path,
+                ALMANAC_DATABASE_URL=url,
+                ALMANAC_SECRET_KEY=secret,
+                ALMANAC_ENCRYPTION_KEYS=encryption,
+            )
+
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "Look for it in pg_stat_activity, end it, and run the upgrade again" in result.stderr
 
 
 def test_printed_secrets_are_taken_as_settings(tmp_path: Path):
