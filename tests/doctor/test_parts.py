@@ -41,7 +41,8 @@ def test_each_line_is_there_when_its_check_is_done(installation, monkeypatch):
         ),
     )
 
-    assert report(lambda: installation.settings, lines.append, as_json=False)
+    folder = installation.settings.data_dir
+    assert report(lambda: installation.settings, lines.append, as_json=False, data_dir=folder)
     # The line of the settings was printed before the first check.
     assert heard_by == {"one": 1, "two": 2}
 
