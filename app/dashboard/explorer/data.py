@@ -26,6 +26,8 @@ from scheduling.query import slots_of_each
 from store.sql.queries import connection_refs
 from store.sql.queries.connection_refs import ConnectionRef
 
+NO_INTERVALS = Intervals.of(())
+
 NOT_KNOWN = "There is no such user"
 NOTHING_CONNECTED = "No calendar is connected"
 
@@ -97,8 +99,9 @@ def load(query: ExplorerQuery, *, fresh: bool = False) -> ExplorerData:
 def _people(query: ExplorerQuery) -> tuple[dict[str, Sequence[ConnectionRef] | None], int]:
     """The connections of each user, None for an unknown user; and the number of members left out."""
     if query.organization is not None:
-        everybody = connections.of_members(authentication(), query.organization)
-        members = {user: refs for user, refs in everybody.items() if _matches(query.find, user, refs)}
+        members = connections.of_members(authentication(), query.organization)
+        if query.find:
+            members = {user: refs for user, refs in members.items() if _matches(query.find, user, refs)}
         first = dict(list(members.items())[:MAX_SHOWN])
         return dict(first), len(members) - len(first)
     if not query.users:
@@ -115,9 +118,10 @@ def _matches(text: str, user: str, refs: Sequence[ConnectionRef]) -> bool:
 
 def _held(query: ExplorerQuery, result: BusyResult, user_index: int) -> Intervals:
     """The held time of a user within the range."""
+    if user_index not in result.held:
+        return NO_INTERVALS
     start, end = query.slot_query.start, query.slot_query.end
-    times = result.held.get(user_index, ())
-    shown = [(max(each.starts, start), min(each.ends, end)) for each in times]
+    shown = [(max(each.starts, start), min(each.ends, end)) for each in result.held[user_index]]
     return Intervals.of([(first, last) for first, last in shown if first < last])
 
 

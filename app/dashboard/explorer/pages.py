@@ -17,7 +17,7 @@ from app.dashboard.explorer import columns, data, explanation, form, svg, zones
 from app.dashboard.explorer.data import ExplorerData
 from app.dashboard.explorer.fields import DEFAULTS, WINDOWS
 from app.dashboard.explorer.form import ExplorerQuery
-from app.dashboard.explorer.steps import steps, url_starting_on
+from app.dashboard.explorer.steps import steps
 from app.dashboard.explorer.svg import Day
 from app.dashboard.explorer.together import together
 from app.http.errors import ApiError
@@ -117,7 +117,6 @@ def _drawing(query: ExplorerQuery, explorer_data: ExplorerData) -> dict[str, Any
         "zones_of": zones.of_users(explorer_data.people, query.zone, days, now_ms()),
         "sorts": SORT_LABELS,
         "steps": steps(query, form.today(request.args)),
-        "url_starting_on": url_starting_on,
         **shapes,
     }
 

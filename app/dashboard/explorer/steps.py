@@ -24,20 +24,20 @@ class Step(NamedTuple):
     label: str
     short: str
     day: date
+    url: str
 
 
 def steps(query: ExplorerQuery, today: date) -> Sequence[Step]:
     """The links of a picture; a link to a year that the service does not know is left out."""
+    kept = urlencode({name: each for name, each in request.args.items() if each and name not in _LEFT_OUT})
+    page = f"{url_for('dashboard.explorer')}?{kept}"
     all_steps = [
-        Step("previous", "Previous week", "\N{LEFTWARDS ARROW}", query.first - WEEK),
-        Step("today", "Today", "", today),
-        Step("next", "Next week", "\N{RIGHTWARDS ARROW}", query.first + WEEK),
+        ("previous", "Previous week", "\N{LEFTWARDS ARROW}", query.first - WEEK),
+        ("today", "Today", "", today),
+        ("next", "Next week", "\N{RIGHTWARDS ARROW}", query.first + WEEK),
     ]
-    return [step for step in all_steps if FIRST_YEAR <= step.day.year <= LAST_YEAR]
-
-
-def url_starting_on(day: date) -> str:
-    """The address of the page with this request's query, starting on another day."""
-    kept = {name: each for name, each in request.args.items() if each and name not in _LEFT_OUT}
-    url_params = urlencode({**kept, "day": f"{day}", "show": "1"})
-    return f"{url_for('dashboard.explorer')}?{url_params}"
+    return [
+        Step(name, label, short, day, f"{page}&day={day}&show=1")
+        for name, label, short, day in all_steps
+        if FIRST_YEAR <= day.year <= LAST_YEAR
+    ]

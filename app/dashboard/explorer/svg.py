@@ -62,10 +62,12 @@ def days(query: ExplorerQuery, *, whole: bool) -> list[Day]:
 
     If ``whole`` is true, all days from midnight to midnight. A day that the time zone skipped is left out.
     """
+    if whole:
+        return _days(query, 0, 24)
     cut = _days(query, *query.hours())
     within = query.slot_query.inside_windows()
     # If clocks change by more than an hour, or at unusual times, those hours may not cover every window.
-    if whole or not _cover(cut, within):
+    if not _cover(cut, within):
         return _days(query, 0, 24)
     _, _, met = intersect(within, Intervals.of((day.start, day.end) for day in cut))
     # If no day has a window, every day is shown.
