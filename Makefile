@@ -7,6 +7,8 @@ UV := $(BIN)/uv
 export UV_SYSTEM_CERTS ?= 1
 # Tests wait on sockets and disks as much as they compute: four processes keep two cores busy.
 TEST_PROCESSES ?= 4
+# The long tests start whole installations, so two at a time.
+LONG_PROCESSES ?= 2
 # Each process has its own browser, which has several processes too.
 BROWSERS ?= 2
 # Containers set this; then every process of the suite would compile its imports again.
@@ -78,7 +80,7 @@ test-long: setup ## 10 000 examples of each property, a rolling upgrade, long sc
 	@command -v pgbouncer >/dev/null || ! command -v apt-get >/dev/null || { \
 	  echo "Installing pgbouncer ..."; \
 	  apt-get install --yes --quiet --no-install-recommends pgbouncer >/dev/null; }
-	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")
+	@$(BIN)/python -m pytest -m long -n $(LONG_PROCESSES) --dist worksteal $(if $(ONLY),-k "$(ONLY)")
 
 test-faults: setup ## kill, stop and slow down parts of whole installations; writes docs/engineering/reliability.md
 	@command -v sqlite3 >/dev/null || ! command -v apt-get >/dev/null || { \
