@@ -29,9 +29,8 @@ from store.metrics.flusher import Flusher
 from store.metrics.key_usage import KeyUsage
 from store.security.crypto import Keyring
 from store.security.grant_tokens import GrantTokens
-from store.security.grant_trials import GrantTrials
-from store.security.oauth_states import OAuthStates
-from store.security.registration_trials import RegistrationTrials
+from store.security.job_secrets import GrantTrial, JobSecrets, RegistrationTrial
+from store.security.oauth_states import OAuthStates, PendingExchange, PendingRevocation
 from store.sql.after_commit import EventsCallback
 from store.sql.database import Database
 
@@ -202,8 +201,18 @@ class Stores:
 
     @cached_property
     def oauth_states(self) -> OAuthStates:
-        """Pending consents, and authorization codes that wait for a worker."""
+        """Pending consents."""
         return OAuthStates(self.redis, self.keyring)
+
+    @cached_property
+    def code_exchanges(self) -> JobSecrets[PendingExchange]:
+        """Authorization codes that a worker is to exchange."""
+        return JobSecrets(self.redis, self.keyring, "oauth-code", PendingExchange)
+
+    @cached_property
+    def revocations(self) -> JobSecrets[PendingRevocation]:
+        """Grants of removed connections that a worker is to revoke."""
+        return JobSecrets(self.redis, self.keyring, "oauth-revocation", PendingRevocation)
 
     @cached_property
     def account_locks(self) -> AccountLocks:
@@ -211,9 +220,9 @@ class Stores:
         return AccountLocks(self.redis)
 
     @cached_property
-    def registration_trials(self) -> RegistrationTrials:
+    def registration_trials(self) -> JobSecrets[RegistrationTrial]:
         """Client registrations that a worker is to try before they are saved."""
-        return RegistrationTrials(self.redis, self.keyring)
+        return JobSecrets(self.redis, self.keyring, "registration", RegistrationTrial)
 
     @property
     def grant_tokens(self) -> GrantTokens:
@@ -221,6 +230,6 @@ class Stores:
         return GrantTokens(self.redis, self.keyring)
 
     @cached_property
-    def grant_trials(self) -> GrantTrials:
+    def grant_trials(self) -> JobSecrets[GrantTrial]:
         """Grants of organizations that a worker is to try before they are saved."""
-        return GrantTrials(self.redis, self.keyring)
+        return JobSecrets(self.redis, self.keyring, "grant", GrantTrial)

@@ -98,7 +98,7 @@ def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> No
     stores = services().stores
     revocations = disconnect.clean_up(stores, removed, revoke=revoke)
     try:
-        jobs = [Revoke(stores.oauth_states.put_revocation(each)) for each in revocations]
+        jobs = [Revoke(stores.revocations.put(each)) for each in revocations]
     except RedisError as error:
         log.warning("grants not revoked: %s", type(error).__name__)
         return

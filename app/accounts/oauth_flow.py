@@ -241,7 +241,7 @@ def finish(authorization: PendingConsent, code: str) -> None:
     # The worker checks again when it stores the connection; this check avoids a useless exchange.
     check_still_allowed(authorization)
     stores, settings = services().stores, services().settings
-    job = ExchangeCode(stores.oauth_states.put_exchange(PendingExchange(authorization, code)))
+    job = ExchangeCode(stores.code_exchanges.put(PendingExchange(authorization, code)))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     # The state is consumed: after a rejection by admission, the person would have to start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)

@@ -1,4 +1,4 @@
-"""Pending consents, in Redis by their ``state``, and codes and grants that the web tier leaves for workers.
+"""Pending consents, in Redis by their ``state``, and the secrets of jobs that follow from consents.
 
 Each is encrypted, because it holds a PKCE verifier, a code or a token. Each can be taken once.
 """
@@ -16,9 +16,6 @@ from store.security.one_time_secrets import OneTimeSecrets
 
 # A consent may take as long as the lifetime of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
 STATE_SECONDS = 600
-# From the web tier to a worker, while the request waits for the result.
-CODE_SECONDS = 60
-REVOCATION_SECONDS = 60
 
 STATE_BYTES = 32
 
@@ -75,50 +72,22 @@ class PendingExchange:
 
 
 class OAuthStates:
-    """Pending consents, exchanges and revocations, each under a random name."""
+    """Pending consents, each under the hash of a random ``state``."""
 
     def __init__(self, redis: Redis, keyring: Keyring) -> None:
-        self._sealed = OneTimeSecrets(redis, keyring)
+        self._secrets = OneTimeSecrets(redis, keyring)
 
-    def begin(self, authorization: PendingConsent) -> str:
+    def begin(self, consent: PendingConsent) -> str:
         """Store a consent for ten minutes; returns its ``state``."""
         state = secrets.token_urlsafe(STATE_BYTES)
-        self._sealed.put(_state_key(state), authorization, STATE_SECONDS)
+        self._secrets.put(_state_key(state), consent, STATE_SECONDS)
         return state
 
     def take(self, state: str) -> PendingConsent | None:
         """Take the consent of a state, once; None when it is unknown, expired or was taken before."""
-        return self._sealed.take(_state_key(state), PendingConsent)
-
-    def put_exchange(self, redemption: PendingExchange) -> str:
-        """Store a code for a worker; returns its id."""
-        name = secrets.token_hex(16)
-        self._sealed.put(_code_key(name), redemption, CODE_SECONDS)
-        return name
-
-    def take_exchange(self, name: str) -> PendingExchange | None:
-        """Take a code, once; None when it is missing or expired."""
-        return self._sealed.take(_code_key(name), PendingExchange)
-
-    def put_revocation(self, revocation: PendingRevocation) -> str:
-        """Store a grant that a worker is to revoke; returns its id."""
-        name = secrets.token_hex(16)
-        self._sealed.put(_revocation_key(name), revocation, REVOCATION_SECONDS)
-        return name
-
-    def take_revocation(self, name: str) -> PendingRevocation | None:
-        """Take a grant that is to be revoked, once; None when it is missing or expired."""
-        return self._sealed.take(_revocation_key(name), PendingRevocation)
+        return self._secrets.take(_state_key(state), PendingConsent)
 
 
 def _state_key(state: str) -> str:
     # Hashed, so that read access to Redis does not reveal a usable state.
     return f"oauth-state:{hashlib.sha256(state.encode()).hexdigest()}"
-
-
-def _code_key(name: str) -> str:
-    return f"oauth-code:{name}"
-
-
-def _revocation_key(name: str) -> str:
-    return f"oauth-revocation:{name}"

@@ -12,7 +12,7 @@ from store.security.crypto import Keyring, Undecipherable
 
 log = logging.getLogger(__name__)
 
-Waiting = TypeVar("Waiting")
+Value = TypeVar("Value")
 
 
 class OneTimeSecrets:
@@ -22,18 +22,18 @@ class OneTimeSecrets:
         self._redis = redis
         self._keyring = keyring
 
-    def put(self, key: str, waiting: Any, seconds: int) -> None:
+    def put(self, key: str, value: Any, seconds: int) -> None:
         """Store a dataclass for ``seconds``."""
-        text = msgspec.json.encode(waiting).decode()
+        text = msgspec.json.encode(value).decode()
         self._redis.set(key, self._keyring.encrypt(text, key), ex=seconds)
 
-    def take(self, key: str, kind: type[Waiting]) -> Waiting | None:
+    def take(self, key: str, kind: type[Value]) -> Value | None:
         """Take a value, once; None when it is missing, or its encryption key is no longer on the ring."""
-        sealed = self._redis.getdel(key)
-        if not isinstance(sealed, bytes):
+        ciphertext = self._redis.getdel(key)
+        if not isinstance(ciphertext, bytes):
             return None
         try:
-            return msgspec.json.decode(self._keyring.decrypt(sealed, key), type=kind)
+            return msgspec.json.decode(self._keyring.decrypt(ciphertext, key), type=kind)
         except Undecipherable:
             log.warning("one-time secret %s dropped: its encryption key is gone", key.partition(":")[0])
             return None

@@ -18,8 +18,8 @@ from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarList, CalendarLists, ListedCalendar
 from store.cache.fast_redis import FastRedis
 from store.security.crypto import Keyring, Undecipherable
+from store.security.job_secrets import JobSecrets
 from store.security.oauth_states import OAuthStates, PendingConsent, PendingExchange
-from store.security.registration_trials import RegistrationTrial, RegistrationTrials
 from tests.fuzz.counting import count
 from tests.fuzz.operations import KEY, WRITTEN
 from workers.fanout.codec import (
@@ -127,33 +127,30 @@ def test_a_calendar_list_that_is_none_counts_as_not_read(data: st.DataObject):
     assert all(isinstance(each, CalendarList) for each in found.values())
 
 
-AUTHORIZATION = PendingConsent(
-    1, "google", ("calendar",), True, "https://a", True, None, "alm_1", None, "verifier"
-)
+CONSENT = PendingConsent(1, "google", ("calendar",), True, "https://a", True, None, "alm_1", None, "verifier")
 
 
 @given(st.data())
-def test_what_waits_sealed_is_whole_or_lost(data: st.DataObject):
+def test_a_corrupted_one_time_secret_is_whole_or_lost(data: st.DataObject):
     redis = fakeredis.FakeRedis()
-    authorizations, proposals = OAuthStates(redis, KEYRING), RegistrationTrials(redis, KEYRING)
-    state = authorizations.begin(AUTHORIZATION)
-    code = authorizations.put_exchange(PendingExchange(AUTHORIZATION, "code"))
-    proposal = RegistrationTrial("google", "id", "secret", None, "https://a")
-    name = proposals.put(proposal)
+    states = OAuthStates(redis, KEYRING)
+    exchanges = JobSecrets(redis, KEYRING, "oauth-code", PendingExchange)
+    state = states.begin(CONSENT)
+    exchange = PendingExchange(CONSENT, "code")
+    name = exchanges.put(exchange)
     for key in list(redis.scan_iter()):
         redis.set(key, data.draw(spoilt(redis.get(key))))
-    assert authorizations.take(state) in (None, AUTHORIZATION)
-    assert authorizations.take_exchange(code) in (None, PendingExchange(AUTHORIZATION, "code"))
-    assert proposals.take(name) in (None, proposal)
+    assert states.take(state) in (None, CONSENT)
+    assert exchanges.take(name) in (None, exchange)
 
 
-def test_what_another_version_has_sealed_is_lost():
+def test_a_one_time_secret_of_another_version_is_lost():
     redis = fakeredis.FakeRedis()
-    authorizations = OAuthStates(redis, KEYRING)
-    state = authorizations.begin(AUTHORIZATION)
+    states = OAuthStates(redis, KEYRING)
+    state = states.begin(CONSENT)
     (key,) = redis.scan_iter()
     redis.set(key, KEYRING.encrypt('{"user_id": "one"}', key.decode()))
-    assert authorizations.take(state) is None
+    assert states.take(state) is None
 
 
 @given(st.data())

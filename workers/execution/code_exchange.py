@@ -71,12 +71,12 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
 
     A code that the provider refuses, or that another worker has taken, is ``CODE_REFUSED``.
     """
-    waiting = runtime.stores.oauth_states.take_exchange(job.authorization)
-    if waiting is None:
+    pending = runtime.stores.code_exchanges.take(job.authorization)
+    if pending is None:
         return Reply(failed=CODE_REFUSED)
-    consent = waiting.authorization
+    consent = pending.authorization
     try:
-        exchanged = _exchange(runtime, waiting, deadline)
+        exchanged = _exchange(runtime, pending, deadline)
         refused = _refusal(consent, exchanged) or _store(runtime, consent, exchanged, deadline)
     except GrantGone:
         return Reply(failed=CODE_REFUSED)
@@ -88,15 +88,15 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
     return Reply(failed=refused)
 
 
-def _exchange(runtime: Runtime, waiting: PendingExchange, deadline: float) -> _Exchanged:
+def _exchange(runtime: Runtime, pending: PendingExchange, deadline: float) -> _Exchanged:
     """Redeem the code at the provider, and read whose account it is for."""
-    consent = waiting.authorization
+    consent = pending.authorization
     provider = ProviderName(consent.provider)
     # The link was made with the registration of that moment, which may have been saved just before.
     oauth = runtime.registrations.current()[provider].oauth
     began = runtime.stores.account_locks.now()
     with note_registration(runtime.stores, oauth):
-        consented = oauth.redeem(waiting.code, consent.verifier, consent.redirect_uri, deadline=deadline)
+        consented = oauth.redeem(pending.code, consent.verifier, consent.redirect_uri, deadline=deadline)
     scopes = consent.scopes if consented.grant.scope is None else consented.grant.scope
     account = oauth.account(consented, deadline=deadline)
     return _Exchanged(began, consented.grant, tuple(scopes), account)

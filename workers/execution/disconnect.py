@@ -81,7 +81,7 @@ def _revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocat
 
 def revoke(runtime: Runtime, job: Revoke, deadline: float) -> Reply:
     """Revoke the grant that waits under the job's id, unless another connection uses its account."""
-    revocation = runtime.stores.oauth_states.take_revocation(job.revocation)
+    revocation = runtime.stores.revocations.take(job.revocation)
     if revocation is None:
         return Reply(failed=LOST)
     try:

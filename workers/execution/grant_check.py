@@ -7,7 +7,7 @@ import logging
 from providers.base import Failed, IssuedTokens
 from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason, SubjectRefused
 from providers.names import ProviderName
-from store.security.grant_trials import GrantTrial
+from store.security.job_secrets import GrantTrial
 from workers.execution import token_requests
 from workers.fanout.jobs import CheckGrant, GrantCheck, Reply
 from workers.runtime import Runtime
@@ -19,26 +19,26 @@ LOST = Failed(Reason.PROVIDER_ERROR, "The grant was lost on the way to a worker;
 
 def check(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
     """Request a token by the grant that is stored under the job's id."""
-    proposal = runtime.stores.grant_trials.take(job.proposal)
-    if proposal is None:
+    trial = runtime.stores.grant_trials.take(job.proposal)
+    if trial is None:
         return Reply(failed=LOST)
     try:
-        grant = _token(runtime, proposal, deadline)
+        grant = _token(runtime, trial, deadline)
     except (GrantRefused, SubjectRefused) as error:
-        log.info("organization grant refused on check: %s: %s", proposal.provider, error.message)
+        log.info("organization grant refused on check: %s: %s", trial.provider, error.message)
         return Reply(checked=_refused(error))
     except ProviderError as error:
         return Reply(failed=Failed.from_error(error))
     return Reply(checked=GrantCheck(scope=grant.scope))
 
 
-def _token(runtime: Runtime, proposal: GrantTrial, deadline: float) -> IssuedTokens:
-    if proposal.provider == ProviderName.GOOGLE:
+def _token(runtime: Runtime, trial: GrantTrial, deadline: float) -> IssuedTokens:
+    if trial.provider == ProviderName.GOOGLE:
         return token_requests.by_service_account(
-            runtime, proposal.secret or "", proposal.subject or "", proposal.scope, deadline=deadline
+            runtime, trial.secret or "", trial.subject or "", trial.scope, deadline=deadline
         )
     return token_requests.by_application(
-        runtime, proposal.tenant or "", proposal.client_id, proposal.secret, deadline=deadline
+        runtime, trial.tenant or "", trial.client_id, trial.secret, deadline=deadline
     )
 
 

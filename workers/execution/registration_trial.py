@@ -6,7 +6,7 @@ import logging
 
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding
-from store.security.registration_trials import RegistrationTrial
+from store.security.job_secrets import RegistrationTrial
 from store.sql.queries.provider_clients import StoredClient
 from workers.fanout.jobs import CheckRegistration, Reply
 from workers.runtime import Runtime
@@ -16,15 +16,15 @@ log = logging.getLogger(__name__)
 
 def check(runtime: Runtime, job: CheckRegistration, deadline: float) -> Reply:
     """Test the registration that is stored under the job's id; no finding if it has expired."""
-    proposal = runtime.stores.registration_trials.take(job.proposal)
-    if proposal is None:
+    trial = runtime.stores.registration_trials.take(job.proposal)
+    if trial is None:
         return Reply()
-    finding = _ask_the_provider(runtime, proposal, deadline)
-    log.info("registration checked: %s is %s", proposal.provider, finding.verdict)
+    finding = _probe(runtime, trial, deadline)
+    log.info("registration checked: %s is %s", trial.provider, finding.verdict)
     return Reply(finding=finding)
 
 
-def _ask_the_provider(runtime: Runtime, proposal: RegistrationTrial, deadline: float) -> Finding:
-    client = StoredClient(proposal.client_id, proposal.secret, proposal.tenant)
-    oauth = runtime.registrations.oauth(ProviderName(proposal.provider), client)
-    return oauth.check(proposal.redirect_uri, deadline=deadline)
+def _probe(runtime: Runtime, trial: RegistrationTrial, deadline: float) -> Finding:
+    client = StoredClient(trial.client_id, trial.secret, trial.tenant)
+    oauth = runtime.registrations.oauth(ProviderName(trial.provider), client)
+    return oauth.check(trial.redirect_uri, deadline=deadline)

@@ -18,7 +18,8 @@ from providers.base import Token
 from providers.errors import Reason
 from providers.names import ProviderName
 from store.cache.busy_buckets import CalendarKey
-from store.security.oauth_states import CODE_SECONDS, PendingConsent, PendingExchange
+from store.security.job_secrets import JOB_SECONDS
+from store.security.oauth_states import PendingConsent, PendingExchange
 from store.sql.models import ApiKey, OAuthConnection, Organization, User
 from store.sql.queries import api_keys, connection_tokens, connections, organizations
 from tests.app.days import PROVIDERS
@@ -93,7 +94,7 @@ def run(runtime):
     """Perform a pending exchange, as the writes queue does."""
 
     def redeemed(redemption: PendingExchange, by: Runtime = runtime, seconds: float = 5.0):
-        name = by.stores.oauth_states.put_exchange(redemption)
+        name = by.stores.code_exchanges.put(redemption)
         return perform(by, ExchangeCode(name), None, time.monotonic() + seconds)
 
     return redeemed
@@ -197,8 +198,8 @@ def test_the_scopes_stored_are_those_granted(sandbox, consented, run, stored, pr
 @BOTH
 def test_a_code_waits_for_one_worker_and_not_for_long(sandbox, consented, runtime, stored, provider):
     sandbox.account(provider, ADA)
-    name = runtime.stores.oauth_states.put_exchange(consented(provider))
-    assert 0 < runtime.stores.redis.ttl(f"oauth-code:{name}") <= CODE_SECONDS == 60
+    name = runtime.stores.code_exchanges.put(consented(provider))
+    assert 0 < runtime.stores.redis.ttl(f"oauth-code:{name}") <= JOB_SECONDS == 60
 
     replies = [exchange(runtime, ExchangeCode(name), time.monotonic() + 5) for _ in range(2)]
 
@@ -424,7 +425,7 @@ def test_no_secret_is_in_a_job_a_reply_a_log_or_redis(
     caplog.set_level(logging.DEBUG)
     sandbox.account(provider, ADA)
     waiting = consented(provider)
-    name = runtime.stores.oauth_states.put_exchange(waiting)
+    name = runtime.stores.code_exchanges.put(waiting)
     job = ExchangeCode(name)
     in_redis = runtime.stores.redis.get(f"oauth-code:{name}")
 

@@ -10,7 +10,8 @@ import pytest
 from providers.base import Failed
 from providers.errors import Reason
 from store.coordination.locks import LockTimeout
-from store.security.oauth_states import REVOCATION_SECONDS, PendingRevocation
+from store.security.job_secrets import JOB_SECONDS
+from store.security.oauth_states import PendingRevocation
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount
@@ -59,7 +60,7 @@ def disconnect(runtime):
         with runtime.stores.database.writing() as session:
             (removed,) = connections.remove_of_user(session, user_id)
         for revocation in clean_up(runtime.stores, [removed]):
-            name = runtime.stores.oauth_states.put_revocation(revocation)
+            name = runtime.stores.revocations.put(revocation)
             assert perform(runtime, Revoke(name), None, time.monotonic() + 5).failed is None
         return sandbox.requests().by_operation == {"google.revoke": 1}
 
@@ -134,7 +135,7 @@ def test_concurrent_deletes_of_two_connections_revoke_the_grant(sandbox, put, ru
         with runtime.stores.database.writing() as session:
             (removed,) = connections.remove_of_user(session, user_id)
         (revocation,) = clean_up(runtime.stores, [removed])
-        name = runtime.stores.oauth_states.put_revocation(revocation)
+        name = runtime.stores.revocations.put(revocation)
         return revoke(runtime, Revoke(name), time.monotonic() + 5)
 
     with ThreadPoolExecutor(2) as threads:
@@ -187,7 +188,7 @@ def test_failed_revocation_is_returned_and_ends_the_lock(sandbox, put, runtime):
     sandbox.fault(operation="google.revoke", status=503)
     before = runtime.stores.account_locks.now()
     revocation = PendingRevocation(0, "google", "1", ADA, account.refresh_token)
-    name = runtime.stores.oauth_states.put_revocation(revocation)
+    name = runtime.stores.revocations.put(revocation)
 
     reply = perform(runtime, Revoke(name), None, _soon(1))
 
@@ -197,14 +198,14 @@ def test_failed_revocation_is_returned_and_ends_the_lock(sandbox, put, runtime):
 
 def test_a_grant_to_revoke_waits_once_and_shows_no_token(runtime):
     revocation = PendingRevocation(1, "google", "1", ADA, "planted-token")
-    name = runtime.stores.oauth_states.put_revocation(revocation)
+    name = runtime.stores.revocations.put(revocation)
     kept = runtime.stores.redis.get(f"oauth-revocation:{name}")
-    assert 0 < runtime.stores.redis.ttl(f"oauth-revocation:{name}") <= REVOCATION_SECONDS
+    assert 0 < runtime.stores.redis.ttl(f"oauth-revocation:{name}") <= JOB_SECONDS
     assert b"planted" not in kept
     assert "planted" not in repr(revocation)
 
-    assert runtime.stores.oauth_states.take_revocation(name) == revocation
-    assert runtime.stores.oauth_states.take_revocation(name) is None
+    assert runtime.stores.revocations.take(name) == revocation
+    assert runtime.stores.revocations.take(name) is None
     assert perform(runtime, Revoke(name), None, _soon(1)).failed == LOST
     assert LOST.reason is Reason.PROVIDER_ERROR
 

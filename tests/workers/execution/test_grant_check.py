@@ -11,7 +11,7 @@ import pytest
 import time_machine
 
 from providers.errors import Reason
-from store.security.grant_trials import GrantTrial
+from store.security.job_secrets import GrantTrial
 from store.sql.models import now
 from workers.execution import token_requests
 from workers.execution.grant_check import LOST
@@ -40,8 +40,8 @@ def microsoft(sandbox) -> GrantTrial:
 def check(runtime: Runtime):
     """Check a grant, as the writes queue does."""
 
-    def checked(proposal: GrantTrial, seconds: float = 5) -> Reply:
-        job = CheckGrant(runtime.stores.grant_trials.put(proposal))
+    def checked(trial: GrantTrial, seconds: float = 5) -> Reply:
+        job = CheckGrant(runtime.stores.grant_trials.put(trial))
         return perform(runtime, job, None, time.monotonic() + seconds)
 
     return checked
@@ -61,7 +61,7 @@ def test_a_clock_that_is_ten_minutes_off_is_named_with_what_to_do(check, google)
         assert "correct its clock" in checked.message
 
 
-def test_a_proposal_that_is_gone_is_lost_and_not_refused(runtime, check):
+def test_an_expired_trial_is_lost_and_not_refused(runtime, check):
     reply = perform(runtime, CheckGrant("gone"), None, time.monotonic() + 1)
     assert (reply.failed, reply.checked) == (LOST, None)
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from providers.oauth.registration_probe import ProbeVerdict
-from store.security.registration_trials import RegistrationTrial
+from store.security.job_secrets import RegistrationTrial
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job, pack_reply, unpack_jobs, unpack_reply
 from workers.fanout.jobs import CheckRegistration, Reply
@@ -25,8 +25,8 @@ def try_out(runtime: Runtime):
     def tried(
         provider: str, client_id: str = "id", secret: str = "planted", tenant: str | None = None
     ) -> Reply:
-        proposal = RegistrationTrial(provider, client_id, secret, tenant, REDIRECT)
-        job = CheckRegistration(runtime.stores.registration_trials.put(proposal))
+        trial = RegistrationTrial(provider, client_id, secret, tenant, REDIRECT)
+        job = CheckRegistration(runtime.stores.registration_trials.put(trial))
         return perform(runtime, job, None, time.monotonic() + 5)
 
     return tried
@@ -81,8 +81,8 @@ def test_what_was_taken_or_has_ended_is_not_tried(sandbox, runtime):
 
 def test_job_reply_and_log_do_not_contain_the_secret(sandbox, runtime, caplog):
     caplog.set_level(logging.DEBUG)
-    proposal = RegistrationTrial("google", "id", "planted-secret", None, REDIRECT)
-    job = CheckRegistration(runtime.stores.registration_trials.put(proposal))
+    trial = RegistrationTrial("google", "id", "planted-secret", None, REDIRECT)
+    job = CheckRegistration(runtime.stores.registration_trials.put(trial))
 
     reply = perform(runtime, job, None, time.monotonic() + 5)
 
