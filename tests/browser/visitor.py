@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -113,6 +114,13 @@ class Pointer(Visitor):
         return self
 
     def _find(self, kind: str, name: str, near: str = "") -> WebElement:
+        """The visible control. A search in which a part of the page is replaced is repeated."""
+        replaced = (StaleElementReferenceException,)
+        wait = WebDriverWait(self._browser, 15, poll_frequency=0.05, ignored_exceptions=replaced)
+        found: WebElement = wait.until(lambda _: self._search(kind, name, near))
+        return found
+
+    def _search(self, kind: str, name: str, near: str) -> WebElement:
         scope = "dialog[open] " if self._browser.find_elements(By.CSS_SELECTOR, "dialog[open]") else ""
         selector = ", ".join(f"{scope}{each}" for each in kind.split(", "))
         names = []
