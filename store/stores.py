@@ -47,7 +47,7 @@ class Stores:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         # Called after a transaction that recorded webhook events, with the ids of their endpoints. Without a
-        # listener the next round of upkeep finds the deliveries.
+        # listener the next sweep (``workers.webhooks.tasks``) finds the deliveries.
         self.on_events_recorded: EventsCallback = lambda _endpoints: None
 
     def __enter__(self) -> Self:

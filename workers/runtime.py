@@ -1,4 +1,4 @@
-"""The objects that the tasks of one process share: stores, providers, and the thread pool for reads."""
+"""The objects that the tasks of one process share: stores, providers, and the thread pool."""
 
 from __future__ import annotations
 
@@ -130,5 +130,5 @@ class Runtime:
 
     @cached_property
     def pool(self) -> FairPool:
-        """The thread pool for the reads of all requests in this process."""
+        """The thread pool for the jobs of all requests in this process, and for upkeep."""
         return FairPool(self.settings.reads_in_flight)

@@ -1,4 +1,4 @@
-"""The Celery tasks of the reads, writes and upkeep queues. Arguments are ids and timestamps."""
+"""The Celery tasks; ``workers.webhooks.tasks`` has those of webhooks. Arguments are ids and timestamps."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ RENEW_BEHIND = timedelta(hours=1)
 def drain_reads(self: Any, *, fanout: str, deadline: float, most: int, handed: str | None = None) -> None:
     """Read for one request until its list is empty or ``deadline``, in seconds since 1970, has passed.
 
-    ``most`` is the number of elements of the list that this task takes at once, so that other processes get
-    their share.
+    ``most`` is the number of places that this task requests at once, so that other processes get their share.
     ``handed`` is the name of a list of jobs that another worker has handed over.
     """
     drained = _drain(self.app, Queue.READS, reads.perform, fanout, deadline, most, handed)

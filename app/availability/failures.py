@@ -71,7 +71,7 @@ class Failures:
         ]
 
     def as_failed_user(self, custom_id: str) -> dict[str, Any]:
-        """The entry for ``failedUsers``; no calendars if only connections failed."""
+        """The entry for ``failedUsers``; no calendars if only connections failed and nothing was read."""
         calendars = self.calendars() if self.something_read or not self._connections_only() else []
         return failed_user(custom_id, self._most_telling().failed, calendars)
 

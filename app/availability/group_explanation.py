@@ -68,7 +68,7 @@ def explain_groups(availability: GroupAvailability, query: Query, at: int) -> Ex
         return ExplainedMoment(facts.verdict, explanation_text.verdict_sentence(facts, query, ()))
     possible = slots(replace(query, limit=None), *nobody_busy).starts
     around = possible[(possible > at - query.duration) & (possible <= at)].tolist()
-    of_each = availability.slots_of_each(query)
+    of_each = availability.member_slots(query)
     requirements = availability.requirements()
     start = max(around, key=lambda each: (_satisfied(of_each, each, requirements), -each))
     members = set(_free_members(of_each, start).tolist())

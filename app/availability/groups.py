@@ -71,15 +71,15 @@ class GroupAvailability:
             requirements.append(Requirement(np.array(members, np.int64), required))
         return requirements
 
-    def slots_of_each(self, query: Query) -> Slots:
+    def member_slots(self, query: Query) -> Slots:
         """The slots of every readable member, on one grid, without a limit."""
         return slots(replace(query, limit=None), *self.result.of_users(self.readable()))
 
     def shared_slots(self, query: Query) -> tuple[Slots, list[str]]:
         """The slots that the groups share, and the user ids of the engine's members."""
         readable = self.readable()
-        slots = shared(self.slots_of_each(query), self.requirements(), int(readable.size), query.limit)
-        return slots, [self.connected[index] for index in readable.tolist()]
+        found = shared(self.member_slots(query), self.requirements(), int(readable.size), query.limit)
+        return found, [self.connected[index] for index in readable.tolist()]
 
     def failed_users(self) -> list[dict[str, Any]]:
         """Entries for ``failedUsers``, in the order of the request."""

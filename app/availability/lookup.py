@@ -43,7 +43,7 @@ from workers.queues import Queue
 _READ = (Operation.FREE_BUSY,)
 # Loaded with the busy periods, in this order.
 VERSION_KEYS = (VERSION_KEY, HOLDS_VERSION_KEY)
-# How often the cache is loaded again because a hold changed meanwhile.
+# How often the cache is loaded at most, if holds change meanwhile.
 _LOADS = 3
 _LIST_AND_READ = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
 

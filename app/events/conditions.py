@@ -184,13 +184,13 @@ def _reserve(authentication: Authentication, condition: Condition) -> Lease:
     with services().stores.database.reading() as session:
         numbers = users.ids(session, [condition.user], organization_id=authentication.organization_id)
     lease = Lease(token=condition.token(authentication))
-    lease.hold_id = holds.reserve(numbers, condition.time, lease.token, holds.lease(deadlines=1))
+    lease.hold_id = holds.reserve(numbers, condition.time, lease.token, holds.lease_end(deadlines=1))
     try:
         calendar_requests = {condition.user: _calendars(authentication, condition)}
         if conflicts := free_time.busy(authentication, calendar_requests, condition.time):
             raise free_time.slot_taken(conflicts)
         with services().stores.database.writing() as session:
-            end = holds.lease(deadlines=condition.deadlines)
+            end = holds.lease_end(deadlines=condition.deadlines)
             if not hold_queries.renew(session, lease.hold_id, expires_at=end, now=now_ms()):
                 # The read took longer than the lease, or the same request was sent again.
                 raise ServiceUnavailable
@@ -215,7 +215,7 @@ def _claim(authentication: Authentication, condition: Condition) -> Lease:
             time.start,
             time.end,
             token=token,
-            expires_at=holds.lease(deadlines=condition.deadlines),
+            expires_at=holds.lease_end(deadlines=condition.deadlines),
             organization_id=authentication.organization_id,
             now=now_ms(),
         )

@@ -55,7 +55,7 @@ def take(
     if not all(refs[each] for each in names):
         raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     request_key = idempotency_key or secrets.token_hex(32)
-    hold_id = reserve(numbers, time, request_key, lease(deadlines=1), note=body["note"])
+    hold_id = reserve(numbers, time, request_key, lease_end(deadlines=1), note=body["note"])
     try:
         calendar_requests = {each: CalendarRequest(refs[each], CalendarSelector()) for each in names}
         if conflicts := free_time.busy(authentication, calendar_requests, time):
@@ -125,7 +125,7 @@ def reserve(
     raise free_time.slot_taken(time.taken_by(outcome))
 
 
-def lease(*, deadlines: float) -> int:
+def lease_end(*, deadlines: float) -> int:
     """When a hold ends that lasts for some deadlines of providers."""
     seconds = deadlines * services().settings.fanout_deadline_seconds + MARGIN
     return now_ms() + int(seconds * 1000)

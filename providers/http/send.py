@@ -52,7 +52,8 @@ class Call:
 
     ``url`` is already quoted; ``headers`` extend the default ones. ``repeatable`` is False for a call that
     must not be executed twice: it is then retried only after a 401. ``answers`` is False when success has no
-    body. ``envelope``: the answer contains several replies, whose reader reports success to ``Traffic``.
+    body. ``envelope``: the answer contains several replies, whose reader reports success to the
+    ``CallReporter``.
     ``decode`` reads the answer, like :func:`json_object`.
     """
 

@@ -35,7 +35,7 @@ class FastRedis:
     def execute(self, *commands: tuple[str | int, ...]) -> list[Any]:
         """Send commands in one round trip and return their replies.
 
-        They must be idempotent, because they may be sent twice.
+        They may be sent twice, so a repetition must do no harm.
 
         :raise redis.RedisError: when Redis is down, or a command fails
         """

@@ -59,7 +59,9 @@ def unified_lock(redis: Redis, user: str, meta_id: str, *, timeout: float, lifet
 
 @contextmanager
 def round_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
-    """Hold the lock for a round of upkeep that ends by ``deadline``; does not wait for it.
+    """Hold the lock for a round of upkeep, or of the webhooks of one endpoint; does not wait for it.
+
+    The round ends by ``deadline``.
 
     :raise LockTimeout: while another round is under way
     """
@@ -73,7 +75,7 @@ def _left(deadline: float) -> float:
 
 @contextmanager
 def _held(redis: Redis, name: str, *, timeout: float, lifetime: float) -> Iterator[None]:
-    # No holder works for longer than the lock lasts. A dead holder's lock expires then.
+    # The lock outlasts its holder's work. A dead holder's lock expires then.
     lock = redis.lock(name, timeout=lifetime, sleep=0.02)
     if not lock.acquire(blocking_timeout=timeout):
         raise LockTimeout(name)

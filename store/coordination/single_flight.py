@@ -28,7 +28,8 @@ from store.lua import Script, json_argument
 
 # Milliseconds. A worker that is alive renews its leases several times in this.
 LEASE = 3_000
-# Milliseconds for which a failure answers requests that began before it. Later ones retry the read.
+# Milliseconds for which a failed or partial result is kept for requests that began before it ended. A failed
+# read answers later ones too, for ``failure_seconds``.
 FAILURE_KEPT = 5_000
 # Milliseconds for which the followers of a flight are kept: longer than the longest deadline, and a read's
 # grace period after it.
@@ -44,7 +45,7 @@ _COMPLETE = Script("coordination/scripts/flight_complete.lua")
 class ClaimState(IntEnum):
     """The result of a claim."""
 
-    # The read in progress began too early for this request, which reads on its own.
+    # The read in progress was claimed too early for this request, which reads on its own.
     BYPASS = 0
     # This request has the read made, for itself and its followers.
     LEADER = 1

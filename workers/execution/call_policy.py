@@ -54,7 +54,7 @@ MEMBERS: dict[str, int] = {
 
 
 class AccountCallReporter:
-    """The ``Traffic`` of one account for one family of calls. It shares outcomes with all workers.
+    """The ``CallReporter`` of one account for one family of calls. It shares outcomes with all workers.
 
     Create it when the job begins. A timeout counts as a failure of the provider only after ``patience``
     seconds. ``ours`` returns whether the limit of a Google Cloud project is this installation's, given the

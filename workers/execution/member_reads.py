@@ -30,7 +30,7 @@ class MemberRead(NamedTuple):
 
 
 class MembersCallReporter:
-    """The ``Traffic`` of a request for several mailboxes, each of which has limits of its own."""
+    """The ``CallReporter`` of a request for several mailboxes, each of which has limits of its own."""
 
     def __init__(self, members: Sequence[CallReporter]) -> None:
         self._members = members

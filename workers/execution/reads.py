@@ -133,8 +133,9 @@ class _Reader:
     def _prepare(self, calendars: Sequence[str]) -> None:
         """Register this connection as a reader of the calendars' cache tags, which ``begin`` did not know.
 
-        If the tags are unknown, a write through another connection could not invalidate this read. The read
-        then gets a generation of its own, so that it is neither cached nor joined by later requests.
+        If the tags are unknown, a write through another connection could not invalidate this read. The
+        generation of the connection is then replaced, so that this read is neither cached nor joined by later
+        requests.
         """
         if not self._known(lambda: self._enter(calendars)):
             self._runtime.stores.busy.invalidate_connections([self._credentials.id])

@@ -18,7 +18,7 @@ from workers.fanout.jobs import Job, Reply
 
 @dataclass(slots=True)
 class TakenJob:
-    """A job that was taken; ``row`` is its connection, ``ask`` its request to the rate limiter.
+    """A job that was taken; ``row`` is its connection, ``acquire_request`` its request to the rate limiter.
 
     ``id`` is unique in the drain: a request may send a job twice, under the same number.
     """

@@ -23,7 +23,7 @@ from store.sql.queries.webhooks import Event
 from store.stores import Stores
 from workers.runtime import Runtime
 from workers.upkeep import batches
-from workers.webhooks.http import NoAnswer, post
+from workers.webhooks.http import MAX_POST_SECONDS, NoAnswer, post
 from workers.webhooks.ssrf_guard import ForbiddenUrl
 
 log = logging.getLogger(__name__)
@@ -92,9 +92,9 @@ def _serve(runtime: Runtime, endpoint_id: str) -> None:
     try:
         # A task for an event recorded before the lock is released finds the lock held: check again.
         while _is_due(runtime, endpoint_id):
-            with round_lock(
-                runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=began + MAX_SERVE_SECONDS
-            ):
+            # The last attempt may begin at the very end.
+            ends = began + MAX_SERVE_SECONDS + MAX_POST_SECONDS
+            with round_lock(runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=ends):
                 if not _send_all(runtime, endpoint_id, began):
                     return
     except LockTimeout:

@@ -27,6 +27,8 @@ BODY_SECONDS = 1.0
 MAX_OF_BODY = 500
 # How many addresses of a host name are tried.
 MAX_ADDRESSES = 3
+# An upper bound of the duration of ``post``, with the resolution of the host name.
+MAX_POST_SECONDS = MAX_SECONDS * (1 + MAX_ADDRESSES)
 
 USER_AGENT = "Almanac webhooks"
 
@@ -48,7 +50,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bo
     The host name is resolved once, and the connection goes to the checked address. A later DNS answer cannot
     redirect it.
 
-    :raise Refused: if webhooks must not be sent to the URL
+    :raise ForbiddenUrl: if webhooks must not be sent to the URL
     :raise NoAnswer: if the endpoint did not answer in time
     """
     target = parse(url, allow_private=allow_private)

@@ -38,7 +38,7 @@ class Target:
 def parse(url: str, *, allow_private: bool) -> Target:
     """The parts of a URL.
 
-    :raise Refused: if webhooks must not be sent to such a URL, whatever its address
+    :raise ForbiddenUrl: if webhooks must not be sent to such a URL, whatever its address
     """
     try:
         parts = urlsplit(url) if _WRITTEN.fullmatch(url) else None
@@ -60,7 +60,7 @@ def parse(url: str, *, allow_private: bool) -> Target:
 def resolve(target: Target, *, allow_private: bool) -> list[str]:
     """The current addresses of a host name; an empty list if it has none.
 
-    :raise Refused: if one of them is not public and private ones are not allowed
+    :raise ForbiddenUrl: if one of them is not public and private ones are not allowed
     """
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)

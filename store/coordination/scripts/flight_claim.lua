@@ -15,7 +15,7 @@
 --   reads               list of {name, number, following}: the read's name, its number in the request, and the
 --                       flight that the request follows already or ''
 -- Reply    for each read {state, value}:
---   {0, ''}      bypass: the read in progress began before newer_than
+--   {0, ''}      bypass: the read in progress was claimed before newer_than
 --   {1, flight}  leader of a new flight
 --   {2, flight}  follower of a flight in progress
 --   {3, result}  completed

@@ -300,8 +300,25 @@ def test_a_delivery_that_a_dead_worker_has_claimed_is_sent(runtime, receiver, re
 
 
 def test_a_lease_outlasts_an_attempt():
-    most = http.MAX_SECONDS * (1 + http.MAX_ADDRESSES)
-    assert sending.LEASE.total_seconds() > most + sending.MAX_SERVE_SECONDS
+    assert sending.LEASE.total_seconds() > http.MAX_POST_SECONDS + sending.MAX_SERVE_SECONDS
+
+
+def test_the_lock_of_an_endpoint_outlasts_an_attempt_that_begins_last(
+    runtime, receiver, register, record_event, monkeypatch
+):
+    endpoint, _ = register(receiver.url)
+    record_event()
+    left = []
+
+    def post(*_: object, **__: object) -> http.Response:
+        left.append(runtime.stores.redis.ttl(f"lock:round:webhooks:{endpoint}"))
+        return http.Response(200, "")
+
+    monkeypatch.setattr(sending, "post", post)
+    sending.deliver(runtime, endpoint)
+
+    assert left
+    assert min(left) > http.MAX_POST_SECONDS + sending.MAX_SERVE_SECONDS
 
 
 # --- refused addresses, and secrets in errors
