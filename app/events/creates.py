@@ -1,4 +1,4 @@
-"""Event creates with an unknown outcome: the event may exist although the request failed."""
+"""Sends creates of events, and answers those with an unknown outcome: the event may exist after a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Redis client with little overhead, for the reads that every request makes."""
+"""A Redis client with little overhead, for commands that every request sends, mostly reads."""
 
 from __future__ import annotations
 

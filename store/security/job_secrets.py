@@ -11,8 +11,8 @@ from redis import Redis
 from store.security.crypto import Keyring
 from store.security.one_time_secrets import OneTimeSecrets
 
-# The request waits for the worker meanwhile.
-JOB_SECONDS = 60
+# Longer than the longest ALMANAC_FANOUT_DEADLINE, for which the request waits for the worker.
+JOB_SECONDS = 130
 
 Value = TypeVar("Value")
 

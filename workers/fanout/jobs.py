@@ -1,4 +1,7 @@
-"""The jobs that the web tier sends to the workers, with ids and timestamps, and the replies to them."""
+"""The jobs that the web tier sends to the workers, and the replies to them.
+
+Jobs that write events carry the event's content. A secret is never in a job (``store.security.job_secrets``).
+"""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def test_the_scopes_stored_are_those_granted(sandbox, consented, run, stored, pr
 def test_a_code_waits_for_one_worker_and_not_for_long(sandbox, consented, runtime, stored, provider):
     sandbox.account(provider, ADA)
     name = runtime.stores.code_exchanges.put(consented(provider))
-    assert 0 < runtime.stores.redis.ttl(f"oauth-code:{name}") <= JOB_SECONDS == 60
+    assert 0 < runtime.stores.redis.ttl(f"oauth-code:{name}") <= JOB_SECONDS
 
     replies = [exchange(runtime, ExchangeCode(name), time.monotonic() + 5) for _ in range(2)]
 
