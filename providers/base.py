@@ -89,7 +89,7 @@ class Account:
     email: str | None
     scopes: frozenset[str]
     tokens: TokenSource
-    traffic: CallReporter | None = None
+    reporter: CallReporter | None = None
     grace: float = 0.0
     request_id: str | None = None
     mailbox_path: str = "/me"
@@ -99,11 +99,11 @@ class Account:
 class Member:
     """A member of an organization grant, in a call for several of them.
 
-    ``traffic`` receives the provider's answers about only this member.
+    ``reporter`` receives the provider's answers about only this member.
     """
 
     address: str
-    traffic: CallReporter | None = None
+    reporter: CallReporter | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -383,7 +383,7 @@ def new_organization(api: Api, unique: Callable[[str], str]) -> Callable[[], str
 
 @pytest.fixture
 def new_app(settings: Settings, database: Database) -> Iterator[Callable[..., Flask]]:
-    """Make another web application with other settings: ``new_app(most_slots=10)``."""
+    """Make another web application with other settings: ``new_app(max_slots=10)``."""
     with ExitStack() as closing:
 
         def make(**changed: Any) -> Flask:

@@ -20,7 +20,7 @@ def until(
     """The first true result of ``holds``; fails when there is none in time."""
     give_up = time.monotonic() + patience
     while not (found := holds()):
-        assert time.monotonic() < give_up, "it does not come to pass"
+        assert time.monotonic() < give_up, f"the condition was not met within {patience:.0f} s"
         meanwhile()
         time.sleep(0.05)
     return found

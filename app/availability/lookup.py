@@ -262,7 +262,7 @@ class _AvailabilityLookup:
     def _gather(self, jobs: Mapping[str, Job], deadline: float) -> dict[str, Reply]:
         """The reply to each connection's job."""
         replies = services().fanout.gather(
-            list(jobs.values()), queue=Queue.READS, deadline=deadline, shared=self._coalescing
+            list(jobs.values()), queue=Queue.READS, deadline=deadline, coalescing=self._coalescing
         )
         return dict(zip(jobs, replies, strict=True))
 

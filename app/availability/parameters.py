@@ -42,7 +42,7 @@ def time_range(
     start, end = (params[name].milliseconds(zone) for name in names)
     if start >= end:
         raise Invalid(f"{names[0]} must be before {names[1]}", param=names[0])
-    longest = services().settings.longest_range_days
+    longest = services().settings.max_range_days
     if end - start > longest * DAY and _local_days(start, end, zone) > longest:
         sentence = f"The range from {names[0]} to {names[1]} must not be longer than {longest} days"
         raise RangeTooLarge(sentence, param=names[1])
@@ -180,7 +180,7 @@ def check_size(members: Mapping[Query, int]) -> None:
 
     :raise RangeTooLarge: above the limit
     """
-    most = services().settings.most_slots
+    most = services().settings.max_slots
     if sum(rough_limit(query) * count for query, count in members.items()) <= most:
         return
     slots = 0

@@ -44,6 +44,6 @@ def stale_lists(calendar_requests: Sequence[CalendarRequest], lists: Lists) -> I
 def enqueue(jobs: Sequence[Job], *, deadline: float, coalescing: CoalescingPolicy) -> None:
     """Send refresh jobs to the workers. A failure is only logged: the stale data still makes an answer."""
     try:
-        services().fanout.refresh(jobs, queue=Queue.READS, deadline=deadline, shared=coalescing)
+        services().fanout.refresh(jobs, queue=Queue.READS, deadline=deadline, coalescing=coalescing)
     except (RedisError, OperationalError, Overloaded) as error:
         log.warning("stale calendars could not be refreshed: %s", type(error).__name__)

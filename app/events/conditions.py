@@ -78,13 +78,13 @@ class Lease:
             )
         )
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """End the lease of a create that has written nothing; a claimed hold can be used again."""
         if self.claimed is None:
             self._drop()
             return
         claimed = self.claimed
-        self._end(lambda session: hold_queries.give_back(session, claimed, token=self.token))
+        self._end(lambda session: hold_queries.release_claim(session, claimed, token=self.token))
 
     def _drop(self) -> None:
         if self.hold_id is not None:
@@ -164,7 +164,7 @@ def leased(authentication: Authentication, condition: Condition | None) -> Itera
         yield lease
     except (ApiError, Overloaded) as error:
         if not (lease.kept or (isinstance(error, ApiError) and error.code in _MAY_EXIST)):
-            lease.give_back()
+            lease.release()
         raise
     # After any other exception the outcome is unknown: the lease ends by itself.
     lease.use()
@@ -195,7 +195,7 @@ def _reserve(authentication: Authentication, condition: Condition) -> Lease:
                 # The read took longer than the lease, or the same request was sent again.
                 raise ServiceUnavailable
     except BaseException:
-        lease.give_back()
+        lease.release()
         raise
     return lease
 

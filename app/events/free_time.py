@@ -40,7 +40,7 @@ class Time(NamedTuple):
         """
         if start >= end:
             raise Invalid("end must be after start", param="end")
-        longest = services().settings.longest_range_days
+        longest = services().settings.max_range_days
         if end - start > longest * DAY:
             raise RangeTooLarge(f"The time from start to end must not be longer than {longest} days")
         return cls(start, end, options["padding"] * MINUTE, options["maxOverlaps"])

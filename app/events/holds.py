@@ -39,8 +39,9 @@ def take(
 ) -> HoldView:
     """Hold time of all users of a request, if all of them are free.
 
-    The database decides between concurrent requests before calendars are read: the hold is taken with a short
-    lease, and promised when the read was good. If the process is killed, the lease ends.
+    The database decides between concurrent requests before calendars are read. The hold starts with a short
+    lease; it is promised after the calendars were read and are free. If the process is killed, the
+    lease ends.
 
     :raise Conflict: when the time is taken
     :raise ApiError: when a user is unknown, or could not be read; then nothing is held

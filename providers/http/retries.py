@@ -29,22 +29,22 @@ def wait_before_retry(
     tries: int,
     *,
     deadline: float,
-    traffic: CallReporter | None = None,
+    reporter: CallReporter | None = None,
     repeatable: bool = True,
 ) -> float | None:
     """Seconds to wait before the retry after ``tries`` failures; None when the call is not retried.
 
-    Retryable failures are reported to ``traffic``, because they may affect other calls too.
+    Retryable failures are reported to ``reporter``, because they may affect other calls too.
     """
     if not error.retryable:
         return None
     requested = error.retry_after if isinstance(error, Unavailable) else None
     pause = BACKOFF * 2 ** (tries - 1) * random.uniform(0.5, 1.5) if requested is None else requested
     again = repeatable and tries <= RETRIES
-    if traffic is not None:
+    if reporter is not None:
         # A ``Retry-After`` beyond the deadline is an answer, so it does not count as given up.
         given_up = not again or (requested is None and not _in_time(pause, deadline))
-        allowed = traffic.failed(error, pause, given_up=given_up)
+        allowed = reporter.failed(error, pause, given_up=given_up)
         again, pause = again and allowed is not None, allowed or 0.0
     return pause if again and _in_time(pause, deadline) else None
 

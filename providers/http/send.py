@@ -99,17 +99,17 @@ observe: Observer | None = None
 class Bearer:
     """The access token of one account during one operation; refreshed once at most.
 
-    ``traffic``, ``grace`` and ``request_id`` come from the account.
+    ``reporter``, ``grace`` and ``request_id`` come from the account.
     """
 
     def __init__(
         self,
         tokens: TokenSource,
-        traffic: CallReporter | None = None,
+        reporter: CallReporter | None = None,
         grace: float = 0.0,
         request_id: str | None = None,
     ) -> None:
-        self.traffic = traffic
+        self.reporter = reporter
         self.grace = grace
         self.request_id = request_id
         self._tokens = tokens
@@ -119,7 +119,7 @@ class Bearer:
     @classmethod
     def of(cls, account: Account) -> Bearer:
         """The bearer for an account."""
-        return cls(account.tokens, account.traffic, account.grace, account.request_id)
+        return cls(account.tokens, account.reporter, account.grace, account.request_id)
 
     def end_grace(self) -> None:
         """End the grace: after the first answer, the operation must return at its deadline."""
@@ -127,8 +127,8 @@ class Bearer:
 
     def answered(self) -> None:
         """Record that the provider answers."""
-        if self.traffic is not None:
-            self.traffic.answered()
+        if self.reporter is not None:
+            self.reporter.answered()
 
     def token(self, *, deadline: float) -> Token:
         """The token to send, loaded on first use."""
@@ -181,7 +181,7 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
                 error,
                 tries,
                 deadline=deadline,
-                traffic=bearer.traffic if bearer else None,
+                reporter=bearer.reporter if bearer else None,
                 repeatable=call.repeatable,
             )
             if pause is None:

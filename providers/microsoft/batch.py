@@ -141,13 +141,13 @@ class Batches:
     ) -> float | None:
         """Seconds before a part is retried; None when Graph's answer had no entry for it.
 
-        ``traffic`` receives one failure for the whole batch, and every rate limit.
+        ``reporter`` receives one failure for the whole batch, and every rate limit.
         """
         if reply is None or not isinstance(answer, ProviderError):
             return None
         reports = answer is reported or isinstance(answer, RateLimited)
         return wait_before_retry(
-            answer, tries, deadline=self._deadline, traffic=self._bearer.traffic if reports else None
+            answer, tries, deadline=self._deadline, reporter=self._bearer.reporter if reports else None
         )
 
     def _answer(self, reply: HttpReply | None) -> Answer:

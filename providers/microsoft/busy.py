@@ -64,7 +64,7 @@ def of_members(
         graph,
         Bearer.of(account),
         operation,
-        traffic={number: each.traffic for number, each in by_id.items()},
+        reporters={number: each.reporter for number, each in by_id.items()},
         deadline=deadline,
     )
     views = every_page(

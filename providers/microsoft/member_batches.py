@@ -13,7 +13,7 @@ from providers.microsoft.errors import PROVIDER
 
 
 class MemberBatches(Batches):
-    """The batches of one operation, without retries of parts; ``traffic`` is that of each member by part id.
+    """The batches of one operation, without retries of parts; ``reporters`` by part id.
 
     A mailbox that is throttled names a time to wait, and the other members must not wait for it: Graph
     limits each mailbox by itself (https://learn.microsoft.com/en-us/graph/json-batching).
@@ -25,11 +25,11 @@ class MemberBatches(Batches):
         bearer: Bearer,
         operation: str,
         *,
-        traffic: Mapping[str, CallReporter | None],
+        reporters: Mapping[str, CallReporter | None],
         deadline: float,
     ) -> None:
         super().__init__(base, bearer, operation, deadline=deadline, decode=calendar_view.decode)
-        self._traffic = traffic
+        self._reporters = reporters
 
     def _settle(self, parts: Sequence[Part]) -> dict[str, Answer]:
         """Send one batch; the parts whose token was rejected are sent once more, with another token."""
@@ -51,10 +51,10 @@ class MemberBatches(Batches):
 
     def _report(self, part: Part, answer: Answer) -> None:
         """Report the answer about one mailbox. A failure is not final: the member is read separately."""
-        traffic = self._traffic[part.id]
-        if traffic is None:
+        reporter = self._reporters[part.id]
+        if reporter is None:
             return
         if isinstance(answer, Unavailable):
-            traffic.failed(answer, answer.retry_after or 0.0, given_up=False)
+            reporter.failed(answer, answer.retry_after or 0.0, given_up=False)
         elif not (isinstance(answer, ProviderError) and answer.retryable):
-            traffic.answered()
+            reporter.answered()

@@ -88,8 +88,8 @@ class Settings:
     busy_bucket_days: int
     push_ttl_seconds: float
     push_audit_seconds: float
-    longest_range_days: int
-    most_slots: int
+    max_range_days: int
+    max_slots: int
     rate_limit: int
     waiting_reads: int
     waiting_writes: int
@@ -184,8 +184,8 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         busy_bucket_days=values[declaration.BUSY_BUCKET_DAYS],
         push_ttl_seconds=values[declaration.PUSH_TTL],
         push_audit_seconds=values[declaration.PUSH_AUDIT],
-        longest_range_days=values[declaration.MAX_RANGE_DAYS],
-        most_slots=values[declaration.MAX_SLOTS],
+        max_range_days=values[declaration.MAX_RANGE_DAYS],
+        max_slots=values[declaration.MAX_SLOTS],
         rate_limit=values[declaration.RATE_LIMIT],
         waiting_reads=values[declaration.WAITING_READS],
         waiting_writes=values[declaration.WAITING_WRITES],

@@ -272,7 +272,7 @@ def ask(runtime: Runtime, celery: Almanac, flights: SingleFlight) -> Callable[..
             jobs,
             queue=Queue.READS,
             deadline=time.monotonic() + seconds,
-            shared=CoalescingPolicy(began=began, newer_than=newer_than),
+            coalescing=CoalescingPolicy(began=began, newer_than=newer_than),
         )
 
     return gather

@@ -31,8 +31,8 @@ def open_account(
 ) -> tuple[CalendarProvider, Account]:
     """The adapter for a connection, and the account to pass to it, for one family of calls."""
     provider = runtime.providers[ProviderName(credentials.provider)]
-    traffic = traffic_of(runtime, credentials, family)
-    asking = request_ids.current.get()
+    reporter = call_reporter(runtime, credentials, family)
+    request_id = request_ids.current.get()
     tokens: TokenSource
     path = "/me"
     if credentials.grant is None:
@@ -41,11 +41,11 @@ def open_account(
         tokens = OrganizationTokens.of_connection(runtime, credentials)
         # Microsoft's token is for the whole tenant, so the path names the mailbox. Google ignores it.
         path = user_path(credentials.email or "")
-    account = Account(credentials.email, credentials.scope, tokens, traffic, grace, asking, path)
+    account = Account(credentials.email, credentials.scope, tokens, reporter, grace, request_id, path)
     return provider.calendars, account
 
 
-def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> AccountCallReporter:
+def call_reporter(runtime: Runtime, credentials: Credentials, family: Family) -> AccountCallReporter:
     """The rate limiter and circuit breaker for one family of an account's calls."""
     return AccountCallReporter(
         runtime.stores.provider_rate_limiter,

@@ -168,21 +168,21 @@ def calls(provider: ProviderName, job: Job) -> int:
 
     Each part of a batch of Graph counts as one.
     """
-    microsoft = provider == ProviderName.MICROSOFT
+    is_microsoft = provider == ProviderName.MICROSOFT
     match job:
         case ReadBusy():
             number = len(job.calendars or ("primary",))
-            if microsoft:
+            if is_microsoft:
                 # Each batch, and the list, includes a request for the mailbox's time zone.
                 return number + 1 if job.calendars else number + 3
             queries = -(-number // CALENDARS_PER_QUERY) * -(-(job.end - job.start) // RANGE_PER_QUERY)
             return queries if job.calendars else queries + 1
         case ListCalendars() | ShowCalendars():
-            return 2 if microsoft else 1
+            return 2 if is_microsoft else 1
         case ReadEvents():
-            return len(job.calendars) + microsoft
+            return len(job.calendars) + is_microsoft
         case GetEvent():
-            return 1 + microsoft
+            return 1 + is_microsoft
         case CreateEvent() | UpdateEvent() | DeleteEvent():
             # The job reads the event before it changes it, or searches for it after it created it.
             return 2

@@ -214,7 +214,7 @@ def _refresh_token_so_far(
     try:
         tokens = connection_tokens.open_credentials(row, runtime.stores.keyring).tokens
     except Undecipherable:
-        log.warning("a stored refresh token cannot be opened", extra={"connection": row.id})
+        log.warning("a stored refresh token cannot be decrypted", extra={"connection": row.id})
         return None, True
     kept = None if tokens is None else tokens.refresh_token
     return kept, kept is None or row.obtained

@@ -74,7 +74,7 @@ def _revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocat
     try:
         token = connections.revocable_token(removed, stores.keyring)
     except Undecipherable:
-        log.warning("a grant is not revoked: its token cannot be opened", extra={"connection": removed.id})
+        log.warning("a grant is not revoked: its token cannot be decrypted", extra={"connection": removed.id})
         return None
     return PendingRevocation(removed.user_id, removed.provider, removed.account_id, removed.email, token)
 

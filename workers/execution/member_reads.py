@@ -13,7 +13,7 @@ from providers.errors import ProviderError, SubjectRefused
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials
-from workers.execution.account_context import traffic_of
+from workers.execution.account_context import call_reporter
 from workers.execution.organization_tokens import OrganizationTokens
 from workers.fanout.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
@@ -56,7 +56,7 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
     job, first = reads[0]
     provider = runtime.providers[ProviderName(first.provider)].calendars
     members = [
-        Member(each.credentials.email or "", traffic_of(runtime, each.credentials, Family.BUSY))
+        Member(each.credentials.email or "", call_reporter(runtime, each.credentials, Family.BUSY))
         for each in reads
     ]
     read_at = time.time_ns() // 1_000_000
@@ -76,14 +76,14 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
 def _account(runtime: Runtime, first: Credentials, members: Sequence[Member]) -> Account:
     """The account that makes the request: Google's reads for all members, Microsoft's is the application."""
     grant = first.grant or ""
-    traffic: CallReporter
+    reporter: CallReporter
     if first.provider == ProviderName.GOOGLE:
         # The rate limit and circuit breaker of the grant: no member's own account is used.
-        traffic = traffic_of(runtime, replace(first, id=grant), Family.BUSY)
+        reporter = call_reporter(runtime, replace(first, id=grant), Family.BUSY)
     else:
-        traffic = MembersCallReporter([each.traffic for each in members if each.traffic is not None])
+        reporter = MembersCallReporter([each.reporter for each in members if each.reporter is not None])
     tokens = OrganizationTokens(runtime, grant, None)
-    return Account(None, first.scope, tokens, traffic, runtime.grace, request_ids.current.get())
+    return Account(None, first.scope, tokens, reporter, runtime.grace, request_ids.current.get())
 
 
 def _reply(read_at: int, outcome: MemberOutcome) -> Reply | ReadAlone:

@@ -16,7 +16,7 @@ from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials, SealedConnection
 from store.stores import Stores
 from workers.execution import identity
-from workers.execution.account_context import mark_dead_on_revoked_grant, open_account, traffic_of
+from workers.execution.account_context import call_reporter, mark_dead_on_revoked_grant, open_account
 from workers.execution.call_policy import family
 from workers.fanout.jobs import GetEvent, Job, ListCalendars, ReadBusy, ReadEvents, Reply, ShowCalendars
 from workers.runtime import Runtime
@@ -50,7 +50,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     grace = runtime.grace if continues_past_deadline(job) else 0.0
     provider, account = open_account(runtime, credentials, family(job), grace=grace)
     # Calendar lists have a circuit of their own: their failures say nothing about busy periods.
-    lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
+    lister = replace(account, reporter=call_reporter(runtime, credentials, Family.CALENDARS))
     reader = _Reader(runtime, credentials, provider, account, lister, deadline)
     if isinstance(job, ReadBusy):
         return reader.busy(job)

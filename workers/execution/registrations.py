@@ -130,7 +130,7 @@ class Registrations:
         except Undecipherable:
             # Logged once: it is not opened again until the operator saves another registration.
             log.error(
-                "the registration with %s cannot be opened, its encryption key is gone: save it again",
+                "the registration with %s cannot be decrypted, its encryption key is gone: save it again",
                 provider.oauth.title,
             )
             return provider

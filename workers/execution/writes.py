@@ -17,7 +17,7 @@ from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution import grant_check, identity
-from workers.execution.account_context import mark_dead_on_revoked_grant, open_account, traffic_of
+from workers.execution.account_context import call_reporter, mark_dead_on_revoked_grant, open_account
 from workers.execution.code_exchange import exchange
 from workers.execution.disconnect import revoke
 from workers.execution.registration_trial import check
@@ -75,7 +75,7 @@ def _write_event(
     runtime: Runtime, job: CreateEvent | UpdateEvent | DeleteEvent, credentials: Credentials, deadline: float
 ) -> Reply:
     provider, account = open_account(runtime, credentials, Family.WRITES)
-    lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
+    lister = replace(account, reporter=call_reporter(runtime, credentials, Family.CALENDARS))
     try:
         with mark_dead_on_revoked_grant(runtime, credentials.id):
             tags = _tags(runtime, credentials, provider, lister, job.calendar, deadline)

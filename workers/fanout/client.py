@@ -90,12 +90,12 @@ class Fanout:
         *,
         queue: Queue,
         deadline: float,
-        shared: CoalescingPolicy | None = None,
+        coalescing: CoalescingPolicy | None = None,
         finishing: bool = False,
     ) -> list[Reply]:
         """A reply for each job, in order. ``deadline`` is a moment of ``time.monotonic()``.
 
-        ``shared``: equal jobs of several requests are performed once. ``finishing``: the jobs finish work
+        ``coalescing``: equal jobs of several requests are performed once. ``finishing``: the jobs finish work
         that has begun, and are not subject to admission.
 
         :raise Overloaded: when too many requests wait, or no worker is alive; nothing was sent
@@ -103,7 +103,7 @@ class Fanout:
         """
         if not jobs:
             return []
-        request = _request(jobs, queue, deadline, shared)
+        request = _request(jobs, queue, deadline, coalescing)
         if finishing:
             return self._gather(request)
         with self._admission.admit_in_process(queue):
@@ -111,13 +111,13 @@ class Fanout:
             return self._gather(request)
 
     def refresh(
-        self, jobs: Sequence[Job], *, queue: Queue, deadline: float, shared: CoalescingPolicy
+        self, jobs: Sequence[Job], *, queue: Queue, deadline: float, coalescing: CoalescingPolicy
     ) -> None:
         """Send the jobs that are not in flight, and do not wait for replies; raises like ``gather``."""
         if jobs:
-            request = _request(jobs, queue, deadline, shared)
+            request = _request(jobs, queue, deadline, coalescing)
             self._admission.check(queue)
-            self._claim(request, request.jobs, shared, waiter="")
+            self._claim(request, request.jobs, coalescing, waiter="")
             if self._counters is not None:
                 self._counters.jobs("asked", len(request.sent))
 
@@ -136,22 +136,22 @@ class Fanout:
 
     def _begin(self, request: PendingRequest) -> None:
         """Send the jobs that no other request has in flight."""
-        if request.shared is None:
+        if request.coalescing is None:
             request.sent.update(request.jobs)
             self._send(request, [Packed(*each) for each in request.jobs.items()])
         else:
-            self._claim(request, request.jobs, request.shared, request.reply_list)
+            self._claim(request, request.jobs, request.coalescing, request.reply_list)
 
     def _claim(
-        self, request: PendingRequest, jobs: Mapping[int, Job], shared: CoalescingPolicy, waiter: str
+        self, request: PendingRequest, jobs: Mapping[int, Job], coalescing: CoalescingPolicy, waiter: str
     ) -> None:
         """Join or lead the flights of these jobs, and send the jobs that this request leads."""
         claims = self._flights.claim(
             [request.key(number) for number in jobs],
             waiter,
             now=time.time_ns() // 1_000_000,
-            began=shared.began,
-            newer_than=shared.newer_than,
+            began=coalescing.began,
+            newer_than=coalescing.newer_than,
             lease=request.left,
             waiting=request.flights,
         )
@@ -204,11 +204,11 @@ class Fanout:
             check_at = checked_at + request.check_interval()
             timeout = min(left, MAX_POP, max(0.0, check_at - time.monotonic()))
             self._collect(request, max(timeout, MIN_POP))
-            if request.shared is not None and time.monotonic() >= check_at and request.left > 0:
+            if request.coalescing is not None and time.monotonic() >= check_at and request.left > 0:
                 # A flight whose lease has expired, as its worker died, can be claimed again by any request.
                 if unanswered := request.unanswered_flights():
                     jobs = {number: request.jobs[number] for number in unanswered}
-                    self._claim(request, jobs, request.shared, request.reply_list)
+                    self._claim(request, jobs, request.coalescing, request.reply_list)
                 checked_at = time.monotonic()
 
     def _collect(self, request: PendingRequest, timeout: float) -> None:
@@ -245,9 +245,9 @@ class Fanout:
 
 
 def _request(
-    jobs: Sequence[Job], queue: Queue, deadline: float, shared: CoalescingPolicy | None
+    jobs: Sequence[Job], queue: Queue, deadline: float, coalescing: CoalescingPolicy | None
 ) -> PendingRequest:
-    return PendingRequest(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, shared)
+    return PendingRequest(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, coalescing)
 
 
 def _decoded(data: bytes) -> tuple[int, Reply]:

@@ -57,7 +57,7 @@ GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
 
 
 class Drain:
-    """One task's share of a fan-out: requests ``most`` places at a time, as long as there are jobs.
+    """One task's share of a fan-out: performs jobs on at most ``most`` threads, as long as there are jobs.
 
     It is one loop. Each turn reports the jobs that have finished and takes as many new ones in the same round
     trip, has the new ones admitted (permits), and begins to read those in threads of the pool.

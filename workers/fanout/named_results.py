@@ -20,5 +20,5 @@ class NamedResults:
         self._indexes[name] = len(self._pipe) - 1
 
     def by_name(self, results: list[Any]) -> Mapping[str, Any]:
-        """The named ones of all results, as returned by the pipeline's ``execute``."""
+        """The results that have a name, as returned by the pipeline's ``execute``."""
         return {name: results[index] for name, index in self._indexes.items()}

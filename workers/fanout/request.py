@@ -42,7 +42,7 @@ class PendingRequest:
     jobs: Mapping[int, Job]
     queue: Queue
     deadline: float
-    shared: CoalescingPolicy | None
+    coalescing: CoalescingPolicy | None
     replies: dict[int, Reply] = field(default_factory=dict)
     flights: dict[int, str] = field(default_factory=dict)
     sent: set[int] = field(default_factory=set)
@@ -87,6 +87,6 @@ class PendingRequest:
 
     def check_interval(self) -> float:
         """Seconds between two checks of the leases; longer with many missing replies, which cost more."""
-        if self.shared is None:
+        if self.coalescing is None:
             return math.inf
         return CHECK_SECONDS + self.late * CHECK_SECONDS_PER_JOB

@@ -177,7 +177,7 @@ def credentials_of(runtime: Runtime, connection: str) -> Credentials | None:
     try:
         return connection_tokens.open_credentials(row, runtime.stores.keyring)
     except Undecipherable:
-        log.exception("tokens cannot be opened", extra={"connection": connection})
+        log.exception("tokens cannot be decrypted", extra={"connection": connection})
         return None
 
 

@@ -71,6 +71,6 @@ def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
         # Already logged. A dead grant has been marked; any other failure is retried by the next run.
         return False
     except Undecipherable:
-        log.exception("tokens cannot be opened", extra={"connection": row.id})
+        log.exception("tokens cannot be decrypted", extra={"connection": row.id})
         return False
     return True

@@ -172,7 +172,7 @@ def claim(
     return ClaimedHold(hold_id, view.expires_at)
 
 
-def give_back(session: Session, claimed: ClaimedHold, *, token: str) -> None:
+def release_claim(session: Session, claimed: ClaimedHold, *, token: str) -> None:
     """End a claim whose create has written nothing: the hold expires as before."""
     ended = update(Hold).where(Hold.id == claimed.id, Hold.claim == token)
     session.execute(ended.values(claim=None, expires_at=claimed.expired_at))

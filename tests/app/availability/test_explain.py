@@ -297,7 +297,7 @@ def test_the_errors_are_those_of_the_slots(api, new_user, new_organization, expl
 
 
 def test_a_question_too_large_for_slots_is_too_large_here(api, new_app, explain):
-    api.client = new_app(most_slots=2).test_client()
+    api.client = new_app(max_slots=2).test_client()
     assert "narrow the range" in error(explain("nobody", "09:00"), 400)
 
 

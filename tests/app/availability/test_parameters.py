@@ -143,7 +143,7 @@ def test_limit_of_a_million_slots_covers_all_users(api):
 
 @pytest.mark.parametrize("route", ["user scheduling", "users scheduling"])
 def test_too_many_slots_are_refused_before_anything_is_read(ask, api, new_app, route):
-    api.client = new_app(most_slots=47).test_client()
+    api.client = new_app(max_slots=47).test_client()
 
     accepted(ask(route, slotDuration="31"))
     assert "narrow the range" in refused(ask(route, slotDuration="30"))
@@ -151,7 +151,7 @@ def test_too_many_slots_are_refused_before_anything_is_read(ask, api, new_app, r
 
 
 def test_windows_that_leave_few_slots_make_room_for_a_long_range(ask, api, new_app):
-    api.client = new_app(most_slots=47).test_client()
+    api.client = new_app(max_slots=47).test_client()
 
     accepted(ask("user scheduling", earliestTimeEachDay="09:00", latestTimeEachDay="10:00"))
 

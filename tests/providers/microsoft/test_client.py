@@ -239,10 +239,10 @@ def test_no_part_of_a_batch_is_retried_once_traffic_forbids_it(sandbox, microsof
     sandbox.fault(operation=VIEW, status=503)
     sandbox.fault(operation=SETTINGS, status=503)
     sandbox.forget_requests()
-    traffic = Deaf()
-    outcomes = busy(microsoft, replace(many, traffic=traffic), ids)
+    reporter = Deaf()
+    outcomes = busy(microsoft, replace(many, reporter=reporter), ids)
     assert {each.reason for each in outcomes.values()} == {Reason.PROVIDER_ERROR}
-    assert traffic.heard == [Unavailable]
+    assert reporter.heard == [Unavailable]
     assert sandbox.requests().by_operation == {BATCH: 1, VIEW: 3, SETTINGS: 1}
 
 
@@ -252,7 +252,7 @@ def test_throttled_part_of_a_failing_batch_is_retried(sandbox, microsoft, many):
     sandbox.fault(operation=SETTINGS, status=503)
     sandbox.fault(calendar_id=ids[1], operation=VIEW, status=429, retry_after=0.1, times=1)
     sandbox.forget_requests()
-    busy(microsoft, replace(many, traffic=Deaf()), ids)
+    busy(microsoft, replace(many, reporter=Deaf()), ids)
     assert sandbox.requests().by_operation == {BATCH: 2, VIEW: 4, SETTINGS: 1}
 
 

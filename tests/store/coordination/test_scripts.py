@@ -14,7 +14,7 @@ from store.lua import STORE, Script, json_argument
 from store.stores import Stores
 
 CACHE, COORDINATION = "cache/scripts", "coordination/scripts"
-FRAGMENTS = {"clock.lua", "breaker.lua", "generation.lua"}
+FRAGMENTS = {"clock.lua", "breaker.lua"}
 BEGIN = f"{CACHE}/begin.lua"
 NOW = 1_800_000_000_000
 

@@ -193,7 +193,7 @@ def test_a_claim_extends_a_hold_until_it_is_given_back(fresh_database, promised)
     assert claim(fresh_database, hold, now=NOW + 6 * MINUTE) is not None
     with fresh_database.writing() as session:
         assert not holds.release(session, hold.id, reason="deleted", now=NOW)
-        holds.give_back(session, claimed, token="t")
+        holds.release_claim(session, claimed, token="t")
     with fresh_database.reading() as session:
         found = holds.find(session, hold.id, organization_id=None, now=NOW)
         assert found == hold

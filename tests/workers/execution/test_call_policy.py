@@ -303,7 +303,7 @@ def test_what_a_job_costs(provider_name, job, expected):
 def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
     there = new_worker(breaker_failures=1)
     circuit = CircuitKey("google", Family.BUSY)
-    traffic = AccountCallReporter(
+    reporter = AccountCallReporter(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,
         circuit,
@@ -311,7 +311,7 @@ def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
         egress=there.egress,
         patience=2.0,
     )
-    assert traffic.failed(LocalResourceExhausted("no file left"), 0.25, given_up=True) == 0.25
+    assert reporter.failed(LocalResourceExhausted("no file left"), 0.25, given_up=True) == 0.25
     assert is_internal(
         Failed.from_error(LocalResourceExhausted("no file left", operation="calendar.freebusy.query"))
     )
@@ -321,7 +321,7 @@ def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
 def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     there = new_worker(breaker_failures=1)
     circuit = CircuitKey("google", Family.BUSY)
-    traffic = AccountCallReporter(
+    reporter = AccountCallReporter(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,
         circuit,
@@ -330,10 +330,10 @@ def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
         patience=2.0,
     )
     slow, hurried = TimedOut("late", waited=5.0), TimedOut("late", waited=0.5)
-    assert traffic.failed(slow, 0.25, given_up=False) == 0.25
-    assert traffic.failed(hurried, 0.25, given_up=True) == 0.25
+    assert reporter.failed(slow, 0.25, given_up=False) == 0.25
+    assert reporter.failed(hurried, 0.25, given_up=True) == 0.25
     assert not there.stores.redis.keys("circuit:*")
-    assert traffic.failed(slow, 0.25, given_up=True) is None
+    assert reporter.failed(slow, 0.25, given_up=True) is None
 
 
 def test_read_finished_after_deadline_serves_the_next_request(new_worker, provider, connected):

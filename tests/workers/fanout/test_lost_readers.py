@@ -117,10 +117,10 @@ def test_flights_of_jobs_not_begun_in_time_are_abandoned(ask, serve, runtime, co
 def test_a_broker_that_is_down_leaves_no_flight_behind(runtime, connected, environment, flights):
     celery = create_celery(settings_of(environment | {"ALMANAC_BROKER_URL": "redis://127.0.0.1:1/0"}))
     fanout = Fanout(celery, runtime.stores.redis, flights, tasks=2)
-    shared = CoalescingPolicy(began=now())
+    policy = CoalescingPolicy(began=now())
     with pytest.raises(OperationalError):
         fanout.gather(
-            busy_jobs(connected(), 2), queue=Queue.READS, deadline=time.monotonic() + 30, shared=shared
+            busy_jobs(connected(), 2), queue=Queue.READS, deadline=time.monotonic() + 30, coalescing=policy
         )
     assert not runtime.stores.redis.keys("flight:*")
     celery.close()

@@ -87,7 +87,7 @@ def test_a_refresh_does_not_wait_and_repeats_no_read(fanout, runtime, connected)
     jobs = busy_jobs(connected(), 3)
     for _ in range(2):
         fanout.refresh(
-            jobs, queue=Queue.READS, deadline=time.monotonic() + 30, shared=CoalescingPolicy(began=now())
+            jobs, queue=Queue.READS, deadline=time.monotonic() + 30, coalescing=CoalescingPolicy(began=now())
         )
     redis = runtime.stores.redis
     (work,) = redis.keys("fanout:*:work")
