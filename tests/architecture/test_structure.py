@@ -102,6 +102,7 @@ def test_the_procfile_starts_each_part_by_a_command_that_exists():
 
 
 def test_lua_is_in_files_of_its_own():
-    for package in ("app", "workers", "scheduling", "providers", "store"):
+    this = Path(__file__)
+    for package in ("app", "workers", "scheduling", "providers", "store", "tests"):
         for file in (ROOT / package).rglob("*.py"):
-            assert "redis.call" not in file.read_text(), file
+            assert file == this or "redis.call" not in file.read_text(), file
