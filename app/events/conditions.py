@@ -122,8 +122,8 @@ class Condition:
         """The same for repetitions of a request, else random."""
         if self.meta_id is None:
             return secrets.token_hex(32)
-        places = [f"{ref.id} {calendar}" for ref, calendar in self.calendars]
-        parts = [str(authentication.caller.id), self.user, self.meta_id, *places]
+        calendars = [f"{ref.id} {calendar}" for ref, calendar in self.calendars]
+        parts = [str(authentication.caller.id), self.user, self.meta_id, *calendars]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -74,7 +74,7 @@ class Reader:
             meta_id=properties.value(record, properties.META_ID),
             subject=text(record.get("subject")),
             description=_description(record),
-            location=place(record),
+            location=location(record),
             start=start,
             end=end,
             all_day=flag(record.get("isAllDay")),
@@ -151,7 +151,7 @@ def join_url(record: GraphEvent) -> str | None:
     return text((record.get("onlineMeeting") or {}).get("joinUrl")) or None
 
 
-def place(record: GraphEvent) -> str:
+def location(record: GraphEvent) -> str:
     return text((record.get("location") or {}).get("displayName"))
 
 

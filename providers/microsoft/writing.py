@@ -94,7 +94,7 @@ def _moved(changes: Changes, known: GraphEvent) -> str | None:
     """The location. Without one, it follows the meeting URL: guests have no other way to see that."""
     if changes.location is not None:
         return changes.location
-    present = parse_events.place(known)
+    present = parse_events.location(known)
     if changes.meeting_url is not None and present in ("", parse_events.meeting_url(known)):
         return changes.meeting_url
     left = changes.meeting and present and present == properties.value(known, properties.MEETING_URL)

@@ -109,9 +109,9 @@ class BucketLoad:
         missing: dict[int, tuple[int, int]] = {}
         width = len(self.numbers)
         for key in range(len(self.keys)):
-            places = range(key * width, (key + 1) * width)
-            if gaps := [place for place in places if moments[place] is None]:
-                first, last = (self.numbers[gap - places[0]] for gap in (gaps[0], gaps[-1]))
+            positions = range(key * width, (key + 1) * width)
+            if gaps := [position for position in positions if moments[position] is None]:
+                first, last = (self.numbers[gap - positions[0]] for gap in (gaps[0], gaps[-1]))
                 missing[key] = first * self.length, (last + 1) * self.length
                 moments[gaps[0] : gaps[-1] + 1] = [None] * (gaps[-1] + 1 - gaps[0])
         return missing

@@ -110,7 +110,7 @@ class BusyCache:
         if self._ttl == self._fresh:
             return []
         old = (known.read_at < now - self._fresh).nonzero()[0].tolist()
-        return [place for place in old if place not in known.missing]
+        return [index for index in old if index not in known.missing]
 
     def load(
         self,

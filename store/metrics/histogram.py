@@ -37,9 +37,9 @@ class Histogram:
         result is its lower bound.
         """
         rank = max(1, -(-self.total * percent // 100))
-        for place, upto in enumerate(accumulate(self.buckets)):
+        for index, upto in enumerate(accumulate(self.buckets)):
             if upto >= rank:
-                low, high = BOUNDS[place - 1] if place else 0.0, BOUNDS[place]
-                within = self.buckets[place]
+                low, high = BOUNDS[index - 1] if index else 0.0, BOUNDS[index]
+                within = self.buckets[index]
                 return low if high == inf else low + (high - low) * (rank - upto + within) / within
         return None

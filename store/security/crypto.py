@@ -18,13 +18,13 @@ PREFIX_BYTES = len(FORMAT) + KEY_ID_BYTES
 
 
 class Undecipherable(Exception):
-    """No key of the keyring decrypts this ciphertext in this place."""
+    """No key of the keyring decrypts this ciphertext with this associated data."""
 
 
 class Keyring:
     """The first key encrypts, every key decrypts. To rotate, put a new key in front.
 
-    A ciphertext is ``format (1) | key id (4) | nonce (12) | AES-GCM``. ``place`` is associated data: it names
+    A ciphertext is ``format (1) | key id (4) | nonce (12) | AES-GCM``. ``associated_data`` names
     table, row and column, so that a ciphertext copied to another row does not decrypt there.
     """
 
@@ -42,25 +42,26 @@ class Keyring:
         """The prefix of every ciphertext of the first key."""
         return FORMAT + self._first
 
-    def encrypt(self, text: str, place: str) -> bytes:
-        """Encrypt ``text`` for ``place``."""
+    def encrypt(self, text: str, associated_data: str) -> bytes:
+        """Encrypt ``text``, bound to ``associated_data``."""
         nonce = os.urandom(NONCE_BYTES)
-        sealed = self._keys[self._first].encrypt(nonce, text.encode(), place.encode())
-        return self.prefix + nonce + sealed
+        ciphertext = self._keys[self._first].encrypt(nonce, text.encode(), associated_data.encode())
+        return self.prefix + nonce + ciphertext
 
-    def decrypt(self, sealed: bytes, place: str) -> str:
-        """Decrypt a text that was encrypted for ``place``.
+    def decrypt(self, ciphertext: bytes, associated_data: str) -> str:
+        """Decrypt a text that was encrypted with ``associated_data``.
 
-        :raise Undecipherable: when it was encrypted for another place, altered, or its key is not on the ring
+        :raise Undecipherable: when it was encrypted with other associated data, altered, or its key is not on
+            the ring
         """
-        key_id, rest = sealed[1 : 1 + KEY_ID_BYTES], sealed[1 + KEY_ID_BYTES :]
+        key_id, rest = ciphertext[1 : 1 + KEY_ID_BYTES], ciphertext[1 + KEY_ID_BYTES :]
         key = self._keys.get(key_id)
-        if sealed[:1] != FORMAT or key is None:
-            raise Undecipherable(f"no key for {place}")
+        if ciphertext[:1] != FORMAT or key is None:
+            raise Undecipherable(f"no key for {associated_data}")
         try:
-            return key.decrypt(rest[:NONCE_BYTES], rest[NONCE_BYTES:], place.encode()).decode()
+            return key.decrypt(rest[:NONCE_BYTES], rest[NONCE_BYTES:], associated_data.encode()).decode()
         except (InvalidTag, ValueError) as error:
-            raise Undecipherable(f"{place} does not open") from error
+            raise Undecipherable(f"{associated_data} cannot be decrypted") from error
 
 
 def _key_id(key: bytes) -> bytes:

@@ -55,7 +55,7 @@ class Admission:
     def __init__(self, redis: Redis, most: Mapping[Queue, int] = MOST) -> None:
         self._redis = redis
         self._most = most
-        self._here = {queue: threading.BoundedSemaphore(places) for queue, places in MAX_HERE.items()}
+        self._here = {queue: threading.BoundedSemaphore(limit) for queue, limit in MAX_HERE.items()}
 
     @contextmanager
     def admit_in_process(self, queue: Queue) -> Iterator[None]:
@@ -63,13 +63,13 @@ class Admission:
 
         :raise QueueFull: if the limit of this process is reached
         """
-        places = self._here[queue]
-        if not places.acquire(blocking=False):
+        semaphore = self._here[queue]
+        if not semaphore.acquire(blocking=False):
             raise QueueFull(f"the limit of waiting {queue} in this process is reached")
         try:
             yield
         finally:
-            places.release()
+            semaphore.release()
 
     def enter(self, queue: Queue, name: str, seconds: float) -> None:
         """Admit a request to all processes, until ``leave`` or for this number of seconds.

@@ -17,14 +17,14 @@ MINUS, SPACE = "\N{MINUS SIGN}", "\N{NO-BREAK SPACE}"
 
 
 class PersonZone(NamedTuple):
-    """A zone beside a name: ``place`` and ``difference`` are shown, ``words`` is read aloud.
+    """A zone beside a name: ``city`` and ``difference`` are shown, ``words`` is read aloud.
 
     ``difference`` is ``-6 h`` with a minus sign, ``words`` is ``6 hours behind``, ``clock`` the present local
     time. If clocks change within the days shown, both name each difference.
     """
 
     name: str
-    place: str
+    city: str
     difference: str
     words: str
     clock: str

@@ -40,7 +40,7 @@ def shown(name, zone="UTC", first=date(2026, 12, 3), days=7):
 def test_the_place_and_the_difference_are_named(name, zone, place, difference, words):
     found = shown(name, zone)
 
-    assert (found.name, found.place) == (name, place)
+    assert (found.name, found.city) == (name, place)
     assert (found.difference.replace("\N{NO-BREAK SPACE}", " "), found.words) == (difference, words)
     assert found.clock == f"{datetime.fromtimestamp(NOW / 1000, ZoneInfo(name)):%H:%M}"
 
@@ -64,7 +64,7 @@ def account(zone, *, alive=True):
 def test_zone_of_a_user_is_from_first_live_connection_with_one(connections, place):
     days = svg.days(explorer_query("UTC", date(2026, 12, 3), 7, None), whole=True)
     found = of_users({"ada": connections}, ZoneInfo("UTC"), days, NOW)
-    assert [each.place for each in found.values()] == ([] if place is None else [place])
+    assert [each.city for each in found.values()] == ([] if place is None else [place])
 
 
 def test_when_one_of_both_clocks_changes_both_differences_are_named():

@@ -13,11 +13,11 @@ from store.security.crypto import Keyring, Undecipherable
 OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)
 
 
-@given(text=st.text(), place=st.text())
-def test_what_was_sealed_opens_in_its_place(text, place):
+@given(text=st.text(), associated_data=st.text())
+def test_what_was_sealed_opens_in_its_place(text, associated_data):
     ring = Keyring([NEW])
 
-    assert ring.decrypt(ring.encrypt(text, place), place) == text
+    assert ring.decrypt(ring.encrypt(text, associated_data), associated_data) == text
 
 
 def test_same_text_has_different_ciphertexts():
