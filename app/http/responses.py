@@ -13,8 +13,8 @@ from marshmallow import Schema
 
 from app.http.fast_response import JsonResponse
 
-# Longer responses, in bytes, are streamed.
-STREAMED_FROM = 262_144
+# Longer responses, in bytes, are streamed. Each piece costs a change of threads, so pieces are large.
+STREAMED_FROM = 1_048_576
 
 
 class Json(JSONProvider):

@@ -201,7 +201,7 @@ def test_dashes_are_the_slots(case):
     place = {at: n for n, at in enumerate(minutes_shown(days))}
     minute = ruler.per_hour * UNITS / 60
     found = offered(query, members)
-    rows = svg.rows_of_slots(found, query.slot_query.stride, days)
+    rows = svg.rows_of_slots(found, query.slot_query.stride, ruler.runs)
     pattern = svg.dashes(query, ruler)
 
     for n, path in enumerate(ruler.paths(rows)):
