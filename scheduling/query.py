@@ -23,7 +23,7 @@ from scheduling.intervals import (
     progressions,
     sort_in_place,
 )
-from scheduling.slots import SlotRuns, cut, cut_to_clock
+from scheduling.slot_cutting import SlotRuns, cut, cut_to_clock
 from scheduling.windows import ALL_DAY, DateOverride, Window, resolve
 
 # Rows of one pass: about 500 members with 200 periods. Larger passes exceed the CPU cache and cost double.

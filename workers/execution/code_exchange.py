@@ -24,7 +24,7 @@ from store.sql.queries.connection_tokens import Tokens
 from store.sql.queries.connections import ProviderAccount, RemovedConnection
 from store.sql.queries.consents import ConsentRefusal
 from workers.execution.consent_gaps import INCOMPLETE, missing_permissions
-from workers.execution.disconnect import BUSY, clean_up, revoke_unused
+from workers.execution.revocation import BUSY, clean_up, revoke_unused
 from workers.execution.registrations import note_registration
 from workers.fanout.jobs import ExchangeCode, Reply
 from workers.runtime import Runtime

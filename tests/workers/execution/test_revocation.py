@@ -16,7 +16,7 @@ from store.sql.models import OAuthConnection
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount
 from tests import people
-from workers.execution.disconnect import LOST, clean_up, revoke, revoke_unused
+from workers.execution.revocation import LOST, clean_up, revoke, revoke_unused
 from workers.execution.writes import perform
 from workers.fanout.jobs import Revoke
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from scheduling.intervals import Intervals
 from scheduling.query import Query
-from scheduling.slots import cut, cut_to_clock
+from scheduling.slot_cutting import cut, cut_to_clock
 from scheduling.windows import MINUTE
 from tests.scheduling import oracle
 from tests.scheduling.strategies import ODD_SECONDS, ODD_TIMES, at, periods, ranges
