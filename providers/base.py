@@ -1,4 +1,4 @@
-"""The interface of every calendar provider, and its value types; no vendor's names."""
+"""The interface of every calendar provider, and its value types."""
 
 from __future__ import annotations
 

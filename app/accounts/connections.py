@@ -1,14 +1,10 @@
-"""Loads a user's connections, and sends jobs for them to the workers."""
+"""The connections of users and members, as a request's API key reaches them."""
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.availability import parameters
 from app.availability.failures import Failure, Failures, sufficient_scopes
@@ -19,16 +15,9 @@ from app.http.errors import ApiError, NotFound
 from app.http.provider_failures import one_calendar_failed
 from app.services import services
 from providers.base import PRIMARY, Failed
-from providers.errors import Reason
 from providers.scopes import Operation
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_invalidation import after_write
-from store.sql.queries import connection_refs, connection_tokens, organizations
+from store.sql.queries import connection_refs, organizations
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.fanout.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
-from workers.queues import Queue
-
-log = logging.getLogger(__name__)
 
 NO_CALENDARS = "User has no connected calendars"
 
@@ -124,54 +113,6 @@ def require(ref: ConnectionRef, *operations: Operation, calendar_id: str = PRIMA
     failed = precheck(ref, *operations)
     if failed is not None:
         raise error(ref, failed, calendar_id)
-
-
-def deadline() -> float:
-    """The deadline for the replies to a request that begins now, in seconds of ``time.monotonic()``."""
-    return time.monotonic() + services().settings.fanout_deadline_seconds
-
-
-def gather(
-    jobs: Mapping[str, Job], queue: Queue, *, deadline: float, finishing: bool = False
-) -> dict[str, Reply]:
-    """The reply to each job."""
-    replies = services().fanout.gather(
-        list(jobs.values()), queue=queue, deadline=deadline, finishing=finishing
-    )
-    return dict(zip(jobs, replies, strict=True))
-
-
-def write(
-    jobs: Mapping[str, CreateEvent | UpdateEvent | DeleteEvent], *, deadline: float, finishing: bool = False
-) -> dict[str, Reply]:
-    """The reply to each event write, by connection. ``finishing`` jobs bypass admission.
-
-    A write that failed without a response from the provider may have succeeded, and its worker may have died
-    before it invalidated the cache. Its calendar is therefore invalidated here too.
-    """
-    replies = gather(jobs, Queue.WRITES, deadline=deadline, finishing=finishing)
-    failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
-    if failed:
-        services().stores.busy.invalidate_connections(failed)
-    unanswered = [each for each, why in failed.items() if why.reason is Reason.PROVIDER_ERROR or why.repeated]
-    if unanswered:
-        _invalidate(jobs, unanswered)
-    return replies
-
-
-def _invalidate(
-    jobs: Mapping[str, CreateEvent | UpdateEvent | DeleteEvent], connection_ids: Sequence[str]
-) -> None:
-    stores = services().stores
-    try:
-        with stores.database.reading() as session:
-            rows = connection_tokens.sealed(session, connection_ids)
-    except SQLAlchemyError as error:
-        # Workers invalidate their own writes. Only if one died do other connections stay stale for the TTL.
-        log.warning("failed write invalidated for its own connection only: %s", type(error).__name__)
-        return
-    for each, row in rows.items():
-        after_write(stores, row, CalendarKey(each, jobs[each].calendar))
 
 
 def error(ref: ConnectionRef, failed: Failed, calendar_id: str = PRIMARY) -> ApiError:

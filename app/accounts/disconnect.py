@@ -70,7 +70,7 @@ def stop_channels_of(connection_ids: Collection[str]) -> None:
 
 def forget_cached(connection_ids: Sequence[str]) -> None:
     """Drop everything that is cached for removed connections, whose grants stay as they are."""
-    disconnect.forget_cached(services().stores, connection_ids)
+    revocation.forget_cached(services().stores, connection_ids)
 
 
 def forget_grant_tokens(grant_ids: Iterable[str]) -> None:
@@ -96,7 +96,7 @@ def remove_connections(
 def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> None:
     """Evict the cached data of removed connections, and revoke grants that no other connection uses."""
     stores = services().stores
-    revocations = disconnect.clean_up(stores, removed, revoke=revoke)
+    revocations = revocation.evict_and_list_revocations(stores, removed, revoke=revoke)
     try:
         jobs = [Revoke(stores.revocations.put(each)) for each in revocations]
     except RedisError as error:
@@ -112,7 +112,7 @@ def _gather(jobs: Sequence[Revoke | StopChannels], what: str) -> None:
     try:
         # No later request retries this: a grant that is not revoked now stays valid.
         replies = services().fanout.gather(
-            jobs, queue=Queue.WRITES, deadline=time.monotonic() + REVOKE_SECONDS, finishing=True
+            jobs, queue=Queue.WRITES, deadline=time.monotonic() + REVOKE_SECONDS, bypass_admission=True
         )
     except (RedisError, BrokerError) as error:
         log.warning("%s are forgotten without being ended: %s", what, type(error).__name__)

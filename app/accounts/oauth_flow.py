@@ -244,7 +244,7 @@ def finish(authorization: PendingConsent, code: str) -> None:
     job = ExchangeCode(stores.code_exchanges.put(PendingExchange(authorization, code)))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     # The state is consumed: after a rejection by admission, the person would have to start again.
-    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)
+    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, bypass_admission=True)
     if reply.failed is not None:
         raise _not_exchanged(reply.failed)
 

@@ -15,7 +15,7 @@ from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_invalidation import after_notification
 from store.sql.queries import channels, webhooks
 from store.sql.queries.channels import ChannelWithAccount
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from workers.upkeep.channel_opening import lose, watch
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def _record_change(channel: ChannelWithAccount) -> None:
     """Record the change for webhook delivery. If that fails, the provider must send it again."""
     connection, calendar = channel.key
     with services().stores.database.writing() as session:
-        webhooks.record(session, Event.CALENDAR_CHANGED, connection, calendar_id=calendar)
+        webhooks.record(session, WebhookEvent.CALENDAR_CHANGED, connection, calendar_id=calendar)
 
 
 def _channels(names: Collection[str]) -> dict[str, ChannelWithAccount]:

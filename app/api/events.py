@@ -17,7 +17,7 @@ from app.accounts.calendar_names import calendar_name
 from app.api import cache_control, replay_access
 from app.availability import parameters
 from app.availability.selection import CalendarSelector
-from app.events import conditions, creates, lists
+from app.events import conditions, creates, lists, worker_calls
 from app.events.drafts import changes, draft, new_meta_id
 from app.events.views import event_view
 from app.http import idempotency, paging
@@ -142,7 +142,7 @@ class CalendarEvents(MethodView):
         )
         with conditions.leased(authentication(), condition) as lease:
             job = CreateEvent(ref.id, calendarId, new)
-            reply = creates.write_one(ref, job, deadline=connections.deadline(), repeatable=repeatable)
+            reply = creates.send_one(ref, job, deadline=worker_calls.deadline(), repeatable=repeatable)
             if reply.failed is not None:
                 if creates.may_exist(reply.failed):
                     lease.keep()
@@ -267,11 +267,11 @@ def _length(entries: Sequence[str]) -> int:
 
 
 def _read(ref: ConnectionRef, job: Job) -> Reply:
-    return connections.gather({ref.id: job}, Queue.READS, deadline=connections.deadline())[ref.id]
+    return worker_calls.gather({ref.id: job}, Queue.READS, deadline=worker_calls.deadline())[ref.id]
 
 
 def _write(ref: ConnectionRef, job: CreateEvent | UpdateEvent | DeleteEvent) -> Reply:
-    return connections.write({ref.id: job}, deadline=connections.deadline())[ref.id]
+    return worker_calls.write_events({ref.id: job}, deadline=worker_calls.deadline())[ref.id]
 
 
 def _raise_failure(ref: ConnectionRef, failed: Failed | None, calendar_id: str) -> None:

@@ -86,12 +86,11 @@ class OrganizationExplanation(MethodView):
         """
         query = parameters.slot_query(params, header["zone"])
         at = params["at"].milliseconds(header["zone"])
-        members, users, result = lookup.look_up_members(
-            authentication(), params, query, orgSlug, cache_control.freshness()
-        )
+        members = lookup.look_up_members(authentication(), params, query, orgSlug, cache_control.freshness())
+        users, result = members.connected, members.result
         by_user = dict(zip(users, explanation.explain_all_users(result, query, at), strict=True))
         no_calendars = explanation.explain_no_calendars(query, at)
-        verdicts = {user: by_user.get(user, no_calendars) for user in members}
+        verdicts = {user: by_user.get(user, no_calendars) for user in members.all_users}
         data = {
             "at": timestamp(at),
             "offeredBy": [user for user, explained in verdicts.items() if explained.offered],

@@ -115,9 +115,8 @@ class OrganizationScheduling(MethodView):
         A member with a calendar that could not be read has no slots and is in `failedUsers`.
         """
         query = parameters.slot_query(params, header["zone"])
-        _, users, result = lookup.look_up_members(
-            authentication(), params, query, orgSlug, cache_control.freshness()
-        )
+        members = lookup.look_up_members(authentication(), params, query, orgSlug, cache_control.freshness())
+        users, result = members.connected, members.result
         failing = sorted(result.failing())
         readable = np.delete(np.arange(len(users)), failing)
         free = slots(query, *result.of_users(readable))

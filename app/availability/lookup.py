@@ -49,12 +49,12 @@ _LIST_AND_READ = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
 
 
 class Members(NamedTuple):
-    """All users of an organization, and the busy periods of the ``connected`` ones.
+    """All members of an organization, and the busy periods of the ``connected`` ones.
 
     User ``i`` of ``result`` is ``connected[i]``.
     """
 
-    users: Sequence[str]
+    all_users: Sequence[str]
     connected: Sequence[str]
     result: BusyResult
 
@@ -149,16 +149,17 @@ class _AvailabilityLookup:
         targets = [known_targets(calendar_request, lists) for calendar_request in self._calendar_requests]
         keys = list(dict.fromkeys(self._keys(targets)))
         known, held = self._load(keys)
-        unlisted = self._unlisted_jobs(lists)
-        jobs = read_jobs(keys, known.missing, self._grants) | unlisted
+        unlisted = [unlisted_connections(each, lists) for each in self._calendar_requests]
+        list_jobs = self._list_jobs(unlisted)
+        jobs = read_jobs(keys, known.missing, self._grants) | list_jobs
         stale = refresh.stale_calendars(keys, known)
-        self._count(len(keys), len(stale), len(known.missing), len(unlisted))
+        self._count(len(keys), len(stale), len(known.missing), len(list_jobs))
         self._refresh(keys, stale, lists)
         replies = self._precheck_failures | self._gather(jobs, self._deadline)
         builder = ResultBuilder(keys, known, jobs, replies)
-        for n, calendar_request in enumerate(self._calendar_requests):
-            builder.add_calendars(n, targets[n])
-            for connection in unlisted_connections(calendar_request, lists):
+        for n, user_targets in enumerate(targets):
+            builder.add_calendars(n, user_targets)
+            for connection in unlisted[n]:
                 builder.add_connection(n, connection)
         result = builder.build(
             len(self._calendar_requests),
@@ -237,13 +238,13 @@ class _AvailabilityLookup:
             if connection.id in lists
         ]
 
-    def _unlisted_jobs(self, lists: Lists) -> dict[str, ReadBusy]:
+    def _list_jobs(self, unlisted: Iterable[Sequence[ConnectionRef]]) -> dict[str, ReadBusy]:
         """Jobs that list and read all calendars of the accounts whose list is not known."""
         start, end = self._stores.busy.hull(self._start, self._end)
         return {
             connection.id: ReadBusy(connection.id, None, start, end)
-            for calendar_request in self._calendar_requests
-            for connection in self._readable(unlisted_connections(calendar_request, lists))
+            for connections in unlisted
+            for connection in self._readable(connections)
         }
 
     def _count(self, known_by_id: int, stale: int, missing: int, unlisted: int) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.accounts import connections
 from app.availability.failures import Failures, connection_failure
 from app.availability.selection import precheck
+from app.events import worker_calls
 from providers.base import Calendar
 from providers.scopes import Operation
 from store.sql.queries.connection_refs import ConnectionRef
@@ -30,7 +30,7 @@ def find(refs: Sequence[ConnectionRef]) -> UserCalendarList:
     }
     jobs = {ref.id: ShowCalendars(ref.id) for ref in refs if ref.id not in precheck_failures}
     replies = {each: Reply(failed=failed) for each, failed in precheck_failures.items()}
-    replies |= connections.gather(jobs, Queue.READS, deadline=connections.deadline())
+    replies |= worker_calls.gather(jobs, Queue.READS, deadline=worker_calls.deadline())
     failures = Failures(
         [connection_failure(ref, failed) for ref in refs if (failed := replies[ref.id].failed)],
         something_read=any(reply.failed is None for reply in replies.values()),

@@ -25,7 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.accounts import connections
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector, is_main
-from app.events import free_time, holds
+from app.events import free_time, holds, worker_calls
 from app.events.free_time import Time
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
@@ -257,7 +257,7 @@ def _is_created(condition: Condition) -> bool:
         ref.id: GetEvent(ref.id, calendar, condition.meta_id, by_meta=True)
         for ref, calendar in condition.calendars
     }
-    replies = connections.gather(jobs, Queue.READS, deadline=connections.deadline())
+    replies = worker_calls.gather(jobs, Queue.READS, deadline=worker_calls.deadline())
     if any(reply.failed is None for reply in replies.values()):
         return True
     for ref, calendar in condition.calendars:

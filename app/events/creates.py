@@ -9,6 +9,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from app.accounts import connections
+from app.events import worker_calls
 from app.http.error_codes import Code
 from app.http.errors import ApiError, ServiceUnavailable
 from providers.base import Failed
@@ -24,19 +25,19 @@ log = logging.getLogger(__name__)
 _OUTCOME_UNKNOWN = (TIMED_OUT, BROKEN)
 
 
-def write(jobs: dict[str, CreateEvent], *, deadline: float) -> dict[str, Reply]:
+def send(jobs: dict[str, CreateEvent], *, deadline: float) -> dict[str, Reply]:
     """The reply to each create, by connection. Without a reply in time, the outcome is unknown."""
-    replies = connections.write(jobs, deadline=deadline)
+    replies = worker_calls.write_events(jobs, deadline=deadline)
     return {each: _with_outcome(reply) for each, reply in replies.items()}
 
 
-def write_one(ref: ConnectionRef, job: CreateEvent, *, deadline: float, repeatable: bool) -> Reply:
+def send_one(ref: ConnectionRef, job: CreateEvent, *, deadline: float, repeatable: bool) -> Reply:
     """The reply to one create; for ``repeatable``, see ``error``.
 
     :raise ApiError: when Redis or the broker fails meanwhile, so that the event may exist
     """
     try:
-        return write({ref.id: job}, deadline=deadline)[ref.id]
+        return send({ref.id: job}, deadline=deadline)[ref.id]
     except (RedisError, BrokerError) as error:
         log.error("event create interrupted: %s", type(error).__name__)
         raise _outcome_unknown(ServiceUnavailable(), repeatable=repeatable) from error

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 
-from app.accounts import connections
 from app.accounts.calendar_names import renamed
 from app.availability.failures import Failure, Failures, connection_failure
 from app.availability.freshness import Freshness
@@ -20,6 +19,7 @@ from app.availability.selection import (
     precheck,
     targets_by_id,
 )
+from app.events import worker_calls
 from app.services import services
 from providers.base import Failed
 from providers.events import Event
@@ -47,7 +47,7 @@ def find(
     refs: Sequence[ConnectionRef], selector: CalendarSelector, start: int, end: int, freshness: Freshness
 ) -> EventList:
     """The events that overlap ``[start, end)``, in UTC milliseconds, in the selected calendars."""
-    began, deadline = time.monotonic(), connections.deadline()
+    began, deadline = time.monotonic(), worker_calls.deadline()
     failed_connections = {ref.id: failed for ref in refs if (failed := _precheck(ref, selector))}
     readable = [ref for ref in refs if ref.id not in failed_connections]
     lists, unlisted = _lists(readable, selector, freshness, began + (deadline - began) * LISTS_SHARE)
@@ -108,7 +108,7 @@ def _lists(
     missing = {
         ref.id: ListCalendars(ref.id) for ref in connections_to_list(refs, selector) if ref.id not in lists
     }
-    replies = connections.gather(missing, Queue.READS, deadline=deadline)
+    replies = worker_calls.gather(missing, Queue.READS, deadline=deadline)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
     for connection_id, reply in replies.items():
         if reply.listed is not None:
@@ -131,7 +131,7 @@ def _read(
 ) -> list[tuple[Target, tuple[Event, ...] | Failed]]:
     batches = list(_batches(targets))
     jobs = {str(number): _job(batch, start, end) for number, batch in enumerate(batches)}
-    replies = connections.gather(jobs, Queue.READS, deadline=deadline).values()
+    replies = worker_calls.gather(jobs, Queue.READS, deadline=deadline).values()
     return [
         (target, reply.failed or reply.events[target.key.calendar])
         for batch, reply in zip(batches, replies, strict=True)

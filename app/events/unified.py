@@ -16,6 +16,7 @@ from app.accounts import connections
 from app.availability.failures import Failures, connection_failure
 from app.availability.selection import precheck
 from app.events import creates as event_creates
+from app.events import worker_calls
 from app.events.drafts import draft, notified
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, NotFound, ServiceUnavailable
@@ -57,7 +58,7 @@ def get(refs: Sequence[ConnectionRef], meta_id: str) -> tuple[Copies, Failures]:
     precheck_failures = [(ref, failed) for ref in refs if (failed := precheck(ref, Operation.LIST_EVENTS))]
     readable = [ref for ref in refs if ref not in [other for other, _ in precheck_failures]]
     jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in readable}
-    replies = connections.gather(jobs, Queue.READS, deadline=connections.deadline())
+    replies = worker_calls.gather(jobs, Queue.READS, deadline=worker_calls.deadline())
     outcomes = _outcomes(readable, replies)
     failures = Failures(
         [connection_failure(*each) for each in [*precheck_failures, *outcomes.failed]],
@@ -90,7 +91,7 @@ def create(
         redis = services().stores.redis
         # Long enough to create the copies and to delete them again.
         with unified_lock(redis, refs[0].user, meta_id, timeout=seconds, lifetime=2 * seconds):
-            deadline = connections.deadline()
+            deadline = worker_calls.deadline()
             existing = set() if meta_id_is_new else _present(refs, others, content, deadline)
             drafts = {
                 ref.id: draft(
@@ -99,7 +100,7 @@ def create(
                 for ref in refs
             }
             jobs = {ref.id: CreateEvent(ref.id, PRIMARY, drafts[ref.id]) for ref in refs}
-            outcomes = _outcomes(refs, event_creates.write(jobs, deadline=deadline), creates=True)
+            outcomes = _outcomes(refs, event_creates.send(jobs, deadline=deadline), creates=True)
             if outcomes.failed:
                 left = _undo(outcomes, drafts)
                 raise _not_created(outcomes, left, meta_id, made=_has_made(outcomes))
@@ -130,7 +131,7 @@ def _present(
     meta_id = str(content.meta_id)
     readable = [ref for ref in others if precheck(ref, Operation.LIST_EVENTS) is None]
     jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in [*refs, *readable]}
-    replies = connections.gather(jobs, Queue.READS, deadline=deadline)
+    replies = worker_calls.gather(jobs, Queue.READS, deadline=deadline)
     outcomes = _outcomes(refs, replies)
     if outcomes.failed:
         raise _not_created(outcomes, [], meta_id, made=False)
@@ -160,7 +161,7 @@ def update(
         for ref in refs
     }
     return _require_success(
-        _outcomes(refs, connections.write(jobs, deadline=connections.deadline())), "changed"
+        _outcomes(refs, worker_calls.write_events(jobs, deadline=worker_calls.deadline())), "changed"
     ).copies
 
 
@@ -177,7 +178,9 @@ def delete(refs: Sequence[ConnectionRef], meta_id: str, notify_for: Collection[s
         )
         for ref in refs
     }
-    _require_success(_outcomes(refs, connections.write(jobs, deadline=connections.deadline())), "deleted")
+    _require_success(
+        _outcomes(refs, worker_calls.write_events(jobs, deadline=worker_calls.deadline())), "deleted"
+    )
 
 
 def _require_some(refs: Sequence[ConnectionRef]) -> None:
@@ -248,7 +251,7 @@ def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef
     made = {ref: event for ref, reply in outcomes.done if reply.made for event in _events(reply)}
     unanswered = [ref for ref, failed in outcomes.failed if event_creates.may_exist(failed)]
     jobs = {ref.id: _undo_job(ref, drafts[ref.id], made.get(ref)) for ref in [*made, *unanswered]}
-    replies = connections.write(jobs, deadline=connections.deadline(), finishing=True)
+    replies = worker_calls.write_events(jobs, deadline=worker_calls.deadline(), bypass_admission=True)
     left = [ref for ref in made if not _is_gone(replies[ref.id].failed)]
     left += [ref for ref in unanswered if replies[ref.id].failed is not None]
     for ref in left:

@@ -26,7 +26,7 @@ PREFIX = "/v1/"
 def install(app: Flask) -> None:
     """Require a key on every ``/v1`` route, before the request is parsed."""
     app.before_request(_authenticate)
-    app.dispatch_request = _verifying(app.dispatch_request)  # type: ignore[method-assign]
+    app.dispatch_request = _retry_if_outdated(app.dispatch_request)  # type: ignore[method-assign]
 
 
 def authenticate_as(caller: Caller, rows: CachedRows) -> None:
@@ -63,11 +63,12 @@ def _authenticate() -> None:
     if not facts.needs_key:
         return
     cache = services().stores.versioned_cache
-    later = facts.verifies_version
-    _authenticate_key(cache.recent() if later else cache.current(), verified=not later)
+    # Such a view reads the current version itself, in the round trip that reads its busy periods.
+    view_verifies = facts.verifies_version
+    _authenticate_key(cache.recent() if view_verifies else cache.current(), verified=not view_verifies)
 
 
-def _verifying(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], ResponseReturnValue]:
+def _retry_if_outdated(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], ResponseReturnValue]:
     """Run a view again, on the current version, if it ended without verifying the version that it used.
 
     That includes views that raised: the error may come from outdated rows.
@@ -80,6 +81,7 @@ def _verifying(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], Resp
         try:
             response = dispatch()
         except Exception:
+            # ``RowsOutdated``, or any error that outdated rows may have caused.
             if found.verified:
                 raise
         else:

@@ -4,41 +4,41 @@ from __future__ import annotations
 
 from typing import Any
 
-from store.sql.queries.webhooks import TEST_EVENT, Event
+from store.sql.queries.webhooks import TEST_EVENT, WebhookEvent
 
 # The summary and the description of each event.
 TEXTS: dict[str, tuple[str, str]] = {
-    Event.CALENDAR_CHANGED.value: (
+    WebhookEvent.CALENDAR_CHANGED.value: (
         "A calendar has changed",
         "Read the calendar again: its events or its busy periods may differ. Changes that follow shortly "
         "after each other are one event.",
     ),
-    Event.CONNECTION_EXPIRED.value: (
+    WebhookEvent.CONNECTION_EXPIRED.value: (
         "A connection has expired",
         "The provider says that the grant is gone. The person has to connect the account again.",
     ),
-    Event.CONNECTION_RESTORED.value: (
+    WebhookEvent.CONNECTION_RESTORED.value: (
         "A connection works again",
         "An account that had expired is connected again.",
     ),
-    Event.GRANT_EXPIRED.value: (
+    WebhookEvent.GRANT_EXPIRED.value: (
         "The grant of an organization has expired",
         "The provider refuses the grant: its members cannot be read until the administrator acts and the "
         "grant is stored again. It is one event, whatever the number of members.",
     ),
-    Event.GRANT_RESTORED.value: (
+    WebhookEvent.GRANT_RESTORED.value: (
         "The grant of an organization works again",
         "A grant that had expired is stored again.",
     ),
-    Event.HOLD_CREATED.value: (
+    WebhookEvent.HOLD_CREATED.value: (
         "Time is held",
         "The time of the users counts as busy until the hold expires, is deleted or used.",
     ),
-    Event.HOLD_EXPIRED.value: (
+    WebhookEvent.HOLD_EXPIRED.value: (
         "A hold has expired",
         "Its time is free again, since `expiresAt`. The event may come a minute later.",
     ),
-    Event.HOLD_RELEASED.value: (
+    WebhookEvent.HOLD_RELEASED.value: (
         "A hold was released",
         "It was deleted, or an event was created by it; `reason` says which.",
     ),
@@ -117,12 +117,12 @@ def _operation(event: str) -> dict[str, Any]:
 
 def _example(event: str) -> dict[str, Any]:
     subject: dict[str, Any] = _SUBJECT | (
-        {"calendarId": "primary"} if event == Event.CALENDAR_CHANGED else {}
+        {"calendarId": "primary"} if event == WebhookEvent.CALENDAR_CHANGED else {}
     )
-    if event in (Event.GRANT_EXPIRED, Event.GRANT_RESTORED):
+    if event in (WebhookEvent.GRANT_EXPIRED, WebhookEvent.GRANT_RESTORED):
         subject = {"organization": "acme", "provider": "google"}
     if event.startswith("hold."):
-        subject = _HELD | ({"reason": "used"} if event == Event.HOLD_RELEASED else {})
+        subject = _HELD | ({"reason": "used"} if event == WebhookEvent.HOLD_RELEASED else {})
     if event == TEST_EVENT:
         subject = {"webhookId": "wh_1f0c7e5d9a3b4c2e8d6f7a90"}
     return {"type": event, "timestamp": "2026-11-20T09:00:00.000Z", "data": subject}

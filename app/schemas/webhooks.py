@@ -27,12 +27,16 @@ from app.schemas.paging import MAX_AT_ONCE, PageQuery
 from providers.names import ProviderName
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import delivery_log
-from store.sql.queries.webhooks import TEST_EVENT, Event
+from store.sql.queries.webhooks import TEST_EVENT, WebhookEvent
 from workers.webhooks.ssrf_guard import ForbiddenUrl, parse
 
-EVENTS = tuple(event.value for event in Event)
+EVENTS = tuple(event.value for event in WebhookEvent)
 # The events of an endpoint that does not choose: those of the first version. Strict clients know no others.
-USUAL_EVENTS = (Event.CALENDAR_CHANGED, Event.CONNECTION_EXPIRED, Event.CONNECTION_RESTORED)
+USUAL_EVENTS = (
+    WebhookEvent.CALENDAR_CHANGED,
+    WebhookEvent.CONNECTION_EXPIRED,
+    WebhookEvent.CONNECTION_RESTORED,
+)
 # The types of the events that an endpoint may receive.
 SENT_EVENTS = (*EVENTS, TEST_EVENT)
 RELEASES = ("deleted", "used")

@@ -58,12 +58,12 @@ def unified_lock(redis: Redis, user: str, meta_id: str, *, timeout: float, lifet
 
 
 @contextmanager
-def round_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
-    """Hold the lock for a round of upkeep, or of the webhooks of one endpoint; does not wait for it.
+def try_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
+    """Hold a lock without waiting for it: for a round of upkeep, or for the webhooks of one endpoint.
 
-    The round ends by ``deadline``.
+    The work under the lock ends by ``deadline``, a moment of ``time.monotonic()``.
 
-    :raise LockTimeout: while another round is under way
+    :raise LockTimeout: when another process holds the lock
     """
     with _held(redis, f"lock:round:{name}", timeout=0.0, lifetime=_left(deadline) + MARGIN):
         yield

@@ -186,7 +186,7 @@ def fail_a_delivery(stores: Stores, webhook_id: str, user: str) -> None:
     """Record that the connection of a user expired, and that the only delivery of it failed."""
     with stores.database.writing() as session:
         (one,) = connection_refs.of_user(session, user, organization_id=None) or ()
-        webhooks.record(session, webhooks.Event.CONNECTION_EXPIRED, one.id)
+        webhooks.record(session, webhooks.WebhookEvent.CONNECTION_EXPIRED, one.id)
     with stores.database.writing() as session:
         claimed = deliveries.claim(session, webhook_id, until=now() + timedelta(seconds=30))
         assert claimed is not None

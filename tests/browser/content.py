@@ -277,7 +277,7 @@ def _keys(session: Session, company: int) -> None:
 
 def _webhooks(session: Session, stores: Stores, company: int) -> str:
     url = f"https://hooks.example.com/{LONG}?token=x&b=<b>"
-    events = tuple(webhooks.Event)
+    events = tuple(webhooks.WebhookEvent)
     webhooks.create(
         session, stores.keyring, url="https://example.com/", events=events[:1], organization_id=None
     )
@@ -290,7 +290,7 @@ def _deliveries(session: Session, company: int, endpoint: str) -> str:
         each for refs in connection_refs.of_members(session, company).values() for each in refs if each.alive
     ]
     for answer, connection in zip(ANSWERS, living, strict=False):
-        webhooks.record(session, webhooks.Event.CALENDAR_CHANGED, connection.id, calendar_id=HTML)
+        webhooks.record(session, webhooks.WebhookEvent.CALENDAR_CHANGED, connection.id, calendar_id=HTML)
         session.flush()
         claimed = deliveries.claim(session, endpoint, until=now() + timedelta(seconds=30))
         assert claimed is not None
@@ -298,7 +298,7 @@ def _deliveries(session: Session, company: int, endpoint: str) -> str:
             deliveries.delivered(session, claimed, answer, most_attempts=10)
         else:
             deliveries.failed(session, claimed, answer, again_at=now() + timedelta(hours=1))
-    webhooks.record(session, webhooks.Event.CONNECTION_RESTORED, living[0].id)
+    webhooks.record(session, webhooks.WebhookEvent.CONNECTION_RESTORED, living[0].id)
     return claimed.id
 
 

@@ -108,7 +108,7 @@ def failing(settings):
     """A webhook whose only delivery failed."""
     with Stores(settings) as stores:
         with stores.database.writing() as session:
-            events = (webhooks.Event.CONNECTION_EXPIRED,)
+            events = (webhooks.WebhookEvent.CONNECTION_EXPIRED,)
             row, _ = webhooks.create(
                 session, stores.keyring, url="https://example.com/fails", events=events, organization_id=None
             )

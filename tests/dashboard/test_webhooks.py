@@ -6,14 +6,14 @@ import pytest
 
 from store.sql.models import WebhookEndpoint, now
 from store.sql.queries import deliveries, webhooks
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests.dashboard.audit_records import actions
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
 from tests.store.webhook_world import WebhookWorld
 
 URL = "https://hooks.example.com/almanac"
-EVENTS = [event.value for event in Event]
+EVENTS = [event.value for event in WebhookEvent]
 NOBODY = "wh_000000000000000000000000"
 ODD = "<b onmouseover=alert(1)>x</b> שלום 📅"
 
@@ -77,7 +77,7 @@ def test_endpoints_are_shown_with_the_counts_of_their_deliveries(here, world):
     own = world.organization("own")
     one, two = world.endpoint(), world.endpoint(organization_id=own, events=["connection.expired"])
     for name in ("ada", "bob"):
-        world.record(Event.CONNECTION_EXPIRED, world.connection(name, own))
+        world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection(name, own))
     failed = world.claim(one)
     world.succeed(world.claim(one))
     world.fail(failed)
@@ -213,7 +213,7 @@ def test_what_was_entered_is_text(new):
 
 def test_one_is_deleted_with_its_log(here, world):
     endpoint = world.endpoint()
-    world.record(Event.CONNECTION_EXPIRED, world.connection())
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection())
     (row,) = rows(here.browser.get("/webhooks"))
     form = row.select_one("form[data-confirm]")
     assert form["data-confirm"].startswith("Delete the webhook https://example.com/?")
@@ -232,7 +232,7 @@ def test_one_is_deleted_with_its_log(here, world):
 def test_deliveries_are_shown_the_newest_first_with_their_results(here, world):
     endpoint = world.endpoint()
     for name in ("ada", "bob", "eve"):
-        world.record(Event.CONNECTION_EXPIRED, world.connection(name))
+        world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection(name))
     world.succeed(world.claim(endpoint))
     with here.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=now())
@@ -254,7 +254,7 @@ def test_deliveries_are_shown_the_newest_first_with_their_results(here, world):
 
 def test_a_refusal_without_a_text_shows_its_status_once(here, world):
     endpoint = world.endpoint()
-    world.record(Event.CONNECTION_EXPIRED, world.connection())
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection())
     with here.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=now())
         deliveries.failed(session, claimed, deliveries.AttemptResult(500, "answered 500"), again_at=None)
@@ -267,7 +267,7 @@ def test_a_refusal_without_a_text_shows_its_status_once(here, world):
 @pytest.mark.parametrize(("status", "count"), [("pending", 1), ("delivered", 0), ("failed", 0), ("other", 1)])
 def test_deliveries_of_one_status(here, world, status, count):
     endpoint = world.endpoint()
-    world.record(Event.CONNECTION_EXPIRED, world.connection())
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection())
 
     page = here.browser.get(f"/webhooks/{endpoint}", status=status)
 
@@ -279,7 +279,7 @@ def test_deliveries_of_one_status(here, world, status, count):
 def test_deliveries_are_read_in_pages_and_the_filter_stays(here, world):
     endpoint, connection = world.endpoint(), world.connection()
     for _ in range(30):
-        world.record(Event.CONNECTION_EXPIRED, connection)
+        world.record(WebhookEvent.CONNECTION_EXPIRED, connection)
 
     first = here.browser.get(f"/webhooks/{endpoint}", status="pending")
     onward = first.html.find("a", rel="next")["href"]
@@ -293,7 +293,7 @@ def test_deliveries_are_read_in_pages_and_the_filter_stays(here, world):
 
 def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
     endpoint = world.endpoint()
-    world.record(Event.CONNECTION_EXPIRED, world.connection())
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection())
     with here.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=now())
         deliveries.gone(session, claimed, deliveries.AttemptResult(410, "it is gone"))
@@ -315,7 +315,7 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
 def test_a_delivery_about_a_former_member_is_not_sent_again(here, world):
     own = world.organization("own")
     endpoint = world.endpoint(organization_id=own)
-    world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("ada", own))
     action = here.browser.get(f"/webhooks/{endpoint}").html.select_one(".deliveries form")["action"]
     world.leave("ada", own)
 
@@ -329,7 +329,7 @@ def test_a_delivery_about_a_former_member_is_not_sent_again(here, world):
 
 def test_receiver_messages_are_escaped(here, world):
     endpoint = world.endpoint()
-    world.record(Event.CONNECTION_EXPIRED, world.connection())
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection())
     (row,) = world.waiting()
     world.change(row.id, last_error=ODD, payload=row.payload | {"type": ODD})
 
@@ -343,7 +343,7 @@ def test_receiver_messages_are_escaped(here, world):
 def failing(world, endpoint, *users, within=()):
     """Give deliveries about these users up."""
     for user in users:
-        world.record(Event.CONNECTION_EXPIRED, world.connection(user, *within))
+        world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection(user, *within))
         with world.database.writing() as session:
             claimed = deliveries.claim(session, endpoint, until=now())
             answer = deliveries.AttemptResult(503, "answered 503", f"{ODD} is down")

@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.sql.models import Base, WebhookDelivery, now
 from store.sql.queries import connection_refs, organizations, webhooks
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
 from tests.conftest import Api, connect
@@ -85,7 +85,7 @@ def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
             session, stores.keyring, url=f"{URL}/{word}", events=EVENTS, organization_id=number
         )
         (connection, *_) = connection_refs.of_user(session, tenant.user, organization_id=None) or ()
-        webhooks.record(session, Event.CALENDAR_CHANGED, connection.id, calendar_id="primary")
+        webhooks.record(session, WebhookEvent.CALENDAR_CHANGED, connection.id, calendar_id="primary")
         told = session.scalars(
             select(WebhookDelivery).where(WebhookDelivery.endpoint_id == endpoint.id)
         ).one()
@@ -163,5 +163,5 @@ def leaks(answer: TestResponse, words: frozenset[str], said: str) -> Iterator[st
 
 
 # Deliveries of other events would be tried, and change, while a test compares the tables.
-EVENTS = [Event.CALENDAR_CHANGED, Event.CONNECTION_EXPIRED, Event.CONNECTION_RESTORED]
+EVENTS = [WebhookEvent.CALENDAR_CHANGED, WebhookEvent.CONNECTION_EXPIRED, WebhookEvent.CONNECTION_RESTORED]
 Settle = Callable[..., Tenant]

@@ -14,7 +14,7 @@ from store.sql.database import Database
 from store.sql.models import Membership, Organization, User, WebhookDelivery
 from store.sql.queries import deliveries, organizations, webhooks
 from store.sql.queries.deliveries import AttemptResult, ClaimedDelivery
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests import people
 
 SECOND = timedelta(seconds=1)
@@ -55,7 +55,9 @@ class WebhookWorld:
         with self.database.writing() as session:
             organizations.remove_members(session, organization, [self._user_id(session, user)])
 
-    def endpoint(self, *, organization_id: int | None = None, events: Sequence[str] = tuple(Event)) -> str:
+    def endpoint(
+        self, *, organization_id: int | None = None, events: Sequence[str] = tuple(WebhookEvent)
+    ) -> str:
         with self.database.writing() as session:
             row, secret = webhooks.create(
                 session,
@@ -67,7 +69,7 @@ class WebhookWorld:
         self.secrets[row.id] = secret
         return row.id
 
-    def record(self, event: Event, connection: str, calendar_id: str | None = None) -> None:
+    def record(self, event: WebhookEvent, connection: str, calendar_id: str | None = None) -> None:
         with self.database.writing() as session:
             webhooks.record(session, event, connection, calendar_id=calendar_id)
 

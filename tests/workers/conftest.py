@@ -23,7 +23,7 @@ from store.coordination.single_flight import SingleFlight
 from store.sql.models import Channel, OAuthConnection, WebhookEndpoint
 from store.sql.queries import connection_tokens, connections, webhooks
 from store.sql.queries.connection_tokens import Credentials
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests import people
 from tests.conftest import settings_of
 from tests.databases import opened as opened_database
@@ -198,7 +198,7 @@ def register(runtime: Runtime) -> Callable[..., tuple[str, str]]:
     with runtime.stores.database.writing() as session:
         session.execute(delete(WebhookEndpoint))
 
-    def make(url: str, events: Sequence[str] = tuple(Event)) -> tuple[str, str]:
+    def make(url: str, events: Sequence[str] = tuple(WebhookEvent)) -> tuple[str, str]:
         with runtime.stores.database.writing() as session:
             row, secret = webhooks.create(
                 session, runtime.stores.keyring, url=url, events=events, organization_id=None
@@ -213,7 +213,9 @@ def record_event(runtime: Runtime, connected: Callable[..., str]) -> Callable[..
     """Record that a grant has ended, or another event of a connection; returns the connection."""
 
     def make(
-        event: Event = Event.CONNECTION_EXPIRED, connection: str | None = None, calendar: str | None = None
+        event: WebhookEvent = WebhookEvent.CONNECTION_EXPIRED,
+        connection: str | None = None,
+        calendar: str | None = None,
     ) -> str:
         connection = connection or connected()
         with runtime.stores.database.writing() as session:

@@ -24,8 +24,8 @@ from store.sql.queries.connection_tokens import Tokens
 from store.sql.queries.connections import ProviderAccount, RemovedConnection
 from store.sql.queries.consents import ConsentRefusal
 from workers.execution.consent_gaps import INCOMPLETE, missing_permissions
-from workers.execution.revocation import BUSY, clean_up, revoke_unused
 from workers.execution.registrations import note_registration
+from workers.execution.revocation import BUSY, evict_and_list_revocations, revoke_unused
 from workers.fanout.jobs import ExchangeCode, Reply
 from workers.runtime import Runtime
 
@@ -71,7 +71,7 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
 
     A code that the provider refuses, or that another worker has taken, is ``CODE_REFUSED``.
     """
-    pending = runtime.stores.code_exchanges.take(job.authorization)
+    pending = runtime.stores.code_exchanges.take(job.secret_name)
     if pending is None:
         return Reply(failed=CODE_REFUSED)
     consent = pending.authorization
@@ -188,7 +188,7 @@ def _replace(
 
 def _revoke_replaced(runtime: Runtime, replaced: RemovedConnection, deadline: float) -> None:
     """Clean up after a replaced connection. A failure here does not fail the stored consent."""
-    for revocation in clean_up(runtime.stores, [replaced]):
+    for revocation in evict_and_list_revocations(runtime.stores, [replaced]):
         # Half of the remaining time, so that the reply does not miss the deadline.
         now = time.monotonic()
         try:

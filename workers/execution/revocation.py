@@ -1,7 +1,6 @@
-"""Cleans up after connections that the API deletes or that a consent replaces.
+"""Revokes the grants of connections that the API deletes or that a consent replaces, and drops cached data.
 
-Cached data is dropped. The grant is revoked when the service obtained it and no other connection uses its
-account.
+A grant is revoked when the service obtained it and no other connection uses its account.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LOST = Failed(Reason.PROVIDER_ERROR, "The grant to revoke was lost on the way to
 BUSY = Failed(Reason.PROVIDER_ERROR, "Another consent or revocation of the account took too long")
 
 
-def clean_up(
+def evict_and_list_revocations(
     stores: Stores, removed: Sequence[RemovedConnection], *, revoke: bool = True
 ) -> list[PendingRevocation]:
     """Evict the cached data of removed connections; returns the revocations of their grants that are due.
@@ -80,8 +79,8 @@ def _revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocat
 
 
 def revoke(runtime: Runtime, job: Revoke, deadline: float) -> Reply:
-    """Revoke the grant that waits under the job's id, unless another connection uses its account."""
-    revocation = runtime.stores.revocations.take(job.revocation)
+    """Revoke the grant stored under ``secret_name``, unless another connection uses its account."""
+    revocation = runtime.stores.revocations.take(job.secret_name)
     if revocation is None:
         return Reply(failed=LOST)
     try:

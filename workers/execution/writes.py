@@ -19,8 +19,8 @@ from store.sql.queries.connection_tokens import Credentials
 from workers.execution import grant_check, identity
 from workers.execution.account_context import call_reporter, mark_dead_on_revoked_grant, open_account
 from workers.execution.code_exchange import exchange
-from workers.execution.revocation import revoke
 from workers.execution.registration_trial import check
+from workers.execution.revocation import revoke
 from workers.execution.tokens import freshen
 from workers.fanout import failures
 from workers.fanout.jobs import (

@@ -91,12 +91,12 @@ class Fanout:
         queue: Queue,
         deadline: float,
         coalescing: CoalescingPolicy | None = None,
-        finishing: bool = False,
+        bypass_admission: bool = False,
     ) -> list[Reply]:
         """A reply for each job, in order. ``deadline`` is a moment of ``time.monotonic()``.
 
-        ``coalescing``: equal jobs of several requests are performed once. ``finishing``: the jobs finish work
-        that has begun, and are not subject to admission.
+        ``coalescing``: equal jobs of several requests are performed once. ``bypass_admission``: for jobs that
+        finish work that has begun.
 
         :raise Overloaded: when too many requests wait, or no worker is alive; nothing was sent
         :raise redis.RedisError, kombu.exceptions.OperationalError: when Redis or the broker is down
@@ -104,7 +104,7 @@ class Fanout:
         if not jobs:
             return []
         request = _request(jobs, queue, deadline, coalescing)
-        if finishing:
+        if bypass_admission:
             return self._gather(request)
         with self._admission.admit_in_process(queue):
             self._admission.enter(queue, request.name, request.left)
@@ -125,7 +125,7 @@ class Fanout:
         try:
             with tracing.span("fan-out", "producer", {"almanac.jobs": len(request.jobs)}) as span:
                 self._begin(request)
-                self._join(request)
+                self._await_replies(request)
                 if span is not None:
                     span.set_attributes(request.span_attributes())
         finally:
@@ -197,7 +197,7 @@ class Fanout:
             for _ in range(tasks):
                 self._celery.send_task(name, kwargs=arguments, expires=left, producer=producer)
 
-    def _join(self, request: PendingRequest) -> None:
+    def _await_replies(self, request: PendingRequest) -> None:
         """Collect replies until all have arrived or the deadline has passed."""
         checked_at = time.monotonic()
         while request.late and (left := request.left) > 0:

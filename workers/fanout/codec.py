@@ -128,7 +128,7 @@ def addresses(data: bytes) -> tuple[Address, ...]:
     return ()
 
 
-def same_read(job: Job) -> str:
+def read_digest(job: Job) -> str:
     """A digest that is equal for equal jobs."""
     return hashlib.blake2s(_encoder.encode(job), digest_size=DIGEST).hexdigest()
 

@@ -29,21 +29,21 @@ from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# The number of jobs prefetched at once: their connections are loaded in one statement.
-BATCH = 32
+# The number of jobs that are taken in addition to the places: one statement loads all their connections.
+LOAD_AHEAD = 32
 
-# Prefetch jobs only while the list is longer than the places of this many processes together. Without
-# prefetching, each free place would cost a statement. With too much of it, jobs would wait here while another
-# process has free places.
-PREFETCH_PROCESSES = 4
+# Jobs are loaded ahead only while the list is longer than the places of this many processes together. With
+# none ahead, each free place would cost a statement. With too many, jobs would wait while another process
+# has free places.
+LOAD_AHEAD_PROCESSES = 4
 
 # While this many jobs are in flight, results are collected for BATCHING_SECONDS and handled in one step.
 # Three round trips and a statement for each finished read would cost as much time as the reads themselves.
 BATCHING_THRESHOLD = 16
 BATCHING_SECONDS = 0.006
 
-# Jobs taken ahead that are handed to the pool, to begin as soon as a place becomes free: about as many as
-# finish within one turn.
+# Loaded jobs that are handed to the pool, to begin as soon as a place becomes free: about as many as finish
+# within one turn.
 PREFETCH = 16
 
 # Grace period after the deadline, as a share of the budget, for jobs to report their own timeout. After it,
@@ -73,7 +73,7 @@ class Drain:
         deadline: float,
         perform: Perform,
         *,
-        most: int = BATCH,
+        most: int = LOAD_AHEAD,
         work: str | None = None,
         others: HandOver | None = None,
     ) -> None:
@@ -86,7 +86,7 @@ class Drain:
         self._share: PoolShare[list[FinishedJob]] = runtime.pool.share()
         self._jobs = DrainJobs()
         # The length of the list when it was last read, and whether it was empty or the deadline has passed.
-        self._left = 0
+        self._list_length = 0
         self._exhausted = False
         self._finisher = Finisher(runtime, fanout, deadline)
         self._flights = self._finisher.flights
@@ -135,8 +135,8 @@ class Drain:
             self._exhausted = True
             for taken in self._jobs.drop_waiting():
                 self._finisher.give_up(taken, taken.failed)
-            # Jobs taken ahead get no reply, like those still on the list: no worker has begun them.
-            self._flights.abandon(each.flight for each in self._jobs.drop_ahead())
+            # Loaded jobs get no reply, like those still on the list: no worker has begun them.
+            self._flights.abandon(each.flight for each in self._jobs.drop_loaded())
         if now >= self._overdue:
             self._finisher.report_timeouts(self._jobs.in_flight.values())
 
@@ -184,8 +184,8 @@ class Drain:
             taken = named.by_name(results)
             if isinstance(taken["popped"], RedisError):
                 raise taken["popped"]
-            self._left = taken["left"] if isinstance(taken["left"], int) else 0
-            self._exhausted = not self._left
+            self._list_length = taken["left"] if isinstance(taken["left"], int) else 0
+            self._exhausted = not self._list_length
             self._intake.take(cast(list[bytes], taken["popped"] or []))
 
     def _finish(self, pipe: Pipeline, done: FinishedJob, moved: Collection[int]) -> None:
@@ -202,21 +202,21 @@ class Drain:
             self._jobs.wait(taken, time.monotonic())
 
     def _jobs_to_take(self, places: int) -> int:
-        """How many elements to take: one for each place, and some ahead while the list is long."""
+        """How many elements to take: one for each place, and some more while the list is long."""
         if self._exhausted or time.monotonic() >= self._deadline:
             return 0
         if spare := self._extra_jobs_to_move():
             return places + spare
-        plenty = PREFETCH_PROCESSES * self._runtime.settings.reads_in_flight
-        if self._left > plenty and len(self._jobs.ahead) <= BATCH // 2:
-            return places + BATCH
+        plenty = LOAD_AHEAD_PROCESSES * self._runtime.settings.reads_in_flight
+        if self._list_length > plenty and len(self._jobs.loaded) <= LOAD_AHEAD // 2:
+            return places + LOAD_AHEAD
         return places
 
     def _extra_jobs_to_move(self) -> int:
         """How many jobs to take beyond the free places, to hand over the ones for isolated providers."""
         if self._exhausted or not self._mover.needed:
             return 0
-        return max(0, BATCH - len(self._jobs.ahead))
+        return max(0, LOAD_AHEAD - len(self._jobs.loaded))
 
     def _prefetchable(self) -> list[Work]:
         """Work to prefetch for places that become free before the next turn."""
@@ -225,8 +225,8 @@ class Drain:
         room = PREFETCH - self._share.prefetched
         found: list[Work] = []
         # The drain can answer at the deadline only for reads that continue past it.
-        while len(found) < room and self._jobs.ahead and continues_past_deadline(self._jobs.ahead[0].job):
-            found += self._jobs.next_ahead(1)
+        while len(found) < room and self._jobs.loaded and continues_past_deadline(self._jobs.loaded[0].job):
+            found += self._jobs.next_loaded(1)
         return found
 
     def _admit_and_begin(self, works: Sequence[Work], places: int) -> int:

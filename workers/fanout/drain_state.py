@@ -87,14 +87,14 @@ class DrainJobs:
 
     def __init__(self) -> None:
         # Loaded, for the next places.
-        self.ahead: deque[TakenJob] = deque()
+        self.loaded: deque[TakenJob] = deque()
         # Running in a place or prefetched for one, by id.
         self.in_flight: dict[int, TakenJob] = {}
         # A heap, by the moment of the next attempt to get a permit.
         self._waiting: list[WaitingJob] = []
 
     def __bool__(self) -> bool:
-        return bool(self.in_flight or self._waiting or self.ahead)
+        return bool(self.in_flight or self._waiting or self.loaded)
 
     @property
     def waiting(self) -> list[TakenJob]:
@@ -106,9 +106,9 @@ class DrainJobs:
         return self._waiting[0].when if self._waiting else None
 
     def places(self, now: float) -> int:
-        """How many places the jobs ahead need, and the waiting jobs that may try again now."""
+        """How many places the loaded jobs need, and the waiting jobs that may try again now."""
         due = [each.taken for each in self._waiting if each.when <= now]
-        ready = [*self.ahead, *due]
+        ready = [*self.loaded, *due]
         bundles = {each.bundle for each in ready if each.bundle is not None}
         return len(bundles) + sum(each.bundle is None for each in ready)
 
@@ -117,19 +117,19 @@ class DrainJobs:
         heapq.heappush(self._waiting, WaitingJob(when, taken.id, taken))
 
     def next(self, places: int, now: float) -> list[Work]:
-        """Take out work for this many places: first the due jobs, then jobs taken ahead."""
+        """Take out work for this many places: first the due jobs, then loaded jobs."""
         taken: list[Work] = []
         while self._waiting and len(taken) < places and self._waiting[0].when <= now:
             taken.append(self._next_due())
-        return taken + self.next_ahead(places - len(taken))
+        return taken + self.next_loaded(places - len(taken))
 
-    def next_ahead(self, places: int) -> list[Work]:
-        """Take out work for this many places, of the jobs taken ahead; a bundle is in a row there."""
+    def next_loaded(self, places: int) -> list[Work]:
+        """Take out work for this many places, of the loaded jobs; a bundle is in a row there."""
         taken: list[Work] = []
-        while self.ahead and len(taken) < places:
-            work = [self.ahead.popleft()]
-            while self.ahead and work[0].bundle is not None and self.ahead[0].bundle == work[0].bundle:
-                work.append(self.ahead.popleft())
+        while self.loaded and len(taken) < places:
+            work = [self.loaded.popleft()]
+            while self.loaded and work[0].bundle is not None and self.loaded[0].bundle == work[0].bundle:
+                work.append(self.loaded.popleft())
             taken.append(work)
         return taken
 
@@ -147,14 +147,14 @@ class DrainJobs:
         dropped, self._waiting = self.waiting, []
         return dropped
 
-    def drop_ahead(self) -> list[TakenJob]:
-        """Take out all jobs that were taken ahead."""
-        dropped = list(self.ahead)
-        self.ahead.clear()
+    def drop_loaded(self) -> list[TakenJob]:
+        """Take out all loaded jobs."""
+        dropped = list(self.loaded)
+        self.loaded.clear()
         return dropped
 
     def remove(self, ids: Collection[int]) -> None:
         """Remove jobs that have not begun."""
-        self.ahead = deque(each for each in self.ahead if each.id not in ids)
+        self.loaded = deque(each for each in self.loaded if each.id not in ids)
         self._waiting = [each for each in self._waiting if each.id not in ids]
         heapq.heapify(self._waiting)

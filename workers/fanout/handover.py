@@ -142,7 +142,7 @@ class Mover:
         """
         if not self.needed:
             return
-        not_begun = [*jobs.ahead, *jobs.waiting]
+        not_begun = [*jobs.loaded, *jobs.waiting]
         if moved := self._move([each for each in not_begun if self.must_move(each)]):
             jobs.remove(moved)
         in_flight = [each for each in jobs.in_flight.values() if not each.handed and self.must_move(each)]

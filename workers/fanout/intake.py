@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Intake:
-    """Prepares taken jobs, and adds them to ``jobs.ahead``. A job that cannot be prepared fails."""
+    """Prepares taken jobs, and adds them to ``jobs.loaded``. A job that cannot be prepared fails."""
 
     def __init__(self, runtime: Runtime, fanout: str, jobs: DrainJobs, finisher: Finisher) -> None:
         self._runtime = runtime
@@ -47,7 +47,7 @@ class Intake:
             for each in taken:
                 self._finisher.give_up(each, failures.failure_from(error))
         else:
-            self._jobs.ahead += sorted(taken, key=bundles.position)
+            self._jobs.loaded += sorted(taken, key=bundles.position)
 
     def _decode(self, data: bytes) -> Sequence[Packed]:
         """One job or a bundle; none for what cannot be decoded, as from a web server of another version."""

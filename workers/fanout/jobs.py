@@ -115,9 +115,9 @@ class FreshToken(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class Revoke(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Revoke the grant of a removed connection; account and token are stored encrypted under this id."""
+    """Revoke the grant of a removed connection; account and token are stored encrypted under a name."""
 
-    revocation: str
+    secret_name: str = msgspec.field(name="revocation")
     connection: None = None
 
 
@@ -128,23 +128,23 @@ class StopChannels(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class ExchangeCode(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Exchange an authorization code; code and verifier are stored encrypted under this id."""
+    """Exchange an authorization code; code and verifier are stored encrypted under a name."""
 
-    authorization: str
+    secret_name: str = msgspec.field(name="authorization")
     connection: None = None
 
 
 class CheckRegistration(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Test an OAuth registration at its provider; it is stored encrypted under this id."""
+    """Test an OAuth registration at its provider; it is stored encrypted under a name."""
 
-    proposal: str
+    secret_name: str = msgspec.field(name="proposal")
     connection: None = None
 
 
 class CheckGrant(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Test the grant of an organization at its provider; it is stored encrypted under this id."""
+    """Test the grant of an organization at its provider; it is stored encrypted under a name."""
 
-    proposal: str
+    secret_name: str = msgspec.field(name="proposal")
     connection: None = None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from store.coordination.single_flight import ReadKey
-from workers.fanout.codec import reply_list, same_read, work_list
+from workers.fanout.codec import read_digest, reply_list, work_list
 from workers.fanout.jobs import Job, Reply
 from workers.queues import Queue
 
@@ -78,7 +78,7 @@ class PendingRequest:
             job = self.jobs[number]
             if job.connection is None:
                 raise TypeError(f"{job!r} is not a read and cannot be shared")
-            self._keys[number] = ReadKey(job.connection, same_read(job), number)
+            self._keys[number] = ReadKey(job.connection, read_digest(job), number)
         return self._keys[number]
 
     def span_attributes(self) -> dict[str, int]:

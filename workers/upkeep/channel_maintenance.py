@@ -15,7 +15,7 @@ from providers.names import ProviderName
 from scheduling.intervals import Intervals, clip
 from store.cache.busy_invalidation import after_notification
 from store.coordination.circuit_breaker import Family
-from store.coordination.locks import LockTimeout, round_lock
+from store.coordination.locks import LockTimeout, try_lock
 from store.sql.models import Channel
 from store.sql.queries import channels
 from store.sql.queries.connection_tokens import Credentials
@@ -53,7 +53,7 @@ AUDITED = 28 * 86_400_000
 def keep(runtime: Runtime, *, deadline: float) -> None:
     """Run all maintenance until ``deadline``. Does nothing while another run holds the lock."""
     try:
-        with round_lock(runtime.stores.redis, "channels", deadline=deadline):
+        with try_lock(runtime.stores.redis, "channels", deadline=deadline):
             _renew_all(runtime, deadline)
             _remove_ended(runtime, deadline)
             _restore_watches(runtime)

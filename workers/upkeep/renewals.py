@@ -9,7 +9,7 @@ from datetime import datetime
 from providers.base import Token
 from providers.errors import ProviderError
 from store.coordination.circuit_breaker import Family
-from store.coordination.locks import LockTimeout, round_lock
+from store.coordination.locks import LockTimeout, try_lock
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
 from store.sql.queries import connection_states, connection_tokens, holds, idempotency
@@ -32,7 +32,7 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
     """
     configured = [name for name, provider in runtime.providers.items() if provider.configured]
     try:
-        with round_lock(runtime.stores.redis, "renew_tokens", deadline=deadline):
+        with try_lock(runtime.stores.redis, "renew_tokens", deadline=deadline):
             with runtime.stores.database.reading() as session:
                 rows = connection_states.expiring(
                     session, after=after, before=before, providers=configured, limit=MAX_RENEWALS

@@ -15,11 +15,11 @@ import orjson
 from sqlalchemy.exc import SQLAlchemyError
 from standardwebhooks import Webhook
 
-from store.coordination.locks import LockTimeout, round_lock
+from store.coordination.locks import LockTimeout, try_lock
 from store.security.crypto import Undecipherable
 from store.sql.queries import deliveries, delivery_log, webhook_secrets, webhooks
 from store.sql.queries.deliveries import AttemptResult, ClaimedDelivery
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from store.stores import Stores
 from workers.runtime import Runtime
 from workers.upkeep import batches
@@ -48,7 +48,7 @@ def calendar_changed(stores: Stores, connection_id: str, calendar_id: str) -> No
     """Record that a calendar has changed. A failure is logged, because the change itself is done."""
     try:
         with stores.database.writing() as session:
-            webhooks.record(session, Event.CALENDAR_CHANGED, connection_id, calendar_id=calendar_id)
+            webhooks.record(session, WebhookEvent.CALENDAR_CHANGED, connection_id, calendar_id=calendar_id)
     except SQLAlchemyError:
         log.exception("a change was not recorded for webhooks", extra={"connection": connection_id})
 
@@ -94,7 +94,7 @@ def _serve(runtime: Runtime, endpoint_id: str) -> None:
         while _is_due(runtime, endpoint_id):
             # The last attempt may begin at the very end.
             ends = began + MAX_SERVE_SECONDS + MAX_POST_SECONDS
-            with round_lock(runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=ends):
+            with try_lock(runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=ends):
                 if not _send_all(runtime, endpoint_id, began):
                     return
     except LockTimeout:

@@ -216,7 +216,7 @@ _ORDERS: Mapping[str, Callable[[Row], tuple[bool, int]]] = {
 
 
 def rows_of_slots(slots: Groups, stride: int, runs: Intervals) -> Groups:
-    """Merge slots of a user at a constant distance in the same run into one interval, which is drawn dashed."""
+    """Merge a user's slots at a constant distance in a run into one interval, which is drawn dashed."""
     run = runs.ends.searchsorted(slots.starts, "right")
     first = np.ones(slots.starts.size, np.bool_)
     first[1:] = (slots.starts[1:] - slots.starts[:-1] != stride) | (run[1:] != run[:-1])

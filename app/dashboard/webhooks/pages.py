@@ -21,6 +21,7 @@ from app.services import services
 from store.sql.models import WebhookEndpoint
 from store.sql.queries import delivery_log, organizations
 from store.sql.queries import webhooks as stored
+from store.sql.queries.webhooks import WebhookEvent
 from store.sql.roles import Role
 
 # The value of ``show`` for endpoints that fail.
@@ -28,14 +29,14 @@ FAILING = "failing"
 
 # For the form.
 EVENT_DESCRIPTIONS = {
-    stored.Event.CALENDAR_CHANGED: "An event in a calendar was created, changed or deleted.",
-    stored.Event.CONNECTION_EXPIRED: "A user's grant has ended at the provider: the user must connect again.",
-    stored.Event.CONNECTION_RESTORED: "A connection that had ended works again.",
-    stored.Event.GRANT_EXPIRED: "A provider refuses an organization's grant: its members cannot be read.",
-    stored.Event.GRANT_RESTORED: "The grant of an organization that had ended works again.",
-    stored.Event.HOLD_CREATED: "Time of users was held.",
-    stored.Event.HOLD_EXPIRED: "A hold has expired: its time is free again.",
-    stored.Event.HOLD_RELEASED: "A hold was released, or an event was created in its time.",
+    WebhookEvent.CALENDAR_CHANGED: "An event in a calendar was created, changed or deleted.",
+    WebhookEvent.CONNECTION_EXPIRED: "A user's grant has ended at the provider: the user must connect again.",
+    WebhookEvent.CONNECTION_RESTORED: "A connection that had ended works again.",
+    WebhookEvent.GRANT_EXPIRED: "A provider refuses an organization's grant: its members cannot be read.",
+    WebhookEvent.GRANT_RESTORED: "The grant of an organization that had ended works again.",
+    WebhookEvent.HOLD_CREATED: "Time of users was held.",
+    WebhookEvent.HOLD_EXPIRED: "A hold has expired: its time is free again.",
+    WebhookEvent.HOLD_RELEASED: "A hold was released, or an event was created in its time.",
 }
 
 SENT_BEFORE = (

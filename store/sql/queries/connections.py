@@ -14,7 +14,7 @@ from store.security.crypto import Keyring
 from store.sql.models import OAuthConnection, User, now
 from store.sql.queries import webhooks
 from store.sql.queries.connection_tokens import Tokens, associated_data, token_columns
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from store.sql.row_version import UNCACHED
 
 # Length of the column for the reason why a grant ended.
@@ -105,7 +105,7 @@ def replace(
     session.add(row)
     session.flush()
     if older is not None and not older.alive:
-        webhooks.record(session, Event.CONNECTION_RESTORED, new_id)
+        webhooks.record(session, WebhookEvent.CONNECTION_RESTORED, new_id)
     return row, older
 
 
@@ -120,7 +120,7 @@ def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens
     )
     alive = {"alive": True, "ended_at": None, "ended_because": None}
     if _changes(session, connection.where(OAuthConnection.alive.is_(False)).values(alive)):
-        webhooks.record(session, Event.CONNECTION_RESTORED, connection_id)
+        webhooks.record(session, WebhookEvent.CONNECTION_RESTORED, connection_id)
 
 
 def identify(
@@ -161,7 +161,7 @@ def mark_dead(session: Session, connection_id: str, because: str) -> None:
     )
     dead = {"alive": False, "ended_at": now(), "ended_because": because[:BECAUSE_LENGTH]}
     if _changes(session, living.values(dead)):
-        webhooks.record(session, Event.CONNECTION_EXPIRED, connection_id)
+        webhooks.record(session, WebhookEvent.CONNECTION_EXPIRED, connection_id)
 
 
 def remove(session: Session, ids: Collection[str]) -> list[RemovedConnection]:

@@ -78,7 +78,7 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDeli
     )
     row = session.execute(taken).one_or_none()
     if row is None:
-        _give_up_strangers(session, endpoint_id, moment)
+        _give_up_out_of_scope(session, endpoint_id, moment)
         return None
     endpoint = session.get_one(WebhookEndpoint, endpoint_id)
     overlap_ends = endpoint.overlap_until
@@ -174,7 +174,7 @@ def _with_endpoint() -> Any:
     )
 
 
-def _give_up_strangers(session: Session, endpoint_id: str, moment: datetime) -> None:
+def _give_up_out_of_scope(session: Session, endpoint_id: str, moment: datetime) -> None:
     session.execute(
         update(WebhookDelivery)
         .where(

@@ -13,7 +13,7 @@ from scheduling.json_render import timestamp
 from store.sql import after_commit
 from store.sql.models import Membership, User, WebhookDelivery, WebhookEndpoint
 from store.sql.queries import webhooks
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 
 
 class HoldView(NamedTuple):
@@ -31,7 +31,9 @@ class HoldView(NamedTuple):
     claimed: bool
 
 
-def record(session: Session, event: Event, holds: Collection[HoldView], *, reason: str | None = None) -> None:
+def record(
+    session: Session, event: WebhookEvent, holds: Collection[HoldView], *, reason: str | None = None
+) -> None:
     """Record an event of each of some holds, for every endpoint that names it; it is sent after the commit.
 
     The endpoint of an organization receives the holds of its members, and the names of no other users.

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from store.sql.models import HeldTime, Hold, Membership, User
 from store.sql.queries import hold_events
 from store.sql.queries.hold_events import HoldView
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def promise(session: Session, hold_id: str, *, expires_at: int, now: int) -> Hol
         return None
     view = find(session, hold_id, organization_id=None, now=now)
     if view is not None:
-        hold_events.record(session, Event.HOLD_CREATED, [view])
+        hold_events.record(session, WebhookEvent.HOLD_CREATED, [view])
     return view
 
 
@@ -194,7 +194,7 @@ def release(session: Session, hold_id: str, *, reason: str, token: str | None = 
     if session.scalars(gone).one_or_none() is None:
         return False
     if view is not None:
-        hold_events.record(session, Event.HOLD_RELEASED, [view], reason=reason)
+        hold_events.record(session, WebhookEvent.HOLD_RELEASED, [view], reason=reason)
     return True
 
 
@@ -233,7 +233,7 @@ def _remove_expired(session: Session, hold_ids: Select[str], now: int) -> int:
         return 0
     views = _load(session, [Hold.id.in_(ids), Hold.promised])
     gone = set(session.scalars(delete(Hold).where(Hold.id.in_(ids)).returning(Hold.id)))
-    hold_events.record(session, Event.HOLD_EXPIRED, [view for view in views if view.id in gone])
+    hold_events.record(session, WebhookEvent.HOLD_EXPIRED, [view for view in views if view.id in gone])
     return len(gone)
 
 

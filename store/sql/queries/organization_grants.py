@@ -16,7 +16,7 @@ from store.security.crypto import Keyring, Undecipherable
 from store.sql.models import OAuthConnection, Organization, OrganizationGrant, User, now
 from store.sql.queries import connections, webhooks
 from store.sql.queries.connections import BECAUSE_LENGTH, RemovedConnection
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 
 _INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
@@ -235,7 +235,7 @@ def save(session: Session, keyring: Keyring, organization_id: int, grant: NewGra
     unique = [OrganizationGrant.organization_id, OrganizationGrant.provider]
     session.execute(upsert.on_conflict_do_update(index_elements=unique, set_=values))
     if older[2] is False:
-        webhooks.record_grant(session, Event.GRANT_RESTORED, organization_id, grant.provider)
+        webhooks.record_grant(session, WebhookEvent.GRANT_RESTORED, organization_id, grant.provider)
     (stored,) = of_organization(session, organization_id, grant.provider)
     theirs = update(OAuthConnection).where(OAuthConnection.grant_id == stored.id)
     alive = {"alive": True, "ended_at": None, "ended_because": None}
@@ -304,7 +304,7 @@ def delegate(session: Session, grant: GrantSummary, emails: Mapping[int, str]) -
         session.execute(insert(OAuthConnection), rows)
     dead = {each.user_id for each in done.replaced if not each.alive}
     restored = [str(row["id"]) for row in rows if row["user_id"] in dead]
-    webhooks.record_all(session, Event.CONNECTION_RESTORED, restored)
+    webhooks.record_all(session, WebhookEvent.CONNECTION_RESTORED, restored)
     return done
 
 
@@ -352,7 +352,7 @@ def mark_dead(session: Session, grant_id: str, because: str) -> None:
             OrganizationGrant.id == grant_id
         )
     ).one()
-    webhooks.record_grant(session, Event.GRANT_EXPIRED, row.organization_id, row.provider)
+    webhooks.record_grant(session, WebhookEvent.GRANT_EXPIRED, row.organization_id, row.provider)
 
 
 def check_decryption(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:

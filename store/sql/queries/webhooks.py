@@ -54,7 +54,7 @@ class EndpointRow(NamedTuple):
     organization: str | None
 
 
-class Event(StrEnum):
+class WebhookEvent(StrEnum):
     """The types of webhook events."""
 
     CALENDAR_CHANGED = "calendar.changed"
@@ -147,7 +147,9 @@ def remove(session: Session, endpoint_id: str) -> None:
     session.execute(delete(WebhookEndpoint).where(WebhookEndpoint.id == endpoint_id))
 
 
-def record(session: Session, event: Event, connection_id: str, *, calendar_id: str | None = None) -> None:
+def record(
+    session: Session, event: WebhookEvent, connection_id: str, *, calendar_id: str | None = None
+) -> None:
     """Record an event of a connection for every subscribed endpoint, in the caller's transaction.
 
     It is sent after the commit. If a change of the same calendar is recorded and not yet being sent, no other
@@ -158,7 +160,7 @@ def record(session: Session, event: Event, connection_id: str, *, calendar_id: s
 
 
 def record_all(
-    session: Session, event: Event, connection_ids: Collection[str], *, calendar_id: str | None = None
+    session: Session, event: WebhookEvent, connection_ids: Collection[str], *, calendar_id: str | None = None
 ) -> None:
     """Record an event of each of some connections as ``record`` does, in two statements."""
     listeners = _listeners(session, event, connection_ids) if connection_ids else []
@@ -192,7 +194,7 @@ def record_all(
     after_commit.note(session, session.scalars(once.returning(WebhookDelivery.endpoint_id), rows))
 
 
-def record_grant(session: Session, event: Event, organization_id: int, provider: str) -> None:
+def record_grant(session: Session, event: WebhookEvent, organization_id: int, provider: str) -> None:
     """Record one event of an organization's grant, for every subscribed endpoint that may receive it.
 
     It is sent after the commit. Its data name the organization, and none of its members.
@@ -246,7 +248,7 @@ def resume(session: Session, row: WebhookEndpoint) -> None:
 
 def topic(payload: Mapping[str, Any]) -> str | None:
     """The topic of an event, by which later events are merged into it; None if it is never merged."""
-    if payload["type"] != Event.CALENDAR_CHANGED:
+    if payload["type"] != WebhookEvent.CALENDAR_CHANGED:
         return None
     data = payload["data"]
     subject = "\n".join((data["userId"], data["provider"], data["calendarId"]))
@@ -256,7 +258,7 @@ def topic(payload: Mapping[str, Any]) -> str | None:
 _Listener = Row[int, str, str, str | None, str | None, str, list[str]]
 
 
-def _listeners(session: Session, event: Event, connection_ids: Collection[str]) -> list[_Listener]:
+def _listeners(session: Session, event: WebhookEvent, connection_ids: Collection[str]) -> list[_Listener]:
     """The endpoints that are subscribed to an event of some connections, each with a connection's user."""
     theirs = select(Membership.organization_id).where(Membership.user_id == User.id).correlate(User)
     query = (

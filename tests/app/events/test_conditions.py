@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from redis.exceptions import ConnectionError as RedisDown
 
-from app.accounts import connections
-from app.events import conditions, free_time
+from app.events import conditions, free_time, worker_calls
 from store.sql.models import HeldTime, Hold, User
 from store.sql.queries import holds
 from tests.app.answers import error
@@ -148,14 +147,14 @@ def test_a_create_whose_answer_was_lost_can_be_repeated(
     body = {"metaId": name} if repeatable == "metaId" else {}
     query = {"hold": hold()} if by == "hold" else {}
     more = query | ({"key": name} if repeatable == "key" else {})
-    write = connections.write
+    write = worker_calls.write_events
 
     def lost(*args, **named):
         write(*args, **named)
         raise RedisDown
 
     with monkeypatch.context() as patched:
-        patched.setattr(connections, "write", lost)
+        patched.setattr(worker_calls, "write_events", lost)
         assert create(body, **more).status_code == 503
     assert len(person.there.events()) == 1
     # The lease of the first attempt keeps others away, and the repetition replaces it.
@@ -169,14 +168,14 @@ def test_a_create_whose_answer_was_lost_can_be_repeated(
 
 @GOOGLE
 def test_after_its_lease_a_lost_create_is_still_found(api, person, create, rows, monkeypatch, unique):
-    key, write = unique("late"), connections.write
+    key, write = unique("late"), worker_calls.write_events
 
     def lost(*args, **named):
         write(*args, **named)
         raise RedisDown
 
     with monkeypatch.context() as patched:
-        patched.setattr(connections, "write", lost)
+        patched.setattr(worker_calls, "write_events", lost)
         create(key=key)
     with stores_of(api.client.application).database.writing() as session:
         holds.renew(session, rows()[0].id, expires_at=1, now=0)
@@ -194,7 +193,7 @@ def test_slot_of_a_killed_process_is_free_after_its_lease(api, person, create, r
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(connections, "write", killed)
+        patched.setattr(worker_calls, "write_events", killed)
         with pytest.raises(Killed):
             create()
     (left,) = rows()

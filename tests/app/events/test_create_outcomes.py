@@ -42,7 +42,7 @@ def test_a_create_that_redis_interrupts_may_have_created_the_event(
     google = new_person("google")
     path = f"/users/{google.user}/calendar/events/google/primary"
     with monkeypatch.context() as patch:
-        patch.setattr("app.accounts.connections.write", cut_off)
+        patch.setattr("app.events.worker_calls.write_events", cut_off)
         answer = api.post(path, NINE, headers=headers, query_string=query)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert answer.json["code"] == "outcomeUnknown"

@@ -298,7 +298,7 @@ def test_an_interrupted_create_returns_the_metaid_to_repeat(both, monkeypatch):
         raise ConnectionError("Redis is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.accounts.connections.write", cut_off)
+        patch.setattr("app.events.worker_calls.write_events", cut_off)
         answer = both.create(subject="Once")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert (answer.json["code"], answer.json["retryAfter"]) == ("outcomeUnknown", 1)

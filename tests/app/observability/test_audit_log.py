@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store.sql.queries import audit, connection_refs, webhooks
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests.app.cli.test_commands import almanac
 
 
@@ -94,7 +94,7 @@ def test_a_delivery_that_is_sent_again(api, actor, stores, new_user, sandbox, wr
     webhook = api.post("/webhooks", {"url": "http://127.0.0.1:9/"}).json["data"]["id"]
     with stores.database.writing() as session:
         ((connection,),) = connection_refs.of_users(session, [user], organization_id=None).values()
-        webhooks.record(session, Event.CONNECTION_EXPIRED, connection.id)
+        webhooks.record(session, WebhookEvent.CONNECTION_EXPIRED, connection.id)
     (delivery,) = api.get(f"/webhooks/{webhook}/deliveries").json["data"]
 
     assert api.post(f"/webhooks/{webhook}/deliveries/{delivery['id']}/replay").status_code == 200

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from store.sql.models import OAuthConnection, User, WebhookEndpoint, now
 from store.sql.queries import api_keys, connections
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
 from tests.store.statements import statements
@@ -43,8 +43,8 @@ def plant(here, world):
         api_keys.create(session, prefix="alm_", name="later", expires_at=now() + timedelta(days=90))
     change(here, ids["blind"], scope=["openid", LIST_ONLY])
     change(here, ids["short"], sealed_refresh_token=None, expires_at=now() + timedelta(hours=1))
-    failing, _ = world.endpoint(), world.endpoint(events=[Event.CONNECTION_RESTORED])
-    world.record(Event.CALENDAR_CHANGED, ids["well"], "calendar")
+    failing, _ = world.endpoint(), world.endpoint(events=[WebhookEvent.CONNECTION_RESTORED])
+    world.record(WebhookEvent.CALENDAR_CHANGED, ids["well"], "calendar")
     world.fail(world.claim(failing))
     google = here.app.extensions["almanac"].settings.providers.google_client_id
     here.stores.registration_checks.note("google", google, accepted=False)
@@ -150,13 +150,13 @@ def test_webhook_with_failed_deliveries_is_shown_as_failing(here, world):
     endpoint, connection = world.endpoint(), world.connection()
     assert state_of(here, endpoint) == "nothing delivered yet"
 
-    world.record(Event.CALENDAR_CHANGED, connection, "calendar")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, "calendar")
     world.fail(world.claim(endpoint))
     assert state_of(here, endpoint) == "failing"
     world.succeed(world.claim(endpoint))
     assert state_of(here, endpoint) == "enabled"
 
-    world.record(Event.CALENDAR_CHANGED, connection, "other")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, "other")
     world.fail(world.claim(endpoint))
     with here.stores.database.writing() as session:
         session.get_one(WebhookEndpoint, endpoint).paused_at = now()

@@ -52,7 +52,7 @@ def content(settings, database, sandbox_process, administrator):
                 session,
                 stores.keyring,
                 url="https://example.com/paused",
-                events=(webhooks.Event.CALENDAR_CHANGED,),
+                events=(webhooks.WebhookEvent.CALENDAR_CHANGED,),
                 organization_id=None,
             )
             paused.paused_at = now()

@@ -8,7 +8,7 @@ import time
 import pytest
 from redis.exceptions import ConnectionError
 
-from store.coordination.locks import MARGIN, LockTimeout, refresh_lock, round_lock, unified_lock
+from store.coordination.locks import MARGIN, LockTimeout, refresh_lock, try_lock, unified_lock
 from store.stores import Stores
 
 
@@ -51,9 +51,7 @@ def test_other_connections_do_not_wait(stores: Stores):
 
 
 @pytest.mark.parametrize("seconds", [-1, 0.5, 120])
-@pytest.mark.parametrize(
-    ("lock", "key"), [(refresh_lock, "lock:refresh:six"), (round_lock, "lock:round:six")]
-)
+@pytest.mark.parametrize(("lock", "key"), [(refresh_lock, "lock:refresh:six"), (try_lock, "lock:round:six")])
 def test_a_lock_outlives_the_deadline_of_its_holder_and_not_by_much(stores: Stores, lock, key, seconds):
     left = max(0, seconds)
     with lock(stores.redis, "six", deadline=time.monotonic() + seconds):
@@ -65,9 +63,9 @@ def test_a_lock_outlives_the_deadline_of_its_holder_and_not_by_much(stores: Stor
 def test_a_round_does_not_wait_for_another(stores: Stores):
     began = time.monotonic()
     with (
-        round_lock(stores.redis, "sweep", deadline=began + 60),
+        try_lock(stores.redis, "sweep", deadline=began + 60),
         pytest.raises(LockTimeout),
-        round_lock(stores.redis, "sweep", deadline=began + 60),
+        try_lock(stores.redis, "sweep", deadline=began + 60),
     ):
         pytest.fail("held twice")
     assert time.monotonic() - began < 20

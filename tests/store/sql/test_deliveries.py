@@ -11,7 +11,7 @@ import pytest
 from store.sql.models import WebhookEndpoint
 from store.sql.queries import deliveries, delivery_log, webhooks
 from store.sql.queries.deliveries import AttemptResult
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests.store.webhook_world import WebhookWorld
 
 SECOND = timedelta(seconds=1)
@@ -35,7 +35,7 @@ def recorded(world, endpoint):
     def record(count=1):
         before = {row.id for row in world.waiting()}
         for _ in range(count):
-            world.record(Event.CONNECTION_EXPIRED, connection)
+            world.record(WebhookEvent.CONNECTION_EXPIRED, connection)
         return [row.id for row in world.waiting() if row.id not in before]
 
     return record
@@ -77,7 +77,7 @@ def test_concurrent_claims_get_different_deliveries(world, endpoint, recorded):
 
 
 def test_outcome_of_a_lost_claim_is_ignored(world, endpoint):
-    world.record(Event.CALENDAR_CHANGED, world.connection(), calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, world.connection(), calendar_id="primary")
     (delivery,) = [row.id for row in world.waiting()]
     late = world.claim(endpoint)
     world.change(delivery, claimed_until=datetime.now(UTC) - SECOND)

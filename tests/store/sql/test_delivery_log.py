@@ -7,7 +7,7 @@ import pytest
 from store.sql.models import now
 from store.sql.queries import deliveries, delivery_log, webhooks
 from store.sql.queries.delivery_log import Counts
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests.store.statements import statements
 from tests.store.webhook_world import WebhookWorld
 
@@ -23,7 +23,7 @@ def busy(world):
     own = world.organization("own")
     one, two = world.endpoint(), world.endpoint(organization_id=own)
     for name in ("ada", "bob", "eve"):
-        world.record(Event.CONNECTION_EXPIRED, world.connection(name, own))
+        world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection(name, own))
     world.succeed(world.claim(one))
     with world.database.writing() as session:
         claimed = deliveries.claim(session, one, until=now())

@@ -12,13 +12,13 @@ from sqlalchemy.exc import IntegrityError
 from store.sql.models import HeldTime, Hold, Membership, Organization, WebhookDelivery
 from store.sql.queries import holds, users, webhooks
 from store.sql.queries.holds import ActiveTime, NewHold, Overlap
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests import people
 
 MINUTE = 60_000
 NOW = 1_800_000_000_000
 TEN = NOW + 600 * MINUTE
-ALL_EVENTS = [Event.HOLD_CREATED, Event.HOLD_EXPIRED, Event.HOLD_RELEASED]
+ALL_EVENTS = [WebhookEvent.HOLD_CREATED, WebhookEvent.HOLD_EXPIRED, WebhookEvent.HOLD_RELEASED]
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_events_go_to_endpoints_that_name_them(fresh_database, keyring, team, pr
             for names, organization_id in (
                 (ALL_EVENTS, None),
                 (ALL_EVENTS, team["acme"]),
-                ([Event.CALENDAR_CHANGED], None),
+                ([WebhookEvent.CALENDAR_CHANGED], None),
             )
         ]
     everything, acme, _ = made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store.sql.queries import deliveries, delivery_log
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests.store.webhook_world import WebhookWorld
 
 
@@ -27,7 +27,7 @@ def theirs(world, own):
 @pytest.fixture
 def record(world, own):
     """Record an event of a member of the organization; returns how to find its delivery to an endpoint."""
-    world.record(Event.CONNECTION_EXPIRED, world.connection("member", own))
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("member", own))
 
     def at(endpoint):
         (row,) = world.waiting(endpoint)
@@ -61,7 +61,7 @@ def test_what_waits_for_another_attempt_is_not_sent_again(world, own, theirs, re
 
 def test_events_of_remaining_members_are_delivered(world, own, theirs, record):
     left = record(theirs)
-    world.record(Event.CONNECTION_EXPIRED, world.connection("other", own))
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("other", own))
     world.leave("member", own)
     claimed = world.claim(theirs)
     assert claimed.payload["data"]["userId"] == "other"
@@ -72,7 +72,7 @@ def test_events_of_remaining_members_are_delivered(world, own, theirs, record):
 
 def test_service_wide_endpoint_receives_events_of_former_members(world, own, record):
     everybodys = world.endpoint()
-    world.record(Event.CONNECTION_RESTORED, world.connection("member"))
+    world.record(WebhookEvent.CONNECTION_RESTORED, world.connection("member"))
     delivery = record(everybodys)
     world.leave("member", own)
     assert world.claim(everybodys).id == delivery

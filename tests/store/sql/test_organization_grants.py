@@ -136,7 +136,7 @@ def test_a_replaced_grant_keeps_its_connections_and_revives_them(fresh_database,
     ]
 
 
-def endpoint(organization_id=None, events=tuple(webhooks.Event)):
+def endpoint(organization_id=None, events=tuple(webhooks.WebhookEvent)):
     return webhooks.WebhookEndpoint(
         id=f"wh_{organization_id}", organization_id=organization_id, url="-", events=list(events),
         sealed_secret=b"",

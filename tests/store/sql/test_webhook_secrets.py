@@ -9,7 +9,7 @@ import pytest
 from store.security.crypto import Undecipherable
 from store.sql.models import WebhookEndpoint, now
 from store.sql.queries import webhook_secrets
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests.store.webhook_world import SECOND, WebhookWorld
 
 DAY = timedelta(days=1)
@@ -88,7 +88,7 @@ def test_claimed_delivery_has_old_secret_only_during_overlap(world):
     endpoint, connection = world.endpoint(), world.connection()
     rotated(world, endpoint)
     for _ in range(2):
-        world.record(Event.CONNECTION_EXPIRED, connection)
+        world.record(WebhookEvent.CONNECTION_EXPIRED, connection)
     claimed = world.claim(endpoint)
     assert claimed.sealed_previous_secret == row_of(world, endpoint).sealed_previous_secret
     expired(world, endpoint)

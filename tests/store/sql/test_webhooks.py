@@ -15,7 +15,7 @@ from store.sql.database import Database
 from store.sql.models import OAuthConnection, Organization, User, WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import connections, deliveries, organizations, webhook_secrets, webhooks
 from store.sql.queries.connection_tokens import Tokens
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests.store.webhook_world import WebhookWorld
 
 
@@ -29,9 +29,9 @@ def world(fresh_database: Database, keyring):
 
 def test_endpoint_receives_the_events_it_subscribes_to(world):
     connection = world.connection()
-    every, some = world.endpoint(), world.endpoint(events=[Event.CONNECTION_EXPIRED])
-    world.record(Event.CONNECTION_EXPIRED, connection)
-    world.record(Event.CONNECTION_RESTORED, connection)
+    every, some = world.endpoint(), world.endpoint(events=[WebhookEvent.CONNECTION_EXPIRED])
+    world.record(WebhookEvent.CONNECTION_EXPIRED, connection)
+    world.record(WebhookEvent.CONNECTION_RESTORED, connection)
     recorded = {(row.endpoint_id, row.event) for row in world.waiting()}
     assert recorded == {
         (every, "connection.expired"),
@@ -43,9 +43,9 @@ def test_endpoint_receives_the_events_it_subscribes_to(world):
 def test_organization_endpoint_receives_only_events_of_members(world):
     own, other = world.organization("own"), world.organization("other")
     everybodys, theirs = world.endpoint(), world.endpoint(organization_id=own)
-    world.record(Event.CONNECTION_EXPIRED, world.connection("member", own, other))
-    world.record(Event.CONNECTION_EXPIRED, world.connection("stranger", other))
-    world.record(Event.CONNECTION_EXPIRED, world.connection("nobodys"))
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("member", own, other))
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("stranger", other))
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("nobodys"))
     recorded = [(row.endpoint_id, row.payload["data"]["userId"]) for row in world.waiting()]
     assert sorted(recorded) == sorted(
         [(theirs, "member"), (everybodys, "member"), (everybodys, "stranger"), (everybodys, "nobodys")]
@@ -56,7 +56,7 @@ def test_an_event_names_ids_and_nobodys_address(world):
     connection = world.connection(email="Ada@example.com")
     world.endpoint()
     for calendar in ("ada@example.com", "team@group.calendar.google.com"):
-        world.record(Event.CALENDAR_CHANGED, connection, calendar_id=calendar)
+        world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id=calendar)
     payloads = [row.payload for row in world.waiting()]
     assert [payload["type"] for payload in payloads] == ["calendar.changed"] * 2
     assert {payload["data"].pop("calendarId") for payload in payloads} == {
@@ -69,17 +69,17 @@ def test_an_event_names_ids_and_nobodys_address(world):
 
 def test_disabled_endpoint_receives_nothing(world):
     connection, endpoint = world.connection(), world.endpoint()
-    world.record(Event.CONNECTION_EXPIRED, connection)
+    world.record(WebhookEvent.CONNECTION_EXPIRED, connection)
     claimed = world.claim(endpoint)
     with world.database.writing() as session:
         deliveries.gone(session, claimed, deliveries.AttemptResult(410, "answered 410"))
-    world.record(Event.CONNECTION_RESTORED, connection)
+    world.record(WebhookEvent.CONNECTION_RESTORED, connection)
     assert world.waiting() == []
 
 
 def test_event_of_unknown_connection_is_not_recorded(world):
     world.endpoint()
-    world.record(Event.CALENDAR_CHANGED, "none", calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, "none", calendar_id="primary")
     assert world.waiting() == []
 
 
@@ -87,8 +87,8 @@ def test_deliveries_about_a_user_are_deleted_with_the_user(world):
     own = world.organization("own")
     world.endpoint()
     world.endpoint(organization_id=own)
-    world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
-    world.record(Event.CONNECTION_EXPIRED, world.connection("bob", own))
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("ada", own))
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("bob", own))
     with world.database.writing() as session:
         session.delete(session.scalars(select(User).where(User.custom_id == "ada")).one())
     assert [row.payload["data"]["userId"] for row in world.waiting()] == ["bob", "bob"]
@@ -104,9 +104,9 @@ def test_repeated_changes_of_a_calendar_are_recorded_once(world):
     connection, other = world.connection(), world.connection("other")
     endpoint = world.endpoint()
     for _ in range(3):
-        world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
-        world.record(Event.CALENDAR_CHANGED, connection, calendar_id="team")
-        world.record(Event.CALENDAR_CHANGED, other, calendar_id="primary")
+        world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
+        world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="team")
+        world.record(WebhookEvent.CALENDAR_CHANGED, other, calendar_id="primary")
     assert len(world.waiting(endpoint)) == 3
 
 
@@ -117,7 +117,7 @@ def test_several_at_once_record_one_change(world):
 
     def record(_):
         gate.wait(timeout=10)
-        world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+        world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(record, range(8)))
@@ -126,53 +126,53 @@ def test_several_at_once_record_one_change(world):
 
 def test_change_during_a_delivery_is_recorded_again(world):
     connection, endpoint = world.connection(), world.endpoint()
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.claim(endpoint)
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     assert len(world.waiting()) == 2
 
 
 def test_change_is_merged_into_delivery_that_waits_for_a_retry(world):
     connection, endpoint = world.connection(), world.endpoint()
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.fail(world.claim(endpoint))
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     assert len(world.waiting()) == 1
 
 
 def test_a_change_moves_up_the_one_that_waits_for_long(world):
     connection, endpoint = world.connection(), world.endpoint()
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.fail(world.claim(endpoint), pause=86_400)
     world.reported.clear()
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="team")
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="team")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     moved, _ = world.waiting()
     assert timedelta(0) < moved.next_attempt_at - now() <= webhooks.SOON
     # The newer change has all attempts before it.
     assert moved.attempts == 0
     assert world.reported == [{endpoint}] * 2
     # The next change neither postpones it nor reports the endpoint again.
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     assert world.row(moved.id).next_attempt_at == moved.next_attempt_at
     assert world.reported == [{endpoint}] * 2
 
 
 def test_a_change_puts_nothing_off(world):
     connection, endpoint = world.connection(), world.endpoint()
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.fail(world.claim(endpoint), pause=5)
     (row,) = world.waiting()
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     assert [each.next_attempt_at for each in world.waiting()] == [row.next_attempt_at]
 
 
 def test_of_two_of_one_calendar_both_are_sent(world):
     connection, endpoint = world.connection(), world.endpoint()
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     first = world.claim(endpoint)
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.fail(first)
     assert {world.claim(endpoint).id, world.claim(endpoint).id} == {row.id for row in world.waiting()}
 
@@ -244,8 +244,8 @@ def test_endpoints_are_reported_after_the_commit(world):
         assert world.reported == []
     assert world.reported == [{endpoint}]
     # Further changes are merged into the delivery that is pending already.
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
-    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     assert world.reported == [{endpoint}] * 2
 
 
@@ -267,7 +267,7 @@ def test_a_secret_opens_for_its_own_endpoint_alone(world):
 def test_an_endpoint_goes_with_its_log_and_its_organization(world):
     own = world.organization("own")
     first, second = world.endpoint(), world.endpoint(organization_id=own)
-    world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("ada", own))
     with world.database.writing() as session:
         webhooks.remove(session, first)
         assert session.scalars(select(WebhookDelivery.endpoint_id)).all() == [second]

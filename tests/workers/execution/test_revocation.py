@@ -16,7 +16,7 @@ from store.sql.models import OAuthConnection
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount
 from tests import people
-from workers.execution.revocation import LOST, clean_up, revoke, revoke_unused
+from workers.execution.revocation import LOST, evict_and_list_revocations, revoke, revoke_unused
 from workers.execution.writes import perform
 from workers.fanout.jobs import Revoke
 
@@ -59,7 +59,7 @@ def disconnect(runtime):
         sandbox.forget_requests()
         with runtime.stores.database.writing() as session:
             (removed,) = connections.remove_of_user(session, user_id)
-        for revocation in clean_up(runtime.stores, [removed]):
+        for revocation in evict_and_list_revocations(runtime.stores, [removed]):
             name = runtime.stores.revocations.put(revocation)
             assert perform(runtime, Revoke(name), None, time.monotonic() + 5).failed is None
         return sandbox.requests().by_operation == {"google.revoke": 1}
@@ -123,7 +123,7 @@ def test_a_client_that_keeps_the_grant_has_nothing_revoked(sandbox, put, runtime
     with runtime.stores.database.writing() as session:
         removed = connections.remove_of_user(session, user_id)
 
-    assert clean_up(runtime.stores, removed, revoke=False) == []
+    assert evict_and_list_revocations(runtime.stores, removed, revoke=False) == []
 
 
 def test_concurrent_deletes_of_two_connections_revoke_the_grant(sandbox, put, runtime):
@@ -134,7 +134,7 @@ def test_concurrent_deletes_of_two_connections_revoke_the_grant(sandbox, put, ru
     def end(user_id):
         with runtime.stores.database.writing() as session:
             (removed,) = connections.remove_of_user(session, user_id)
-        (revocation,) = clean_up(runtime.stores, [removed])
+        (revocation,) = evict_and_list_revocations(runtime.stores, [removed])
         name = runtime.stores.revocations.put(revocation)
         return revoke(runtime, Revoke(name), time.monotonic() + 5)
 

@@ -190,7 +190,7 @@ def test_jobs_that_finish_begun_work_are_admitted_when_full(narrow, admission, r
     while enter(admission, f"{time.monotonic_ns()}"):
         pass
     (reply,) = narrow.gather(
-        busy_jobs(connected(), 1), queue=READS, deadline=time.monotonic() + 0.2, finishing=True
+        busy_jobs(connected(), 1), queue=READS, deadline=time.monotonic() + 0.2, bypass_admission=True
     )
     # There is no worker, but the job was sent.
     assert reply.failed is not None

@@ -36,8 +36,8 @@ from tests.workers.conftest import (
     run_drain,
     start_redis,
 )
-from workers.fanout.codec import pack_job, reply_list, same_read, work_list
-from workers.fanout.drain import BATCH, GONE, PREFETCH_PROCESSES
+from workers.fanout.codec import pack_job, read_digest, reply_list, work_list
+from workers.fanout.drain import GONE, LOAD_AHEAD, LOAD_AHEAD_PROCESSES
 from workers.fanout.failures import BROKEN, DOWN
 from workers.fanout.jobs import ReadBusy, Reply
 from workers.fanout.pool import FairPool
@@ -301,8 +301,8 @@ def test_prefetched_jobs_are_returned_at_the_deadline(runtime, connected, flight
     """Other requests, which have more time, then need not wait until the leases expire."""
     redis = runtime.stores.redis
     # More than all processes have places for: some are taken ahead.
-    jobs = busy_jobs(connected(), PREFETCH_PROCESSES * runtime.settings.reads_in_flight + 2 * BATCH)
-    wishes = [ReadKey(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
+    jobs = busy_jobs(connected(), LOAD_AHEAD_PROCESSES * runtime.settings.reads_in_flight + 2 * LOAD_AHEAD)
+    wishes = [ReadKey(job.connection, read_digest(job), n) for n, job in enumerate(jobs)]
     now = time.time_ns() // 1_000_000
     claimed = flights.claim(wishes, "", now=now, began=now, newer_than=None, lease=60.0)
     names = [flight.decode() for _, flight in claimed]
@@ -322,7 +322,7 @@ def test_prefetched_jobs_are_returned_at_the_deadline(runtime, connected, flight
         until(lambda: len(begun) == 8)
         taken = set(range(len(jobs) - redis.llen(work_list("f"))))
         ahead = [names[each] for each in taken - set(begun)]
-        assert len(ahead) > BATCH // 2
+        assert len(ahead) > LOAD_AHEAD // 2
         assert redis.exists(*map(flight_key, ahead)) == len(ahead)
         until(lambda: not redis.exists(*map(flight_key, ahead)))
         # The reads in progress continue, and their flights are still held.

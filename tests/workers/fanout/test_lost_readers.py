@@ -18,7 +18,7 @@ from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiti
 from tests.workers.conftest import busy_jobs, run_drain
 from workers.celery_app import create_celery
 from workers.fanout.client import TIMED_OUT, Fanout
-from workers.fanout.codec import pack_job, pack_reply, reply_list, same_read, unpack_reply, work_list
+from workers.fanout.codec import pack_job, pack_reply, read_digest, reply_list, unpack_reply, work_list
 from workers.fanout.jobs import Reply
 from workers.fanout.request import CoalescingPolicy
 from workers.queues import Queue
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 def test_a_reader_that_is_gone_is_replaced(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)
-    wishes = [ReadKey(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
+    wishes = [ReadKey(job.connection, read_digest(job), n) for n, job in enumerate(jobs)]
     claimed = flights.claim(wishes, "", now=now(), began=time.time() * 1000, newer_than=None, lease=0.5)
     assert [turn for turn, _ in claimed] == [ClaimState.LEADER] * 3
     reading = Reading(at_once=True)
@@ -56,7 +56,7 @@ def test_a_request_outlives_its_own_worker(ask, serve, runtime, connected):
 
 def test_a_slow_read_renews_its_lease(runtime, connected, flights):
     (job,) = busy_jobs(connected(), 1)
-    wish = ReadKey(job.connection, same_read(job), 0)
+    wish = ReadKey(job.connection, read_digest(job), 0)
     ((_, flight),) = flights.claim(
         [wish], "", now=now(), began=time.time() * 1000, newer_than=None, lease=60.0
     )
@@ -133,7 +133,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
     redis = runtime.stores.redis
 
     def claim(waiter):
-        wish = ReadKey(connection, same_read(jobs[0]), 0)
+        wish = ReadKey(connection, read_digest(jobs[0]), 0)
         moment = now()
         ((turn, flight),) = flights.claim(
             [wish], waiter, now=moment, began=moment, newer_than=None, lease=60.0
@@ -205,7 +205,7 @@ def test_a_write_does_not_repeat_reads_in_flight(ask, serve, runtime, connected,
 
 def test_a_dead_leader_is_noticed_while_other_replies_arrive(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)
-    wish = ReadKey(jobs[0].connection, same_read(jobs[0]), 0)
+    wish = ReadKey(jobs[0].connection, read_digest(jobs[0]), 0)
     flights.claim([wish], "", now=now(), began=time.time() * 1000, newer_than=None, lease=0.3)
     reading, done = Reading(at_once=True), threading.Event()
     redis = runtime.stores.redis

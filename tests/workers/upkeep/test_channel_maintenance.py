@@ -14,7 +14,7 @@ from providers.errors import Reason
 from scheduling.intervals import Intervals
 from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_cache import BusyRead
-from store.coordination.locks import round_lock
+from store.coordination.locks import try_lock
 from store.sql.models import Channel, now
 from store.sql.queries import channels
 from workers.celery_app import CHANNELS_SECONDS
@@ -354,7 +354,7 @@ def test_nothing_is_read_of_a_calendar_of_which_nothing_is_kept(reached, watched
 
 def test_two_rounds_do_not_overlap(reached, watched, sandbox):
     hurry(reached, watched("microsoft"))
-    with round_lock(reached.stores.redis, "channels", deadline=time.monotonic() + 60):
+    with try_lock(reached.stores.redis, "channels", deadline=time.monotonic() + 60):
         run(reached)
     assert sandbox.requests().total == 0
 

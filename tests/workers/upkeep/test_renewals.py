@@ -11,7 +11,7 @@ from threading import Barrier, BoundedSemaphore, Lock
 import pytest
 from sqlalchemy import delete, select
 
-from store.coordination.locks import MARGIN, round_lock
+from store.coordination.locks import MARGIN, try_lock
 from store.sql.models import ApiKey, IdempotencyKey, OAuthConnection
 from store.sql.queries import api_keys, connections
 from tests.workers.conftest import all_places_free, all_places_held
@@ -195,7 +195,7 @@ def test_a_round_waits_for_room(renew, account, connected, runtime):
 
 def test_two_rounds_do_not_overlap(renew, account, connected, runtime, sandbox):
     connected(account("ada"), **ends_in(1))
-    with round_lock(runtime.stores.redis, "renew_tokens", deadline=time.monotonic() + 60):
+    with try_lock(runtime.stores.redis, "renew_tokens", deadline=time.monotonic() + 60):
         assert renew() == 0
     assert sandbox.requests().total == 0
     assert renew() == 1

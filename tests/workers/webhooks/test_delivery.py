@@ -12,10 +12,10 @@ from sqlalchemy import select, update
 from standardwebhooks import WebhookVerificationError
 
 from store.config.settings import RETRY_SECONDS
-from store.coordination.locks import round_lock
+from store.coordination.locks import try_lock
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import deliveries, delivery_log
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import WebhookEvent
 from tests.receiver import receiving
 from tests.waiting import until
 from workers.runtime import Runtime
@@ -247,7 +247,7 @@ def test_an_endpoint_that_hangs_does_not_block_others(
     thread.start()
     assert entered.wait(timeout=10)
     sending.deliver(runtime, other)
-    record_event(Event.CONNECTION_RESTORED, connection)
+    record_event(WebhookEvent.CONNECTION_RESTORED, connection)
     sending.deliver(runtime, other)
     # Meanwhile no other thread sends to the endpoint that hangs.
     sending.deliver(runtime, hanging)
@@ -280,7 +280,7 @@ def test_an_overdue_delivery_is_sent(runtime, receiver, register, record_event, 
 def test_an_endpoint_that_another_worker_serves_is_skipped(runtime, receiver, register, record_event):
     endpoint, _ = register(receiver.url)
     record_event()
-    with round_lock(runtime.stores.redis, f"webhooks:{endpoint}", deadline=time.monotonic() + 60):
+    with try_lock(runtime.stores.redis, f"webhooks:{endpoint}", deadline=time.monotonic() + 60):
         sending.deliver(runtime, endpoint)
     assert receiver.received == []
     sending.deliver(runtime, endpoint)

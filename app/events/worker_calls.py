@@ -1,0 +1,70 @@
+"""Sends reads and writes of calendars and events to the workers, and awaits their replies."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.services import services
+from providers.errors import Reason
+from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_invalidation import after_write
+from store.sql.queries import connection_tokens
+from workers.fanout.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
+from workers.queues import Queue
+
+log = logging.getLogger(__name__)
+
+
+def deadline() -> float:
+    """The deadline for the replies to a request that begins now, in seconds of ``time.monotonic()``."""
+    return time.monotonic() + services().settings.fanout_deadline_seconds
+
+
+def gather(
+    jobs: Mapping[str, Job], queue: Queue, *, deadline: float, bypass_admission: bool = False
+) -> dict[str, Reply]:
+    """The reply to each job, by connection."""
+    replies = services().fanout.gather(
+        list(jobs.values()), queue=queue, deadline=deadline, bypass_admission=bypass_admission
+    )
+    return dict(zip(jobs, replies, strict=True))
+
+
+def write_events(
+    jobs: Mapping[str, CreateEvent | UpdateEvent | DeleteEvent],
+    *,
+    deadline: float,
+    bypass_admission: bool = False,
+) -> dict[str, Reply]:
+    """The reply to each event write, by connection. ``bypass_admission`` as for ``Fanout.gather``.
+
+    A write that failed without a response from the provider may have succeeded, and its worker may have died
+    before it invalidated the cache. Its calendar is therefore invalidated here too.
+    """
+    replies = gather(jobs, Queue.WRITES, deadline=deadline, bypass_admission=bypass_admission)
+    failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
+    if failed:
+        services().stores.busy.invalidate_connections(failed)
+    unanswered = [each for each, why in failed.items() if why.reason is Reason.PROVIDER_ERROR or why.repeated]
+    if unanswered:
+        _invalidate(jobs, unanswered)
+    return replies
+
+
+def _invalidate(
+    jobs: Mapping[str, CreateEvent | UpdateEvent | DeleteEvent], connection_ids: Sequence[str]
+) -> None:
+    stores = services().stores
+    try:
+        with stores.database.reading() as session:
+            rows = connection_tokens.sealed(session, connection_ids)
+    except SQLAlchemyError as error:
+        # Workers invalidate their own writes. Only if one died do other connections stay stale for the TTL.
+        log.warning("failed write invalidated for its own connection only: %s", type(error).__name__)
+        return
+    for each, row in rows.items():
+        after_write(stores, row, CalendarKey(each, jobs[each].calendar))
