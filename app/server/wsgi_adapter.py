@@ -94,7 +94,7 @@ class WsgiAdapter:
         try:
             await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
             if ended:
-                await send(_body_message(piece))
+                await send_body(send, piece)
             else:
                 await _send_pieces(answer, piece, run, receive, send)
                 await send(_body_message(b""))
@@ -175,7 +175,7 @@ def _write(_data: bytes) -> object:
 def _begin(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[_Answer, bytes, bool]:
     """Start a request; returns its answer, the first piece, and whether that ended it.
 
-    A short answer in one piece is closed here: to go to a thread once more would cost more than closing it.
+    An answer in one piece is closed here: to go to a thread once more would cost more than closing it.
     """
     answer = _Answer()
     pieces = application(environ, answer.start)
@@ -185,7 +185,7 @@ def _begin(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[_Ans
     except BaseException:
         answer.close()
         raise
-    ended = len(piece) <= TIMED and answer.is_complete(piece)
+    ended = answer.is_complete(piece)
     if ended:
         answer.close()
     return answer, piece, ended
@@ -203,7 +203,8 @@ async def _send_pieces(answer: _Answer, piece: bytes | None, run: Run, receive: 
 
 async def send_body(send: Send, body: bytes, *, more: bool = False) -> None:
     """Send a body, or with ``more`` a part of it, in pieces that the client has to receive in time."""
-    for at in range(0, len(body), PIECE):
+    # An empty body is a message too.
+    for at in range(0, max(1, len(body)), PIECE):
         piece = body[at : at + PIECE]
         async with asyncio.timeout(PIECE_SECONDS * max(1, len(piece) / TIMED)):
             await send(_body_message(piece, more=more or at + PIECE < len(body)))
