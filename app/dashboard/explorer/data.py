@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ NOT_KNOWN = "There is no such user"
 NOTHING_CONNECTED = "No calendar is connected"
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(NamedTuple):
     """One user. ``group_index`` is the index of the group; if it is None, ``failed`` or ``note`` says why."""
 
     user: str
@@ -90,7 +89,7 @@ def load(query: ExplorerQuery, *, fresh: bool = False) -> ExplorerData:
     oldest = result.oldest_read
     age = None if oldest is None else max(0, now_ms() - oldest) // 1000
     took = (time.perf_counter() - began) * 1000
-    held = Groups.pack([_held(query, result, indexes[user]) for user in readable])
+    held = _held_of_each(query, result, [indexes[user] for user in readable])
     outside = _outside(query)
     known = {user: refs for user, refs in people.items() if refs is not None}
     return ExplorerData(lanes, parts, offered, outside, hidden, age, took, result, indexes, held, known)
@@ -114,6 +113,12 @@ def _people(query: ExplorerQuery) -> tuple[dict[str, Sequence[ConnectionRef] | N
 def _matches(text: str, user: str, refs: Sequence[ConnectionRef]) -> bool:
     """Whether the text is a part of the user's id or of an account's address."""
     return any(text.casefold() in name.casefold() for name in (user, *(each.email or "" for each in refs)))
+
+
+def _held_of_each(query: ExplorerQuery, result: BusyResult, user_indexes: Sequence[int]) -> Groups:
+    if not result.held:
+        return Groups.sized(NO_INTERVALS.starts, NO_INTERVALS.ends, [0] * len(user_indexes))
+    return Groups.pack([_held(query, result, each) for each in user_indexes])
 
 
 def _held(query: ExplorerQuery, result: BusyResult, user_index: int) -> Intervals:

@@ -169,13 +169,12 @@ class Ruler:
         shift = ((lengths.cumsum() - lengths - runs.starts) * scale)[met]
         lefts = (pieces.starts * scale + shift).round().astype(int)
         widths = ((pieces.ends * scale + shift).round().astype(int) - lefts).clip(1)
-        # One format per path takes half the time of one per stroke.
+        # One format for all paths takes half the time of one for each stroke.
         stroke = f"M%d {LANE_HEIGHT * UNITS // 2}h%d"
-        numbers = np.column_stack((lefts, widths)).ravel().tolist()
+        numbers = tuple(np.column_stack((lefts, widths)).ravel().tolist())
         bounds = rows.searchsorted(groups.offsets).tolist()
-        return [
-            stroke * (last - first) % tuple(numbers[2 * first : 2 * last]) for first, last in pairwise(bounds)
-        ]
+        lines = "\n".join([stroke * (last - first) for first, last in pairwise(bounds)])
+        return (lines % numbers).split("\n")
 
 
 class Row(NamedTuple):
