@@ -1,4 +1,4 @@
-"""The connections of users and members, as a request's API key reaches them."""
+"""Loads the connections of users and members that the API key of a request may use."""
 
 from __future__ import annotations
 

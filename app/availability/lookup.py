@@ -150,10 +150,10 @@ class _AvailabilityLookup:
         keys = list(dict.fromkeys(self._keys(targets)))
         known, held = self._load(keys)
         unlisted = [unlisted_connections(each, lists) for each in self._calendar_requests]
-        list_jobs = self._list_jobs(unlisted)
-        jobs = read_jobs(keys, known.missing, self._grants) | list_jobs
+        listing_jobs = self._listing_jobs(unlisted)
+        jobs = read_jobs(keys, known.missing, self._grants) | listing_jobs
         stale = refresh.stale_calendars(keys, known)
-        self._count(len(keys), len(stale), len(known.missing), len(list_jobs))
+        self._count(len(keys), len(stale), len(known.missing), len(listing_jobs))
         self._refresh(keys, stale, lists)
         replies = self._precheck_failures | self._gather(jobs, self._deadline)
         builder = ResultBuilder(keys, known, jobs, replies)
@@ -238,7 +238,7 @@ class _AvailabilityLookup:
             if connection.id in lists
         ]
 
-    def _list_jobs(self, unlisted: Iterable[Sequence[ConnectionRef]]) -> dict[str, ReadBusy]:
+    def _listing_jobs(self, unlisted: Iterable[Sequence[ConnectionRef]]) -> dict[str, ReadBusy]:
         """Jobs that list and read all calendars of the accounts whose list is not known."""
         start, end = self._stores.busy.hull(self._start, self._end)
         return {

@@ -119,10 +119,13 @@ def _write_and_invalidate(
         changed = isinstance(error, EventUnreadable) or is_unclear(error)
         raise
     finally:
-        # A refused write has changed nothing, and must not drop what other tenants have cached.
-        runtime.stores.busy.invalidate_tags(tags if changed else Tags(), [credentials.id])
-        if changed:
-            delivery.calendar_changed(runtime.stores, credentials.id, job.calendar)
+        try:
+            # A refused write has changed nothing, and must not drop what other tenants have cached.
+            runtime.stores.busy.invalidate_tags(tags if changed else Tags(), [credentials.id])
+        finally:
+            # Webhook endpoints learn of the change even if Redis is down.
+            if changed:
+                delivery.calendar_changed(runtime.stores, credentials.id, job.calendar)
 
 
 def _tags(

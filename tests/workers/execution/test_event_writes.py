@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 from redis.exceptions import ConnectionError as RedisLost
+from sqlalchemy import select
 
 from app.events.creates import may_exist
 from providers.errors import Problem, Reason
 from providers.events import Changes, Draft, Moment
 from store.cache.cache_tags import Tags
+from store.sql.models import WebhookDelivery
+from store.sql.queries.webhooks import WebhookEvent
 from tests.workers.conftest import put_work, replies, run_drain
 from workers.execution import writes
 from workers.fanout.jobs import CreateEvent, DeleteEvent, UpdateEvent
@@ -32,15 +35,20 @@ def written(runtime, connected, sandbox):
     return write
 
 
-def test_a_create_after_which_redis_is_lost_may_exist(runtime, sandbox, written, monkeypatch):
+def test_create_after_which_redis_is_lost_may_exist_and_is_recorded(
+    runtime, sandbox, written, register, monkeypatch
+):
     def lost(*_):
         raise RedisLost("planted")
 
     monkeypatch.setattr(runtime.stores.busy, "invalidate_tags", lost)
+    register("https://receiver.example/hook")
     failed = written(CreateEvent, draft=DRAFT)
 
     assert sandbox.requests().by_operation["google.events.insert"] == 1
     assert (failed.problem, may_exist(failed)) == (Problem.OUT_OF_SERVICE, True)
+    with runtime.stores.database.reading() as session:
+        assert session.scalars(select(WebhookDelivery.event)).all() == [WebhookEvent.CALENDAR_CHANGED]
 
 
 def test_a_refused_write_invalidates_its_own_connection_alone(runtime, sandbox, written, monkeypatch):
