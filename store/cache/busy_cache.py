@@ -54,7 +54,7 @@ INDEX_MARGIN = 600_000
 # Keys of one script: Lua unpacks them on its stack, which holds 8 000.
 MAX_KEYS = 1000
 
-_BEGIN = Script("cache/scripts/begin.lua")
+_BEGIN_READS = Script("cache/scripts/begin_reads.lua")
 _STORE = Script("cache/scripts/store.lua")
 _INVALIDATE = Script("cache/scripts/invalidate.lua")
 _WATCH = Script("cache/scripts/watch.lua")
@@ -144,9 +144,11 @@ class BusyCache:
 
     def generations(self, connection_ids: Iterable[str]) -> dict[str, bytes]:
         """The generation of each connection, in one round trip; look it up before calling the provider."""
-        return self.begin(connection_ids, {})
+        return self.begin_reads(connection_ids, {})
 
-    def begin(self, connection_ids: Iterable[str], reads: Mapping[CalendarKey, Tags]) -> dict[str, bytes]:
+    def begin_reads(
+        self, connection_ids: Iterable[str], reads: Mapping[CalendarKey, Tags]
+    ) -> dict[str, bytes]:
         """Look up the generations as above, and :meth:`register_readers`, in one round trip."""
         ids = list(dict.fromkeys(connection_ids))
         if not ids:
@@ -158,7 +160,7 @@ class BusyCache:
             readers=[list(readers) for readers in members.values()],
         )
         keys = [*map(generation_key, ids), *members]
-        return dict(zip(ids, _BEGIN.run(self._redis, keys, arguments), strict=True))
+        return dict(zip(ids, _BEGIN_READS.run(self._redis, keys, arguments), strict=True))
 
     def store(self, pipe: Pipeline, reads: Iterable[BusyRead]) -> None:
         """Queue on ``pipe`` the storing of calendars that were read.

@@ -51,7 +51,7 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
     """The reply to each read, in order; ``ReadAlone`` for a member who must be read separately.
 
     The reads have one grant and one range. An expected failure is in the replies, never raised. The cache
-    tags of every read must have been recorded (:func:`workers.execution.reads.begin`).
+    tags of every read must have been recorded (:func:`workers.execution.reads.begin_reads`).
     """
     job, first = reads[0]
     provider = runtime.providers[ProviderName(first.provider)].calendars

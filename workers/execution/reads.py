@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 IDENTITY_FRACTION = 0.4
 
 
-def begin(stores: Stores, reads: Iterable[tuple[ReadBusy, SealedConnection]]) -> Mapping[str, bytes]:
+def begin_reads(stores: Stores, reads: Iterable[tuple[ReadBusy, SealedConnection]]) -> Mapping[str, bytes]:
     """The generations of these connections' caches, looked up before their busy periods are read.
 
     Also registers the connections as readers of the calendars' cache tags, as far as those are known.
@@ -37,13 +37,13 @@ def begin(stores: Stores, reads: Iterable[tuple[ReadBusy, SealedConnection]]) ->
     for job, row in reads:
         ids.append(row.id)
         tags |= identity.known_tags(row, job.calendars or ()) or {}
-    return stores.busy.begin(ids, tags)
+    return stores.busy.begin_reads(ids, tags)
 
 
 def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
     """Do one job of the reads queue. An expected failure is in the reply, never raised.
 
-    For a read of busy periods, :func:`begin` must have been called.
+    For a read of busy periods, :func:`begin_reads` must have been called.
     """
     if credentials is None:
         raise TypeError(f"{job!r} is not a read")
@@ -131,7 +131,7 @@ class _Reader:
         raise TypeError(f"{job!r} is not a read")
 
     def _prepare(self, calendars: Sequence[str]) -> None:
-        """Register this connection as a reader of the calendars' cache tags, which ``begin`` did not know.
+        """Register this connection as a reader of the cache tags that ``begin_reads`` did not know.
 
         If the tags are unknown, a write through another connection could not invalidate this read. The
         generation of the connection is then replaced, so that this read is neither cached nor joined by later

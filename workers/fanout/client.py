@@ -179,18 +179,18 @@ class Fanout:
     def _send(self, request: PendingRequest, jobs: Sequence[Packed]) -> None:
         if not jobs:
             return
-        work = bundles.elements(jobs)
+        elements = bundles.elements(jobs)
         left = request.left
         with self._redis.pipeline(transaction=False) as pipe:
-            pipe.rpush(request.work_list, *work)
+            pipe.rpush(request.work_list, *elements)
             pipe.expire(request.work_list, int(left) + LEFTOVER_SECONDS)
             pipe.execute()
-        tasks = min(self._tasks, -(-len(work) // ELEMENTS_PER_TASK))
+        tasks = min(self._tasks, -(-len(elements) // ELEMENTS_PER_TASK))
         arguments = {
             "fanout": request.name,
             "deadline": time.time() + left * WORKERS_FRACTION,
             # An equal share for each task, so that the first one leaves jobs to processes with free threads.
-            "most": -(-len(work) // tasks),
+            "most": -(-len(elements) // tasks),
         }
         name = DRAIN[request.queue]
         with self._celery.producer_pool.acquire(block=True) as producer:

@@ -62,8 +62,8 @@ class Drain:
     It is one loop. Each turn reports the jobs that have finished and takes as many new ones in the same round
     trip, has the new ones admitted (permits), and begins to read those in threads of the pool.
 
-    ``deadline`` is a moment of ``time.monotonic()``. The jobs are on the list ``work``, by default that of
-    the request. ``others`` hands jobs over to other workers; without it all jobs are performed here.
+    ``deadline`` is a moment of ``time.monotonic()``. The jobs are on the list ``list_name``, by default that
+    of the request. ``others`` hands jobs over to other workers; without it all jobs are performed here.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class Drain:
         perform: Perform,
         *,
         most: int = LOAD_AHEAD,
-        work: str | None = None,
+        list_name: str | None = None,
         others: HandOver | None = None,
     ) -> None:
         self._runtime = runtime
-        self._work_list = work or work_list(fanout)
+        self._work_list = list_name or work_list(fanout)
         self._most = most
         self._deadline = deadline
         # The moment at which the drain reports a timeout for reads that continue.
@@ -181,12 +181,12 @@ class Drain:
         for refused in {str(result) for result in results if isinstance(result, RedisError)}:
             log.error("Redis rejected a command of a reply: %s", refused)
         if room:
-            taken = named.by_name(results)
-            if isinstance(taken["popped"], RedisError):
-                raise taken["popped"]
-            self._list_length = taken["left"] if isinstance(taken["left"], int) else 0
+            found = named.by_name(results)
+            if isinstance(found["popped"], RedisError):
+                raise found["popped"]
+            self._list_length = found["left"] if isinstance(found["left"], int) else 0
             self._exhausted = not self._list_length
-            self._intake.take(cast(list[bytes], taken["popped"] or []))
+            self._intake.take(cast(list[bytes], found["popped"] or []))
 
     def _finish(self, pipe: Pipeline, done: FinishedJob, moved: Collection[int]) -> None:
         """Queue the results of a job on ``pipe``, unless another worker replies for it."""

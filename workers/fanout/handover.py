@@ -56,8 +56,11 @@ class HandOver:
         self._fanout = fanout
         self._deadline = deadline
 
-    def hand_over(self, provider: str | None, jobs: Sequence[bytes]) -> bool:
-        """Send encoded jobs for one provider to another worker; False if there is none, or no time left."""
+    def hand_over(self, provider: str | None, elements: Sequence[bytes]) -> bool:
+        """Send jobs for one provider to another worker, as elements of a work list.
+
+        False if there is no such worker, or no time left.
+        """
         left = self._deadline - time.time()
         worker = self._egress.peer(provider)
         if worker is None or left < MIN_LEFT:
@@ -65,13 +68,13 @@ class HandOver:
         handed = f"{self._fanout}:{secrets.token_hex(6)}"
         try:
             with self._redis.pipeline(transaction=False) as pipe:
-                pipe.rpush(work_list(handed), *jobs)
+                pipe.rpush(work_list(handed), *elements)
                 pipe.pexpire(work_list(handed), int(left * 1000) + 1000)
                 pipe.execute()
             arguments = {
                 "fanout": self._fanout,
                 "deadline": self._deadline,
-                "most": len(jobs),
+                "most": len(elements),
                 "handed": handed,
             }
             self._celery.send_task(
@@ -79,11 +82,11 @@ class HandOver:
             )
         except OperationalError as error:
             log.warning("jobs could not be handed to another worker: %s", type(error).__name__)
-            return not self._withdraw(handed, len(jobs))
+            return not self._withdraw(handed, len(elements))
         except RedisError as error:
             log.warning("jobs could not be handed to another worker: %s", type(error).__name__)
             return False
-        log.info("jobs handed to another worker: %d to %s", len(jobs), worker)
+        log.info("jobs handed to another worker: %d to %s", len(elements), worker)
         return True
 
     def _withdraw(self, handed: str, number: int) -> bool:
@@ -168,8 +171,8 @@ class Mover:
         for each in jobs:
             by_provider.setdefault(each.provider, []).append(each)
         for provider, some in by_provider.items():
-            work = bundles.elements(each.packed for each in some)
-            if self._others is not None and self._others.hand_over(provider, work):
+            elements = bundles.elements(each.packed for each in some)
+            if self._others is not None and self._others.hand_over(provider, elements):
                 moved.update(each.id for each in some)
                 for each in some:
                     self._flights.release(each.flight)

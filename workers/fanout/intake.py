@@ -38,7 +38,7 @@ class Intake:
         self._finisher.flights.take(each.flight for each in taken)
         try:
             self._load(taken)
-            self._begin(taken)
+            self._begin_reads(taken)
             for element in elements:
                 bundles.prepare(element)
         except Exception as error:
@@ -71,11 +71,11 @@ class Intake:
                 each.lease = each.flight or f"{self._fanout}:{each.number}"
                 each.acquire_request = call_policy.acquire_request(each.job, each.row, each.lease)
 
-    def _begin(self, taken: Sequence[TakenJob]) -> None:
+    def _begin_reads(self, taken: Sequence[TakenJob]) -> None:
         """Begin the reads of busy periods in the cache, in one round trip."""
         busy = [
             (each.job, each.row) for each in taken if isinstance(each.job, ReadBusy) and each.row is not None
         ]
-        generations = reads.begin(self._runtime.stores, busy)
+        generations = reads.begin_reads(self._runtime.stores, busy)
         for each in taken:
             each.generation = generations.get(each.job.connection or "", b"")

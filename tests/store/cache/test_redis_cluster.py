@@ -54,6 +54,6 @@ def test_a_cluster_refuses_what_reads_several_accounts(cluster, environment):
     keys = [CalendarKey(connection, "primary") for connection in ("one", "two")]
     with Stores(settings_of(environment | changed | secrets)) as stores:
         with pytest.raises(ResponseError, match=SEVERAL_SLOTS):
-            stores.busy.begin([key.connection for key in keys], {})
+            stores.busy.begin_reads([key.connection for key in keys], {})
         with pytest.raises(RedisError, match=SEVERAL_SLOTS):
             stores.busy.load(keys, 0, DAY)

@@ -15,7 +15,7 @@ from store.stores import Stores
 
 CACHE, COORDINATION = "cache/scripts", "coordination/scripts"
 FRAGMENTS = {"clock.lua", "breaker.lua"}
-BEGIN = f"{CACHE}/begin.lua"
+BEGIN_READS = f"{CACHE}/begin_reads.lua"
 NOW = 1_800_000_000_000
 
 
@@ -57,11 +57,11 @@ def test_a_script_that_redis_has_not_cached_is_sent_with_its_text(redis):
     redis.script_flush()
 
     for _ in range(2):
-        assert run(redis, BEGIN, ["a"], beginning("new")) == [b"new"]
+        assert run(redis, BEGIN_READS, ["a"], beginning("new")) == [b"new"]
 
 
 def test_a_pipeline_sends_scripts_that_redis_has_lost_with_their_text(redis, key):
-    script = Script(BEGIN)
+    script = Script(BEGIN_READS)
     flushes = iter((True, False, True))
 
     for number, flush in enumerate(flushes):
@@ -78,7 +78,7 @@ def test_a_pipeline_sends_scripts_that_redis_has_lost_with_their_text(redis, key
 
 
 def test_a_script_that_fails_in_a_pipeline_is_not_repeated(redis, key):
-    script = Script(BEGIN)
+    script = Script(BEGIN_READS)
     redis.set(f"{key}:number", 0)
     redis.script_flush()
     redis.rpush(f"{key}:list", "no set")
@@ -104,7 +104,7 @@ def test_generations_are_looked_up_and_made_and_readers_registered(redis, key):
     redis.sadd(f"{key}:mailbox", "earlier")
     keys = [f"{key}:{name}" for name in ("old", "none", "mailbox", "calendar")]
 
-    assert run(redis, BEGIN, keys, beginning("new", [["a"], ["a:1", "a:2"]], 2)) == [b"old", b"new"]
+    assert run(redis, BEGIN_READS, keys, beginning("new", [["a"], ["a:1", "a:2"]], 2)) == [b"old", b"new"]
     assert 0 < redis.ttl(f"{key}:none") <= 60
     assert redis.smembers(f"{key}:mailbox") == {b"earlier", b"a"}
     assert redis.smembers(f"{key}:calendar") == {b"a:1", b"a:2"}

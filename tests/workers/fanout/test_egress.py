@@ -112,7 +112,7 @@ def take_over(runtime, celery, perform):
     handed = work_list(arguments["handed"])
     jobs = runtime.stores.redis.lrange(handed, 0, -1)
     left = arguments["deadline"] - time.time()
-    Drain(runtime, arguments["fanout"], time.monotonic() + left, perform, work=handed).run()
+    Drain(runtime, arguments["fanout"], time.monotonic() + left, perform, list_name=handed).run()
     return jobs
 
 
