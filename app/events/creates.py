@@ -34,7 +34,8 @@ def send(jobs: dict[str, CreateEvent], *, deadline: float) -> dict[str, Reply]:
 def send_one(ref: ConnectionRef, job: CreateEvent, *, deadline: float, repeatable: bool) -> Reply:
     """The reply to one create; for ``repeatable``, see ``error``.
 
-    :raise ApiError: when Redis or the broker fails meanwhile, so that the event may exist
+    :raise ApiError: when Redis or the broker fails meanwhile; the event may exist, unless they failed before
+        the job was sent
     """
     try:
         return send({ref.id: job}, deadline=deadline)[ref.id]
