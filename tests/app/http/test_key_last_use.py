@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.services import EXTENSION
+from store.metrics.key_usage import KeyUsage
 from store.sql.models import now
 from store.sql.queries import api_keys
 from tests.app.days import DAY
@@ -12,11 +13,19 @@ from tests.conftest import Api
 
 
 @pytest.fixture
-def last_use(app, stores):
+def key_usage(app, monkeypatch):
+    """The uses of this test alone: a flush would write only a part of those of all tests."""
+    stores = app.extensions[EXTENSION].stores
+    monkeypatch.setattr(stores, "key_usage", KeyUsage(stores.database))
+    return stores.key_usage
+
+
+@pytest.fixture
+def last_use(key_usage, stores):
     """The last use of a caller's key, from the database."""
 
     def find(api):
-        app.extensions[EXTENSION].stores.key_usage.flush()
+        key_usage.flush()
         with stores.database.reading() as session:
             (row,) = [each for each in api_keys.every(session) if api.key.startswith(each.visible)]
         return row.last_used_at
@@ -65,7 +74,9 @@ def test_a_revoked_key_is_not_used(app, new_api, stores, last_use, path):
     assert last_use(api) is None
 
 
-def test_revoked_key_in_cache_is_refused_and_not_noted_as_used(app, new_api, new_user, stores, last_use):
+def test_revoked_key_in_cache_is_refused_and_not_noted_as_used(
+    key_usage, new_api, new_user, stores, last_use
+):
     api, user = new_api(), new_user()
     assert api.get(f"/users/{user}").status_code == 200
     before = last_use(api)
@@ -75,7 +86,7 @@ def test_revoked_key_in_cache_is_refused_and_not_noted_as_used(app, new_api, new
     # These routes let it in on what they remember, until they have read from Redis.
     assert api.get(f"/users/{user}/calendar/busy", **DAY).status_code == 401
 
-    app.extensions[EXTENSION].stores.key_usage.flush(now=now().timestamp() + 3600)
+    key_usage.flush(now=now().timestamp() + 3600)
     assert last_use(api) == before
 
 
