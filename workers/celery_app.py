@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from celery import Celery
+from celery.app.amqp import AMQP
 from celery.signals import worker_init, worker_shutdown, worker_shutting_down
+from kombu import Connection
 from kombu import Queue as KombuQueue
 
 from store.config.settings import Settings
@@ -23,11 +25,32 @@ CHANNELS_SECONDS = 300.0
 # Longest delay of the event of an expired hold.
 HOLDS_SECONDS = 60.0
 MAX_TICK = 5.0
+# Between two attempts of a worker or beat to reach a broker that it has lost.
+RECONNECT_SECONDS = 2.0
+
+
+class BrokerConnection(Connection):  # type: ignore[misc]  # kombu has no type hints
+    """A connection that is soon established again once the broker is back.
+
+    Celery's own pause between two attempts grows to half a minute. After a long outage, requests would wait
+    that long for workers that are alive and take no tasks.
+    """
+
+    def ensure_connection(self, *arguments: Any, **options: Any) -> Any:
+        """As kombu's, with at most ``RECONNECT_SECONDS`` between two attempts by default."""
+        return super().ensure_connection(*arguments, **{"interval_max": RECONNECT_SECONDS} | options)
+
+
+class Broker(AMQP):  # type: ignore[misc]
+    """Celery's access to the broker, with our connections."""
+
+    Connection = BrokerConnection
 
 
 class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
     """A Celery app with the runtime that its tasks use."""
 
+    amqp_cls = Broker
     runtime: Runtime
 
 

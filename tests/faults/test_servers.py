@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 # The server's name and the fixture of its installation; then the fault, and how many seconds it lasts.
 GONE = {
     "Redis": ("redis", "world", "Redis is killed, and started three seconds later", 3.0),
+    "Redis for long": ("redis", "world", "Redis is killed, and started a minute later", 60.0),
     "PostgreSQL": ("database", "world", "PostgreSQL crashes, and is started three seconds later", 3.0),
     "RabbitMQ": ("broker", "with_rabbitmq", "RabbitMQ is stopped, then started", 2.0),
 }

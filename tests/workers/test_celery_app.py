@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from celery.app.defaults import NAMESPACES, flatten
+from kombu.exceptions import OperationalError
 
 from app.server import commands
 from app.services import EXTENSION
@@ -11,6 +12,7 @@ from workers.celery_app import (
     CHANNELS_SECONDS,
     HOLDS_SECONDS,
     PURGE_SECONDS,
+    RECONNECT_SECONDS,
     RENEWAL_SECONDS,
     SWEEP_SECONDS,
     create_celery,
@@ -124,3 +126,15 @@ def test_the_running_worker_has_the_tasks(app):
     # Other workers hand jobs over through the worker's own queue.
     own = own_queue(worker).name
     assert {queue["name"] for queue in queues} == {*Queue, own}
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:1/0", "amqp://127.0.0.1:1//"])
+def test_a_lost_broker_is_tried_again_with_short_pauses(celery, monkeypatch, url):
+    monkeypatch.setattr("kombu.utils.functional.sleep", lambda seconds: None)
+    pauses = []
+
+    with celery.connection_for_read(url) as connection, pytest.raises(OperationalError):
+        # As a worker calls it once the broker is lost.
+        connection.ensure_connection(lambda error, pause: pauses.append(pause), 20, callback=lambda: None)
+
+    assert pauses == [RECONNECT_SECONDS] * 20
