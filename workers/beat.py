@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 4.0
 
 
-class Clock(PersistentScheduler):  # type: ignore[misc]  # Celery has no type hints
-    """The schedule in its file, as Celery keeps it."""
+class HeartbeatScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery has no type hints
+    """Celery's scheduler with a file, which also records a heartbeat."""
 
     _heartbeat_at = float("-inf")
 

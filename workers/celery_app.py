@@ -70,7 +70,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     app.runtime.stores.on_events_recorded = lambda endpoints: webhook_tasks.send(app, endpoints)
     context.install()
     worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
-    worker_shutting_down.connect(lambda **_: app.runtime.stop_accepting_jobs(), weak=False)
+    worker_shutting_down.connect(lambda **_: app.runtime.deregister(), weak=False)
     worker_shutdown.connect(lambda **_: app.runtime.stop_heartbeat(), weak=False)
     app.conf.update(
         task_serializer="json",
@@ -102,7 +102,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
         worker_hijack_root_logger=False,
         timezone="UTC",
         # Each tick can send a heartbeat, so the interval between two ticks is limited.
-        beat_scheduler="workers.beat:Clock",
+        beat_scheduler="workers.beat:HeartbeatScheduler",
         beat_max_loop_interval=MAX_TICK,
         beat_schedule={
             "renew tokens": _every(RENEWAL_SECONDS, "upkeep.renew_tokens"),

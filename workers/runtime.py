@@ -72,8 +72,8 @@ class Runtime:
         self._send_heartbeat()
         self.stores.flusher.add(self._send_heartbeat)
 
-    def stop_accepting_jobs(self) -> None:
-        """The worker takes no new tasks: other workers must not hand it any jobs."""
+    def deregister(self) -> None:
+        """Remove the heartbeat in the background: other workers then hand no jobs to this one, which ends."""
         # In a thread of its own: Celery calls this inside a signal handler, which may have interrupted a
         # Redis call of the main thread.
         threading.Thread(target=self._deregister, name="retire", daemon=True).start()

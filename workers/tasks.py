@@ -84,9 +84,9 @@ def _drain(
     # Hosts share the wall clock only; within a process, deadlines are on the monotonic clock.
     ends = time.monotonic() + deadline - time.time()
     if handed is not None:
-        drain = Drain(runtime, fanout, ends, perform, most=most, list_name=work_list(handed))
+        drain = Drain(runtime, fanout, ends, perform, places_per_turn=most, list_name=work_list(handed))
     else:
         others = HandOver(app, runtime.stores.redis, runtime.egress, queue, fanout, deadline)
-        drain = Drain(runtime, fanout, ends, perform, most=most, others=others)
+        drain = Drain(runtime, fanout, ends, perform, places_per_turn=most, others=others)
     drain.run()
     return drain

@@ -48,11 +48,11 @@ def new_value() -> str:
     return secrets.token_urlsafe(VALUE_BYTES)
 
 
-def may_finish(authorization: PendingConsent, state: str, cookies: Mapping[str, str]) -> bool:
+def may_finish(consent: PendingConsent, state: str, cookies: Mapping[str, str]) -> bool:
     """Whether a browser with these cookies may finish a consent: any may, if the consent is bound to none."""
-    if authorization.browser_digest is None:
+    if consent.browser_digest is None:
         return True
-    return hmac.compare_digest(digest(cookies.get(_name(state), "")), authorization.browser_digest)
+    return hmac.compare_digest(digest(cookies.get(_name(state), "")), consent.browser_digest)
 
 
 def _name(state: str) -> str:

@@ -110,12 +110,13 @@ def _gather(jobs: Sequence[Revoke | StopChannels], what: str) -> None:
     if not jobs:
         return
     try:
-        # No later request retries this: a grant that is not revoked now stays valid.
+        # No later request retries this: a grant that is not revoked stays valid, and an open channel sends
+        # until it expires.
         replies = services().fanout.gather(
             jobs, queue=Queue.WRITES, deadline=time.monotonic() + REVOKE_SECONDS, bypass_admission=True
         )
     except (RedisError, BrokerError) as error:
-        log.warning("%s are forgotten without being ended: %s", what, type(error).__name__)
+        log.warning("%s not ended at the provider, not retried: %s", what, type(error).__name__)
         return
     for reply in replies:
         if reply.failed is not None:

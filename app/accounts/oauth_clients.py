@@ -41,7 +41,7 @@ _VISIBLE = re.compile(r"[!-~]+")
 _TENANT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 # A registration probe needs a redirect URI, even if the public URL of this service is unknown.
-_NOWHERE = "http://localhost"
+_PLACEHOLDER_SITE = "http://localhost"
 
 
 class Source(StrEnum):
@@ -249,7 +249,7 @@ def _in_force(provider: ProviderName) -> StoredClient | None:
 def _check(provider: ProviderName, client: StoredClient, site: str | None) -> Finding:
     """The result of a worker's probe of a registration at its provider."""
     stores, settings = services().stores, services().settings
-    redirect_uri = oauth_flow.callback(provider, site) or _NOWHERE
+    redirect_uri = oauth_flow.callback(provider, site) or _PLACEHOLDER_SITE
     trial = RegistrationTrial(provider, client.client_id, client.secret, client.tenant, redirect_uri)
     job = CheckRegistration(stores.registration_trials.put(trial))
     deadline = time.monotonic() + settings.fanout_deadline_seconds

@@ -195,53 +195,53 @@ def callback(provider: ProviderName, site: str | None) -> str | None:
 
 def take(state: str, provider: str) -> PendingConsent | None:
     """Consume a state: the pending consent at this provider. A state of another provider is consumed too."""
-    authorization = services().stores.oauth_states.take(state)
-    return authorization if authorization is not None and authorization.provider == provider else None
+    consent = services().stores.oauth_states.take(state)
+    return consent if consent is not None and consent.provider == provider else None
 
 
-def check_browser(authorization: PendingConsent, state: str, cookies: Mapping[str, str]) -> None:
+def check_browser(consent: PendingConsent, state: str, cookies: Mapping[str, str]) -> None:
     """Reject a browser, by its cookies, other than the one that the consent is bound to, if any.
 
     :raise ApiError: for another browser
     """
-    if not consent_cookie.may_finish(authorization, state, cookies):
+    if not consent_cookie.may_finish(consent, state, cookies):
         raise consent_refused(OTHER_BROWSER)
 
 
-def check_still_allowed(authorization: PendingConsent) -> None:
+def check_still_allowed(consent: PendingConsent) -> None:
     """Reject a consent whose API key could not make its link any more.
 
     :raise ApiError: when the key is no longer in force, the user is gone, the key does not reach the user any
         more, or other organizations share the user
     """
     with services().stores.database.writing() as session:
-        found = consents.check(session, authorization)
+        found = consents.check(session, consent)
     if isinstance(found, ConsentRefusal):
         raise consent_refused(found.value)
 
 
-def check_reach(caller: Caller, authorization: PendingConsent) -> None:
-    """Reject a key that may not change the user of an authorization.
+def check_reach(caller: Caller, consent: PendingConsent) -> None:
+    """Reject a key that may not change the user of a consent.
 
     :raise ApiError: when the key does not reach the user; the error is that of an unknown state
     :raise Forbidden: when other organizations share the user
     """
     with services().stores.database.writing() as session:
-        user = users.by_number(session, authorization.user_id, organization_id=caller.organization_id)
+        user = users.by_number(session, consent.user_id, organization_id=caller.organization_id)
         if user is None:
             raise consent_refused(STALE)
         own_user(session, caller, user.custom_id, otherwise=CONNECTION)
 
 
-def finish(authorization: PendingConsent, code: str) -> None:
+def finish(consent: PendingConsent, code: str) -> None:
     """Have a worker exchange the code and store the connection.
 
     :raise ApiError: if that fails, or if the API key could not make the link any more
     """
     # The worker checks again when it stores the connection; this check avoids a useless exchange.
-    check_still_allowed(authorization)
+    check_still_allowed(consent)
     stores, settings = services().stores, services().settings
-    job = ExchangeCode(stores.code_exchanges.put(PendingExchange(authorization, code)))
+    job = ExchangeCode(stores.code_exchanges.put(PendingExchange(consent, code)))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     # The state is consumed: after a rejection by admission, the person would have to start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, bypass_admission=True)
@@ -284,48 +284,48 @@ def is_refusal(provider: ProviderName, sentence: str) -> bool:
     return sentence in {*refusals, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER}
 
 
-def again(authorization: PendingConsent) -> str:
+def again(consent: PendingConsent) -> str:
     """A link to give the same consent again, after one that failed or granted less than requested.
 
     For consents that any browser may finish and that end with a page of this service.
     """
-    if authorization.retry_path is not None:
-        return authorization.retry_path
-    oauth = providers()[ProviderName(authorization.provider)].oauth
+    if consent.retry_path is not None:
+        return consent.retry_path
+    oauth = providers()[ProviderName(consent.provider)].oauth
     verifier = new_verifier()
-    state = services().stores.oauth_states.begin(replace(authorization, verifier=verifier))
-    scopes = list(authorization.scopes)
-    login_hint = authorization.expected_email
+    state = services().stores.oauth_states.begin(replace(consent, verifier=verifier))
+    scopes = list(consent.scopes)
+    login_hint = consent.expected_email
     return oauth.link(
-        ConsentRequest(authorization.redirect_uri, scopes, state, verifier, authorization.offline, login_hint)
+        ConsentRequest(consent.redirect_uri, scopes, state, verifier, consent.offline, login_hint)
     )
 
 
-def not_granted(authorization: PendingConsent, scopes: Sequence[str]) -> str | None:
+def not_granted(consent: PendingConsent, scopes: Sequence[str]) -> str | None:
     """The requested access that the granted scopes lack, in words; None if they lack nothing."""
-    provider = ProviderName(authorization.provider)
-    missing = missing_permissions(permitted(provider, authorization.scopes), permitted(provider, scopes))
+    provider = ProviderName(consent.provider)
+    missing = missing_permissions(permitted(provider, consent.scopes), permitted(provider, scopes))
     return join_names(missing) if missing else None
 
 
-def can_be_repeated(authorization: PendingConsent, error: ApiError) -> bool:
+def can_be_repeated(consent: PendingConsent, error: ApiError) -> bool:
     """Whether the person can correct a failed consent by giving it again."""
     known = (*REFUSED_ACCOUNTS, CODE_REFUSED)
     denied = _REFUSALS["access_denied"][1]
-    return error.error in {denied, *(each.message for each in known)} and _any_browser(authorization)
+    return error.error in {denied, *(each.message for each in known)} and _any_browser(consent)
 
 
-def _any_browser(authorization: PendingConsent) -> bool:
+def _any_browser(consent: PendingConsent) -> bool:
     """Whether a link on a page of this service can repeat a consent."""
-    if authorization.return_url is not None:
+    if consent.return_url is not None:
         return False
-    return authorization.retry_path is not None or authorization.browser_digest is None
+    return consent.retry_path is not None or consent.browser_digest is None
 
 
-def granted(authorization: PendingConsent) -> tuple[str | None, Sequence[str]]:
+def granted(consent: PendingConsent) -> tuple[str | None, Sequence[str]]:
     """The e-mail address and the scopes of the connection that was just made."""
     with services().stores.database.reading() as session:
-        row = connections.find(session, authorization.user_id, authorization.provider)
+        row = connections.find(session, consent.user_id, consent.provider)
     return (row.email, row.scope) if row else (None, ())
 
 

@@ -38,22 +38,22 @@ def stale(provider: ProviderName) -> Response:
     return _page(provider, 400, error=sentence, hint="Otherwise ask for a new link.")
 
 
-def finished(authorization: PendingConsent, error: ApiError | None) -> Response:
+def finished(consent: PendingConsent, error: ApiError | None) -> Response:
     """The response after a consent; ``error`` is None if the account is connected."""
-    if authorization.return_url is not None:
-        return _back(authorization.return_url, authorization.provider, error)
-    provider = ProviderName(authorization.provider)
+    if consent.return_url is not None:
+        return _back(consent.return_url, consent.provider, error)
+    provider = ProviderName(consent.provider)
     if error is not None:
-        repeat = oauth_flow.can_be_repeated(authorization, error)
+        repeat = oauth_flow.can_be_repeated(consent, error)
         return _page(
             provider,
             error.status,
             error=error.error,
             hint="Nothing has changed." if repeat else _NEXT.get(error.status, _LATER),
-            again=oauth_flow.again(authorization) if repeat else None,
+            again=oauth_flow.again(consent) if repeat else None,
         )
-    email, scopes = oauth_flow.granted(authorization)
-    missing = oauth_flow.not_granted(authorization, scopes)
+    email, scopes = oauth_flow.granted(consent)
+    missing = oauth_flow.not_granted(consent, scopes)
     return _page(
         provider,
         200,
@@ -61,7 +61,7 @@ def finished(authorization: PendingConsent, error: ApiError | None) -> Response:
         access=access(provider, scopes),
         no_times=NO_TIMES,
         missing=missing,
-        again=oauth_flow.again(authorization) if missing else None,
+        again=oauth_flow.again(consent) if missing else None,
     )
 
 

@@ -165,7 +165,7 @@ def _store(caller: Caller, slug: str, grant: NewGrant) -> GrantSummary:
             subject=f"{slug}/{grant.provider}",
             changes={name: (before.get(name), value) for name, value in _visible_state(saved).items()},
         )
-    # They are those of the grant that was replaced.
+    # The cached tokens belong to the grant that was replaced.
     stores.grant_tokens.forget(saved.id)
     return saved
 

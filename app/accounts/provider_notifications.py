@@ -16,7 +16,7 @@ from store.cache.busy_invalidation import after_notification
 from store.sql.queries import channels, webhooks
 from store.sql.queries.channels import ChannelWithAccount
 from store.sql.queries.webhooks import WebhookEvent
-from workers.upkeep.channel_opening import lose, watch
+from workers.upkeep.channel_opening import remove_and_allow_reopening, watch
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def _act(channel: ChannelWithAccount, news: NotificationKind) -> None:
             # Changes since the channel ended went unreported. Recorded before the channel is removed: if
             # recording fails, the provider can send the notification again.
             _record_change(channel)
-            lose(services().stores, channel.key, channel.channel)
+            remove_and_allow_reopening(services().stores, channel.key, channel.channel)
 
 
 def _record_change(channel: ChannelWithAccount) -> None:

@@ -16,7 +16,7 @@ from store.sql.queries.api_keys import Caller
 from workers.webhooks import ssrf_guard
 
 
-def check_reach(url: str) -> None:
+def require_public_address(url: str) -> None:
     """Reject a URL whose host has a private address, unless the settings allow it.
 
     A host name that does not resolve passes: it is checked again before each delivery. This function resolves
@@ -34,7 +34,7 @@ def check_reach(url: str) -> None:
 def create(
     session: Session, caller: Caller, *, url: str, events: Sequence[str], organization_id: int | None
 ) -> tuple[WebhookEndpoint, str]:
-    """Register an endpoint whose ``url`` passed ``check_reach``; returns it with its secret.
+    """Register an endpoint whose ``url`` passed ``require_public_address``; returns it with its secret.
 
     :raise Conflict: when the limit on endpoints is reached
     """
@@ -76,7 +76,7 @@ def change(
     events: Sequence[str] | None = None,
     paused: bool | None = None,
 ) -> WebhookEndpoint:
-    """Change an endpoint; None leaves a value unchanged. A new ``url`` has passed ``check_reach``.
+    """Change an endpoint; None leaves a value unchanged. A new ``url`` has passed ``require_public_address``.
 
     Pending deliveries go to the new URL. ``paused`` False also enables a disabled endpoint, and so does a new
     URL.

@@ -95,11 +95,11 @@ class Verify(MethodView):
         With the `code` and `state` that the provider sent to your `redirectUrl`. An account other than
         `expectedEmail`, and a consent that grants no access to calendars, are refused and change nothing.
         """
-        authorization = oauth_flow.take(body["state"], provider)
-        if authorization is None:
+        consent = oauth_flow.take(body["state"], provider)
+        if consent is None:
             raise oauth_flow.consent_refused(oauth_flow.STALE)
-        oauth_flow.check_reach(caller(), authorization)
-        oauth_flow.finish(authorization, body["code"])
+        oauth_flow.check_reach(caller(), consent)
+        oauth_flow.finish(consent, body["code"])
         return {"success": True}
 
 
@@ -114,21 +114,21 @@ class Callback(MethodView):
         The API key that made the link must still be in force.
         """
         state = request.args.get("state", "")
-        authorization = oauth_flow.take(state, provider)
-        if authorization is None or not authorization.ours:
+        consent = oauth_flow.take(state, provider)
+        if consent is None or not consent.ours:
             return oauth_result_page.stale(ProviderName(provider))
         try:
-            _finish(authorization, state)
+            _finish(consent, state)
         except ApiError as error:
-            return oauth_result_page.finished(authorization, error)
-        return oauth_result_page.finished(authorization, None)
+            return oauth_result_page.finished(consent, error)
+        return oauth_result_page.finished(consent, None)
 
 
-def _finish(authorization: PendingConsent, state: str) -> None:
-    oauth_flow.check_browser(authorization, state, request.cookies)
+def _finish(consent: PendingConsent, state: str) -> None:
+    oauth_flow.check_browser(consent, state, request.cookies)
     if word := request.args.get("error"):
-        raise oauth_flow.refusal(ProviderName(authorization.provider), word)
+        raise oauth_flow.refusal(ProviderName(consent.provider), word)
     code = request.args.get("code")
     if not code:
         raise oauth_flow.consent_refused("The provider sent no code")
-    oauth_flow.finish(authorization, code)
+    oauth_flow.finish(consent, code)

@@ -69,7 +69,7 @@ class Webhooks(MethodView):
         organization, the endpoint receives events of that organization's members only. An organization has up
         to 100 endpoints; all keys without an organization share another 100.
         """
-        webhook_endpoints.check_reach(body["url"])
+        webhook_endpoints.require_public_address(body["url"])
         with services().stores.database.writing() as session:
             row, secret = webhook_endpoints.create(
                 session,
@@ -104,7 +104,7 @@ class WebhookById(MethodView):
         a new `url`.
         """
         if "url" in body:
-            webhook_endpoints.check_reach(body["url"])
+            webhook_endpoints.require_public_address(body["url"])
         with services().stores.database.writing() as session:
             return webhook_view(webhook_endpoints.change(session, caller(), webhookId, **body))
 

@@ -110,7 +110,7 @@ def _explained(
 
 
 def _held(result: BusyResult, user_index: int, period: Covering) -> HeldBlocking:
-    """Held time of a user; touching holds are one period, which ends to be held with the last of them."""
+    """Held time of a user; touching holds form one period, which is held until the last of them expires."""
     inside = [
         each for each in result.held[user_index] if each.starts < period.end and each.ends > period.start
     ]

@@ -30,7 +30,7 @@ class Unreadable(NamedTuple):
 def verdict_sentence(facts: Explanation, query: Query, calendars: Sequence[str]) -> str:
     """Why the moment is, or is not, offered; ``calendars[i]`` is the name of calendar ``i``.
 
-    A busy period of a calendar behind them is held time.
+    A period whose calendar index is ``len(calendars)`` is held time.
     """
     clock = _Clock(facts.at, query.zone)
     if facts.verdict is Verdict.OFFERED:
@@ -108,7 +108,10 @@ class _Clock:
         self._at = self._wall(at)
 
     def moment(self) -> str:
-        """The moment itself, with date, year and zone; other times have none of them that is the same."""
+        """The moment itself, with date, year and zone.
+
+        Other times omit the zone, and the day or the year if it is that of the moment.
+        """
         return f"{_time(self._at)} on {self._day(self._at)} {self._at.year} ({self._zone.key})"
 
     def time(self, instant: int) -> str:
@@ -181,7 +184,7 @@ def _outside_window(facts: Explanation, query: Query, _: Sequence[str], clock: _
 def _busy(facts: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
     covering = [each for each in facts.covering if each.unpadded(facts.at)]
     longest = max(covering, key=lambda each: each.end)
-    text = f"{_is_busy(longest, calendars)} {_extent(longest, query, clock)}"
+    text = f"{_busy_text(longest, calendars)} {_extent(longest, query, clock)}"
     more = len(covering) - 1
     if not more:
         return text
@@ -190,7 +193,7 @@ def _busy(facts: Explanation, query: Query, calendars: Sequence[str], clock: _Cl
 
 def _padding(facts: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
     longest = max(facts.covering, key=lambda each: each.padded_end)
-    text = f"{_is_busy(longest, calendars)} {_extent(longest, query, clock)}, and"
+    text = f"{_busy_text(longest, calendars)} {_extent(longest, query, clock)}, and"
     if longest.end <= facts.at:
         return f"{text} {_keeping(query.padding_after)} it blocked until {clock.time(longest.padded_end)}"
     return f"{text} {_keeping(query.padding_before)} it blocked from {clock.time(longest.padded_start)} on"
@@ -282,7 +285,7 @@ def _stretch(facts: Explanation) -> Pair:
     return facts.free
 
 
-def _is_busy(period: Covering, calendars: Sequence[str]) -> str:
+def _busy_text(period: Covering, calendars: Sequence[str]) -> str:
     if period.calendar < len(calendars):
         return f"{calendars[period.calendar]} is busy"
     return "the time is held"

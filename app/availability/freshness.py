@@ -17,7 +17,10 @@ class Freshness:
 
 
 def required_freshness(cache_control: str | None) -> Freshness:
-    """The freshness that a client requires by the header ``Cache-Control``; None if it sent none."""
+    """The freshness that a client requires by the header ``Cache-Control``.
+
+    ``cache_control`` is the value of the header; None, for a client that sent none, allows any cached read.
+    """
     if cache_control is None:
         return Freshness()
     # Directives are case-insensitive, but the parser only knows lower case.

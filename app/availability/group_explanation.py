@@ -17,8 +17,9 @@ from scheduling.query import Query, Slots, free, slots
 from scheduling.shared_slots import Requirement
 
 NOT_ENOUGH_FREE = "notEnoughFree"
-# The engine's verdicts on a moment of a user who is free all the time, and the one of groups.
+# The verdicts of the engine that only busy time causes.
 _OF_BUSY_TIME = (Verdict.BUSY, Verdict.PADDING, Verdict.TOO_MANY_OVERLAPS)
+# All other verdicts of the engine, and the one that only groups have.
 GROUP_REASONS = (*(verdict for verdict in Verdict if verdict not in _OF_BUSY_TIME), NOT_ENOUGH_FREE)
 
 

@@ -44,7 +44,7 @@ _READ = (Operation.FREE_BUSY,)
 # Loaded with the busy periods, in this order.
 VERSION_KEYS = (VERSION_KEY, HOLDS_VERSION_KEY)
 # How often the cache is loaded at most, if holds change meanwhile.
-_LOADS = 3
+_MAX_LOADS = 3
 _LIST_AND_READ = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
 
 
@@ -134,7 +134,7 @@ class _AvailabilityLookup:
         self._calendar_requests = calendar_requests
         self._start, self._end = start, end
         self._freshness = freshness
-        # Noted before the cache is loaded: a read that begins after this moment is fresh enough to share.
+        # Noted before the cache is loaded: a read that finishes later is not in it, and can be shared.
         self._coalescing = CoalescingPolicy(began=time.time() * 1000, newer_than=freshness.newer_than)
         seconds = services().settings.fanout_deadline_seconds
         self._deadline = time.monotonic() + seconds
@@ -173,9 +173,10 @@ class _AvailabilityLookup:
         """The cached busy periods, and the held time of the same moment.
 
         An event that was created by a hold is in the one or in the other: if they were of two moments, it
-        could be in neither.
+        could be in neither. So both are loaded again while holds change, ``_MAX_LOADS`` times at most. Then
+        the last pair counts.
         """
-        for attempt in range(_LOADS):
+        for attempt in range(_MAX_LOADS):
             known = self._stores.busy.load(
                 keys, self._start, self._end, newer_than=self._freshness.newer_than, extra_keys=VERSION_KEYS
             )
@@ -185,7 +186,7 @@ class _AvailabilityLookup:
             if held is not None:
                 break
             held, is_current = self._stores.held_times.load(holds_version, now_ms())
-            if is_current or attempt == _LOADS - 1:
+            if is_current or attempt == _MAX_LOADS - 1:
                 break
         assert held is not None, "it was cached or loaded"
         return known, held

@@ -46,8 +46,9 @@ log = logging.getLogger(__name__)
 
 UTC = ZoneInfo("UTC")
 
-# Deadlines of providers that fit into a lease, the last one for a call that a provider executes late. A
-# unified create waits for another one, looks for copies, creates, and undoes.
+# The length of a lease, in deadlines of a fan-out. One event: the create, and one more for a call that the
+# provider executes late. A unified event: the wait for the lock of another create, the search for copies, the
+# create, its undoing, and the same one more.
 ONE_EVENT, UNIFIED = 2, 5
 # The event of a create that failed with one of these exists, or may exist.
 _MAY_EXIST = (Code.OUTCOME_UNKNOWN, Code.EVENT_UNREADABLE)
@@ -55,7 +56,7 @@ _MAY_EXIST = (Code.OUTCOME_UNKNOWN, Code.EVENT_UNREADABLE)
 
 @dataclass(slots=True)
 class Lease:
-    """The time of one create. Without a condition there is none, and nothing to end."""
+    """The hold that reserves the time of one create. Without a condition there is none."""
 
     hold_id: str | None = None
     claimed: ClaimedHold | None = None
@@ -119,7 +120,7 @@ class Condition:
     deadlines: int
 
     def token(self, authentication: Authentication) -> str:
-        """The same for repetitions of a request, else random."""
+        """The token of the lease: equal for repetitions of a request, random if it cannot be repeated."""
         if self.meta_id is None:
             return secrets.token_hex(32)
         calendars = [f"{ref.id} {calendar}" for ref, calendar in self.calendars]

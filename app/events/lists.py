@@ -32,7 +32,7 @@ from workers.queues import Queue
 
 # Calendars per job. Microsoft: a Graph batch of 20, of which one request reads the zone of the mailbox.
 # Google: one calendar per call, with many calls in parallel.
-CALENDARS_AT_ONCE = {ProviderName.GOOGLE: 1, ProviderName.MICROSOFT: 19}
+CALENDARS_PER_JOB = {ProviderName.GOOGLE: 1, ProviderName.MICROSOFT: 19}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _read(
 def _batches(targets: Sequence[Target]) -> Iterator[tuple[Target, ...]]:
     """The calendars of each account, divided into batches of the size that its provider allows."""
     for ref, own in groupby(targets, key=lambda target: target.connection):
-        size = CALENDARS_AT_ONCE[ProviderName(ref.provider)]
+        size = CALENDARS_PER_JOB[ProviderName(ref.provider)]
         while batch := tuple(islice(own, size)):
             yield batch
 

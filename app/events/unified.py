@@ -108,7 +108,7 @@ def create(
         # Copies may have been created. A repeated request with this metaId finds them.
         log.error("unified event create interrupted: %s", type(error).__name__)
         down = ServiceUnavailable()
-        sentence = f"{down.error}. The event may exist: {_is_safe_to_repeat(meta_id)}"
+        sentence = f"{down.error}. The event may exist: {_safe_to_repeat_text(meta_id)}"
         raise down.reworded(sentence, Code.OUTCOME_UNKNOWN, metaId=meta_id) from error
     except LockTimeout:
         raise Conflict(
@@ -282,13 +282,13 @@ def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str
     error = _most_telling_error(outcomes.failed)
     outcome = "The copies of this request were deleted again" if made else "No copy was made"
     if left:
-        outcome = f"{_named(left)} may have a copy: {_is_safe_to_repeat(meta_id)}, or to delete the event"
+        outcome = f"{_named(left)} may have a copy: {_safe_to_repeat_text(meta_id)}, or to delete the event"
     # A copy that may have been created and is deleted now leaves nothing unknown.
     code = Code.PROVIDER_ERROR if error.code is Code.OUTCOME_UNKNOWN else error.code
     return error.reworded(f"{error.error}. {outcome}", Code.OUTCOME_UNKNOWN if left else code, metaId=meta_id)
 
 
-def _is_safe_to_repeat(meta_id: str) -> str:
+def _safe_to_repeat_text(meta_id: str) -> str:
     return f"it is safe to repeat the request with the metaId {meta_id}"
 
 

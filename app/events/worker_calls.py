@@ -27,7 +27,7 @@ def deadline() -> float:
 def gather(
     jobs: Mapping[str, Job], queue: Queue, *, deadline: float, bypass_admission: bool = False
 ) -> dict[str, Reply]:
-    """The reply to each job, by connection."""
+    """The reply to each job, under the keys of ``jobs``."""
     replies = services().fanout.gather(
         list(jobs.values()), queue=queue, deadline=deadline, bypass_admission=bypass_admission
     )
@@ -42,16 +42,19 @@ def write_events(
 ) -> dict[str, Reply]:
     """The reply to each event write, by connection. ``bypass_admission`` as for ``Fanout.gather``.
 
-    A write that failed without a response from the provider may have succeeded, and its worker may have died
-    before it invalidated the cache. Its calendar is therefore invalidated here too.
+    Every failed write invalidates what is cached of its own connection. If the write may have succeeded, its
+    calendar is also invalidated for the other connections that read it, because the worker may have died
+    before it did so.
     """
     replies = gather(jobs, Queue.WRITES, deadline=deadline, bypass_admission=bypass_admission)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
     if failed:
         services().stores.busy.invalidate_connections(failed)
-    unanswered = [each for each, why in failed.items() if why.reason is Reason.PROVIDER_ERROR or why.repeated]
-    if unanswered:
-        _invalidate(jobs, unanswered)
+    may_have_succeeded = [
+        each for each, why in failed.items() if why.reason is Reason.PROVIDER_ERROR or why.repeated
+    ]
+    if may_have_succeeded:
+        _invalidate(jobs, may_have_succeeded)
     return replies
 
 

@@ -6,12 +6,12 @@ import os
 import sys
 
 from store.config.settings import Settings
-from workers.fanout.admission import MAX_HERE
+from workers.fanout.admission import MAX_PER_PROCESS
 from workers.queues import Queue
 
 # A request that waits for workers holds a thread that sleeps. Admission limits their number; the other
 # threads serve requests that need no worker.
-WEB_THREADS = sum(MAX_HERE.values()) + 16
+WEB_THREADS = sum(MAX_PER_PROCESS.values()) + 16
 
 # The number of tasks that Flower keeps, a few KiB each: ten minutes of a busy installation.
 FLOWER_TASKS = 10_000

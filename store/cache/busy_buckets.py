@@ -84,7 +84,7 @@ class BucketLoad:
         extra_values = values[len(values) - len(self.extra_keys) :]
         buckets = values[:count] if self.cached else [None] * count
         moments = [_read_at(value, self.newer_than) for value in buckets]
-        missing = self._without_gaps(moments) if None in moments else {}
+        missing = self._extract_missing(moments) if None in moments else {}
         parts = [
             b"" if value is None or moment is None else value[ROW_BYTES:]
             for value, moment in zip(buckets, moments, strict=True)
@@ -101,7 +101,7 @@ class BucketLoad:
             extra_values,
         )
 
-    def _without_gaps(self, moments: list[int | None]) -> dict[int, tuple[int, int]]:
+    def _extract_missing(self, moments: list[int | None]) -> dict[int, tuple[int, int]]:
         """The missing range of each calendar that has one; clears the moments inside it.
 
         One provider call reads the whole range, so its newer result replaces buckets inside.

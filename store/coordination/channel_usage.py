@@ -47,7 +47,7 @@ class ChannelUsage:
             claimed = pipe.execute()
         return [key for key, mine in zip(keys, claimed, strict=True) if mine]
 
-    def hold(self, key: CalendarKey, seconds: float) -> None:
+    def block_claims(self, key: CalendarKey, seconds: float) -> None:
         """Block claims of a calendar for ``seconds``."""
         self._redis.set(_claim(key), 1, px=max(1, int(seconds * 1000)))
 

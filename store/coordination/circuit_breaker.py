@@ -95,7 +95,7 @@ class CircuitBreakers:
         self._answered: dict[CircuitKey, float] = {}
         self._recorded: dict[CircuitKey, float] = {}
 
-    def watch(self, circuit: CircuitKey, account: str) -> None:
+    def record_next_success(self, circuit: CircuitKey, account: str) -> None:
         """Have the next success of an account recorded: it has failures, or its call is a probe."""
         with self._lock:
             self._watched.add((circuit, account))

@@ -86,4 +86,4 @@ def _held(redis: Redis, name: str, *, timeout: float, lifetime: float) -> Iterat
             lock.release()
         except RedisError as error:
             # The work is done: Redis lost the lock or is down, or this process was paused for too long.
-            log.warning("a lock could not be released: %s", type(error).__name__)
+            log.warning("lock not released, it expires by itself: %s", type(error).__name__)

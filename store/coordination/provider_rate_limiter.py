@@ -87,7 +87,7 @@ class AcquireRequest:
     account: str
     calls: int
     mailbox: str | None
-    lease: str
+    lease_name: str
     family: Family
 
     @property
@@ -97,7 +97,7 @@ class AcquireRequest:
 
 
 class WaitReason(StrEnum):
-    """Why a call waits."""
+    """Why a call waits or is refused (``OPEN``), or that it is a probe (``PROBE``)."""
 
     PACE = "pace"
     # For a time that the provider has named, and for our own backoff.
@@ -115,13 +115,13 @@ class WaitReason(StrEnum):
 class Permit:
     """Call now when ``wait`` is 0, else retry after that many seconds. ``paid``: its calls are counted.
 
-    ``watched``: the circuit breakers must record its success.
+    ``record_success``: the circuit breakers must record its success.
     """
 
     wait: float
     paid: bool
     why: WaitReason = WaitReason.PACE
-    watched: bool = False
+    record_success: bool = False
 
 
 GO = Permit(0.0, True)
@@ -149,12 +149,13 @@ class ProviderRateLimiter:
         requests: Sequence[AcquireRequest],
         *,
         left: float,
-        lease: float,
+        lease_seconds: float,
         now: float | None = None,
     ) -> None:
         """Queue on ``pipe`` the script whose result :meth:`permits` reads; all times are in seconds.
 
-        No permit is reserved beyond ``left``; a lease lasts ``lease``. ``now`` is another clock, for tests.
+        No permit is reserved beyond ``left``; a lease lasts ``lease_seconds``. ``now`` is another
+        clock, for tests.
         """
         limits: dict[str, Limit] = {}
         breakers: dict[str, int] = {}
@@ -169,7 +170,7 @@ class ProviderRateLimiter:
         arguments = json_argument(
             now=None if now is None else now * 1000,
             left=max(0, int(left * 1000)),
-            lease=int(lease * 1000),
+            lease=int(lease_seconds * 1000),
             leases_kept=LEASES_KEPT,
             horizon=HORIZON,
             retry=RETRY,
@@ -187,7 +188,7 @@ class ProviderRateLimiter:
                     "breakers": [breakers[name] for name in _breakers(each)],
                     "cost": each.calls,
                     "mailbox": 0 if each.mailbox is None else mailboxes[_mailbox(each.mailbox)],
-                    "lease": each.lease,
+                    "lease": each.lease_name,
                 }
                 for each in requests
             ],
@@ -213,7 +214,7 @@ class ProviderRateLimiter:
     def release(pipe: Pipeline, request: AcquireRequest) -> None:
         """Queue on ``pipe`` the end of the request's lease, if it has one."""
         if request.mailbox is not None:
-            pipe.zrem(_mailbox(request.mailbox), request.lease)
+            pipe.zrem(_mailbox(request.mailbox), request.lease_name)
 
     def pause_calls(
         self, provider: str, account: str, seconds: float, *, named: bool = True, project: bool = False

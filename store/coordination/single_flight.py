@@ -1,5 +1,5 @@
-"""Single flight: of several requests that need the same read at the same time, one (the leader) has it made.
-The others (followers) wait for its result.
+"""Single flight: of several requests that need the same read at the same time, one (the leader) sends it to
+a worker. The others (followers) wait for its result.
 
 A flight is one read that was claimed or has begun. Redis keeps it as long as its lease is renewed. If the
 reading worker dies, the flight expires, and a follower that notices this claims the read again. A late
@@ -47,9 +47,9 @@ class ClaimState(IntEnum):
 
     # The read in progress was claimed too early for this request, which reads on its own.
     BYPASS = 0
-    # This request has the read made, for itself and its followers.
+    # This request sends the read to a worker, for itself and its followers.
     LEADER = 1
-    # Another request has it made; the result will be pushed to this one's reply list.
+    # Another request has sent it; the result will be pushed to this one's reply list.
     FOLLOWER = 2
     # The read has completed; the claim returns its result.
     COMPLETED = 3
@@ -100,32 +100,33 @@ class SingleFlight:
         reads: Sequence[ReadKey],
         waiter: str,
         *,
-        now: int,
+        claimed_at: int,
         began: float,
         newer_than: int | None,
-        lease: float,
-        waiting: Mapping[int, str] | None = None,
+        lease_seconds: float,
+        current_flights: Mapping[int, str] | None = None,
     ) -> list[tuple[ClaimState, bytes]]:
         """Claim each read; returns the state with the flight (leader, follower) or the result (completed).
 
         ``waiter`` is the request's reply list, or "" if it cannot follow. When the flight of another request
-        completes, the result is pushed there under the read's number. ``waiting`` has the flights that this
-        request leads or follows already, by number. Flights in progress are kept.
+        completes, the result is pushed there under the read's number. ``current_flights`` has the flights
+        that this request leads or follows already, by number. Those in progress are kept.
 
-        ``began`` is when the request began: results completed before it are left to the cache. Reads that
-        were claimed before ``newer_than`` are not used. All times are in milliseconds. ``lease``, in seconds,
-        is that of a flight until a worker renews it.
+        ``claimed_at`` is the time of this call, by the clock of the caller. ``began`` is when the request
+        looked into the cache, or earlier: results completed before it are left to the cache. Reads that were
+        claimed before ``newer_than`` are not used. All three are in milliseconds. ``lease_seconds`` is the
+        lease of a flight until a worker renews it.
         """
-        following = waiting or {}
+        following = current_flights or {}
         claims: list[tuple[int, bytes]] = []
         for start in range(0, len(reads), CLAIMS_AT_ONCE):
             some = reads[start : start + CLAIMS_AT_ONCE]
             arguments = json_argument(
-                claimed_at=now,
+                claimed_at=claimed_at,
                 newer_than=newer_than or 0,
                 failure_lifetime=self._failure,
                 began=began,
-                lease=max(1, int(lease * 1000)),
+                lease=max(1, int(lease_seconds * 1000)),
                 waiter=waiter,
                 unique=new_generation(),
                 generation_seconds=GENERATION_SECONDS,
@@ -164,7 +165,7 @@ class SingleFlight:
         _COMPLETE.queue(pipe, [*keys, *followers], arguments, *bodies)
 
     def abandon(self, flights: Sequence[str], pipe: Pipeline | None = None) -> None:
-        """Delete, or queue on ``pipe``, flights whose reads are not made; followers find them gone."""
+        """Delete, or queue on ``pipe``, flights whose reads will not begin; followers find them gone."""
         if not flights:
             return
         keys = [flight_key(each) for each in flights]

@@ -48,12 +48,12 @@ class Both:
             name = job or f"job:{self.jobs}"
             requests.append(AcquireRequest(self.provider, account, 0, None, name, self.family))
         with self.redis.pipeline(transaction=False) as pipe:
-            self.provider_rate_limiter.acquire(pipe, requests, left=60.0, lease=lease, now=now)
+            self.provider_rate_limiter.acquire(pipe, requests, left=60.0, lease_seconds=lease, now=now)
             (result,) = pipe.execute(raise_on_error=False)
         permits = ProviderRateLimiter.permits(result, requests)
         for account, permit in zip(accounts, permits, strict=True):
-            if permit.watched and not permit.wait:
-                self.circuit_breakers.watch(self.circuit, account)
+            if permit.record_success and not permit.wait:
+                self.circuit_breakers.record_next_success(self.circuit, account)
         return permits
 
     def fail(

@@ -161,7 +161,7 @@ def all_places_held(runtime: Runtime) -> Iterator[None]:
         yield
     finally:
         for share in shares:
-            share.release(share.places_in_use)
+            share.release(share.places_held)
             share.close()
 
 

@@ -22,7 +22,7 @@ from workers.telemetry import request_ids
 
 log = logging.getLogger(__name__)
 
-# A call that has waited for this share of a request's deadline counts as a failure of the provider.
+# A timeout counts as a failure of the provider only if the call waited for this share of the deadline.
 MIN_WAIT_FRACTION = 0.25
 
 

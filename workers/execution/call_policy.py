@@ -91,9 +91,10 @@ class AccountCallReporter:
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
         """Report a failed call. Returns the seconds to wait before a retry, or None for no retry.
 
-        A rate limit pauses this account; one of our own Google Cloud project pauses all accounts. A missing
-        answer counts for the circuit breaker. A call also waits for pauses that the provider has named to any
-        worker. It does not wait for our own estimates: its retry finds out whether the limit is over.
+        A rate limit pauses this account; one of our own Google Cloud project pauses all accounts. Missing and
+        unreadable answers and errors of the server count for the circuit breaker. A call also waits for
+        pauses that the provider has named to any worker. It does not wait for our own estimates: its retry
+        finds out whether the limit is over.
         """
         if isinstance(error, NoAnswer):
             if self._egress.failed(self._circuit.provider, error):
@@ -122,7 +123,7 @@ class AccountCallReporter:
         return not isinstance(error, TimedOut) or (given_up and error.waited >= self._patience)
 
 
-def acquire_request(job: Job, row: SealedConnection, lease: str) -> AcquireRequest | None:
+def acquire_request(job: Job, row: SealedConnection, lease_name: str) -> AcquireRequest | None:
     """The permit that a job needs from the rate limiter; None for a job that calls no calendar API."""
     cost = calls(ProviderName(row.provider), job)
     if not cost:
@@ -136,7 +137,7 @@ def acquire_request(job: Job, row: SealedConnection, lease: str) -> AcquireReque
     ):
         # The id of the main calendar is read too, at Microsoft together with the mailbox's time zone.
         cost += 2 if row.provider == ProviderName.MICROSOFT else 1
-    return AcquireRequest(row.provider, row.id, cost, leased_mailbox(row), lease, family(job))
+    return AcquireRequest(row.provider, row.id, cost, leased_mailbox(row), lease_name, family(job))
 
 
 def leased_mailbox(row: SealedConnection | Credentials) -> str | None:

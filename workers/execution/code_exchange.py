@@ -58,7 +58,7 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class _Exchanged:
-    """The result of redeeming a code: tokens, granted scopes, the account, and the moment before the call."""
+    """The result of an exchange: tokens, granted scopes, the account, and the moment before the call."""
 
     began: float
     grant: IssuedTokens
@@ -67,7 +67,7 @@ class _Exchanged:
 
 
 def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
-    """Redeem the code that waits under the job's id, and store the connection.
+    """Exchange the code that is stored under ``job.secret_name`` for tokens, and store the connection.
 
     A code that the provider refuses, or that another worker has taken, is ``CODE_REFUSED``.
     """
@@ -83,13 +83,13 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
     except LockTimeout:
         return Reply(failed=BUSY)
     except ProviderError as error:
-        log.info("a code could not be redeemed: %s", error.reason, extra={"why": error.message})
+        log.info("authorization code not exchanged: %s", error.reason, extra={"why": error.message})
         return Reply(failed=Failed.from_error(error))
     return Reply(failed=refused)
 
 
 def _exchange(runtime: Runtime, pending: PendingExchange, deadline: float) -> _Exchanged:
-    """Redeem the code at the provider, and read whose account it is for."""
+    """Exchange the code at the provider, and read whose account it is for."""
     consent = pending.authorization
     provider = ProviderName(consent.provider)
     # The link was made with the registration of that moment, which may have been saved just before.

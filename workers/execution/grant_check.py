@@ -18,7 +18,7 @@ LOST = Failed(Reason.PROVIDER_ERROR, "The grant was lost on the way to a worker;
 
 
 def check(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
-    """Request a token by the grant that is stored under the job's id."""
+    """Request a token by the grant that is stored under ``job.secret_name``."""
     trial = runtime.stores.grant_trials.take(job.secret_name)
     if trial is None:
         return Reply(failed=LOST)

@@ -174,7 +174,7 @@ def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Cred
         return credentials
     # A zone changes no availability. Processes show a new one when their cached rows expire.
     renamed = _names(found) != _names(credentials)
-    invalidate = renamed and (credentials.main_calendar_id is not None or _seldom(stores))
+    invalidate = renamed and (credentials.main_calendar_id is not None or _count_invalidation(stores))
     with stores.database.writing() as session:
         connections.identify(
             session,
@@ -211,7 +211,8 @@ def note_failure(stores: Stores, connection_id: str) -> None:
     stores.redis.set(_failed(connection_id), 1, ex=FAILED_SECONDS)
 
 
-def _seldom(stores: Stores) -> bool:
+def _count_invalidation(stores: Stores) -> bool:
+    """Count a first identification; returns whether it may invalidate the caches of all processes."""
     with stores.redis.pipeline(transaction=True) as pipe:
         pipe.set("main-calendars-learned", 0, nx=True, ex=INVALIDATION_SECONDS)
         pipe.incr("main-calendars-learned")

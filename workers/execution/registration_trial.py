@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def check(runtime: Runtime, job: CheckRegistration, deadline: float) -> Reply:
-    """Test the registration that is stored under the job's id; no finding if it has expired."""
+    """Test the registration that is stored under ``job.secret_name``; no finding if it has expired."""
     trial = runtime.stores.registration_trials.take(job.secret_name)
     if trial is None:
         return Reply()

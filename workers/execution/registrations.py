@@ -26,7 +26,7 @@ from store.stores import Stores
 log = logging.getLogger(__name__)
 
 # Seconds for which a registration saved by one process may be unknown to reads in another.
-LOOK_SECONDS = 1.0
+REFRESH_SECONDS = 1.0
 
 Providers = Mapping[ProviderName, Provider]
 
@@ -60,23 +60,26 @@ class Registrations:
         self._known = self._by_environment
         self._unset = [name for name, each in self._known.items() if not each.configured]
         self._rows: Mapping[str, SealedClient] = {}
-        self._taking = Lock()
-        self._looking = Lock()
-        self._look_at = 0.0
+        self._applying = Lock()
+        self._refreshing = Lock()
+        self._refresh_at = 0.0
 
     def current(self) -> Providers:
         """The current state. Costs a round trip to Redis, and a statement if anything has changed.
 
         :raise sqlalchemy.exc.SQLAlchemyError: if the database has to be read and is down
         """
-        return self._take(self._load()) if self._unset else self._known
+        return self._apply(self._load()) if self._unset else self._known
 
     def recent(self) -> Providers:
-        """The state of a second ago at most, without a round trip; older if the database is down."""
-        if self._unset and time.monotonic() >= self._look_at:
-            with self._looking:
-                if time.monotonic() >= self._look_at:
-                    self._look()
+        """The state of at most a second ago; older if the database is down.
+
+        Once a second, one caller refreshes it at the cost of ``current``; others that call it then wait.
+        """
+        if self._unset and time.monotonic() >= self._refresh_at:
+            with self._refreshing:
+                if time.monotonic() >= self._refresh_at:
+                    self._refresh()
         return self._known
 
     def set_by_environment(self, name: ProviderName) -> bool:
@@ -99,12 +102,12 @@ class Registrations:
         """Microsoft's addresses, with the tenant of the settings."""
         return self._microsoft
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         try:
             self.current()
         except SQLAlchemyError as error:
             log.warning("provider registrations could not be refreshed: %s", type(error).__name__)
-        self._look_at = time.monotonic() + LOOK_SECONDS
+        self._refresh_at = time.monotonic() + REFRESH_SECONDS
 
     def _load(self) -> Mapping[str, SealedClient]:
         def load() -> Mapping[str, SealedClient]:
@@ -113,8 +116,8 @@ class Registrations:
 
         return self._stores.versioned_cache.current().get_or_load("provider clients", load)
 
-    def _take(self, rows: Mapping[str, SealedClient]) -> Providers:
-        with self._taking:
+    def _apply(self, rows: Mapping[str, SealedClient]) -> Providers:
+        with self._applying:
             for name in self._unset:
                 if rows.get(name) != self._rows.get(name):
                     self._known = {**self._known, name: self._registered(name, rows.get(name))}

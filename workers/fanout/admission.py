@@ -21,9 +21,9 @@ from store.lua import Script, json_argument
 from workers.queues import Queue
 
 # Limits for one web process; its other threads serve requests that need no worker.
-MAX_HERE = {Queue.READS: 64, Queue.WRITES: 32}
+MAX_PER_PROCESS = {Queue.READS: 64, Queue.WRITES: 32}
 # Limits for all processes.
-MOST = {Queue.READS: 256, Queue.WRITES: 64}
+MAX_TOTAL = {Queue.READS: 256, Queue.WRITES: 64}
 
 # Seconds for which a lease outlasts the deadline, while the request collects its last replies.
 MARGIN = 1.0
@@ -52,10 +52,10 @@ class NoWorker(Overloaded):
 class Admission:
     """Admits at most ``most`` requests at once for each queue, over all processes."""
 
-    def __init__(self, redis: Redis, most: Mapping[Queue, int] = MOST) -> None:
+    def __init__(self, redis: Redis, most: Mapping[Queue, int] = MAX_TOTAL) -> None:
         self._redis = redis
         self._most = most
-        self._here = {queue: threading.BoundedSemaphore(limit) for queue, limit in MAX_HERE.items()}
+        self._here = {queue: threading.BoundedSemaphore(limit) for queue, limit in MAX_PER_PROCESS.items()}
 
     @contextmanager
     def admit_in_process(self, queue: Queue) -> Iterator[None]:

@@ -60,7 +60,7 @@ def leave(taken: TakenJob, failed: Failed | None = None) -> None:
     if failed is not None:
         taken.failed = failed
         if taken.row is not None:
-            taken.acquire_request = call_policy.acquire_request(taken.job, taken.row, taken.lease)
+            taken.acquire_request = call_policy.acquire_request(taken.job, taken.row, taken.lease_name)
 
 
 def waits_alone(taken: TakenJob) -> bool:
@@ -95,4 +95,4 @@ def _shared_permit(first: TakenJob) -> AcquireRequest | None:
     if first.row is None or first.row.grant is None or first.provider != ProviderName.GOOGLE:
         return None
     cost = call_policy.calls(ProviderName.GOOGLE, first.job)
-    return AcquireRequest(first.row.provider, first.row.grant, cost, None, first.lease, Family.BUSY)
+    return AcquireRequest(first.row.provider, first.row.grant, cost, None, first.lease_name, Family.BUSY)

@@ -149,11 +149,11 @@ class Fanout:
         claims = self._flights.claim(
             [request.key(number) for number in jobs],
             waiter,
-            now=time.time_ns() // 1_000_000,
+            claimed_at=time.time_ns() // 1_000_000,
             began=coalescing.began,
             newer_than=coalescing.newer_than,
-            lease=request.left,
-            waiting=request.flights,
+            lease_seconds=request.left,
+            current_flights=request.flights,
         )
         led = [value.decode() for state, value in claims if state is ClaimState.LEADER]
         sending: list[Packed] = []
@@ -200,7 +200,7 @@ class Fanout:
     def _await_replies(self, request: PendingRequest) -> None:
         """Collect replies until all have arrived or the deadline has passed."""
         checked_at = time.monotonic()
-        while request.late and (left := request.left) > 0:
+        while request.unanswered and (left := request.left) > 0:
             check_at = checked_at + request.check_interval()
             timeout = min(left, MAX_POP, max(0.0, check_at - time.monotonic()))
             self._collect(request, max(timeout, MIN_POP))
@@ -241,7 +241,7 @@ class Fanout:
         if self._counters is not None:
             self._counters.jobs("asked", len(request.sent))
             self._counters.jobs("followed", len(request.jobs) - len(request.sent))
-            self._counters.jobs("late", request.late)
+            self._counters.jobs("late", request.unanswered)
 
 
 def _request(

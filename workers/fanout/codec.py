@@ -33,7 +33,7 @@ LEFTOVER_SECONDS = 60
 TIME_BYTES = 8
 
 # A bundle has at least one job.
-SEVERAL = msgspec.Meta(min_length=1)
+NOT_EMPTY = msgspec.Meta(min_length=1)
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2 ** (8 * NUMBER.size))]
 
@@ -77,11 +77,11 @@ class _Body(msgspec.Struct, array_like=True, frozen=True):
 _encoder = msgspec.msgpack.Encoder()
 _jobs = msgspec.msgpack.Decoder(Packed)
 _bundles: msgspec.msgpack.Decoder[tuple[Packed, ...]] = msgspec.msgpack.Decoder(
-    Annotated[tuple[Packed, ...], SEVERAL]
+    Annotated[tuple[Packed, ...], NOT_EMPTY]
 )
 _addresses = msgspec.msgpack.Decoder(Address)
 _bundled_addresses: msgspec.msgpack.Decoder[tuple[Address, ...]] = msgspec.msgpack.Decoder(
-    Annotated[tuple[Address, ...], SEVERAL]
+    Annotated[tuple[Address, ...], NOT_EMPTY]
 )
 _bodies = msgspec.msgpack.Decoder(_Body)
 

@@ -57,12 +57,13 @@ GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
 
 
 class Drain:
-    """One task's share of a fan-out: performs jobs on at most ``most`` threads, as long as there are jobs.
+    """One task's share of a fan-out: performs jobs in threads of the pool, as long as there are jobs.
 
     It is one loop. Each turn reports the jobs that have finished and takes as many new ones in the same round
     trip, has the new ones admitted (permits), and begins to read those in threads of the pool.
 
-    ``deadline`` is a moment of ``time.monotonic()``. The jobs are on the list ``list_name``, by default that
+    While the list has jobs, each turn requests ``places_per_turn`` more places in the pool. ``deadline`` is a
+    moment of ``time.monotonic()``. The jobs are on the list ``list_name``, by default that
     of the request. ``others`` hands jobs over to other workers; without it all jobs are performed here.
     """
 
@@ -73,13 +74,13 @@ class Drain:
         deadline: float,
         perform: Perform,
         *,
-        most: int = LOAD_AHEAD,
+        places_per_turn: int = LOAD_AHEAD,
         list_name: str | None = None,
         others: HandOver | None = None,
     ) -> None:
         self._runtime = runtime
         self._work_list = list_name or work_list(fanout)
-        self._most = most
+        self._places_per_turn = places_per_turn
         self._deadline = deadline
         # The moment at which the drain reports a timeout for reads that continue.
         self._overdue = deadline + max(0.0, deadline - time.monotonic()) * GRACE_FRACTION
@@ -101,9 +102,10 @@ class Drain:
         return self._finisher.read
 
     def run(self) -> None:
-        """Work until the list is empty or the deadline has passed, and every job taken is answered.
+        """Work until the list is empty or the deadline has passed, and every job that began has ended.
 
-        Reads in flight at the deadline are answered then, and continue for a while to fill the cache.
+        Jobs that are loaded and not begun at the deadline get no reply: for the web tier they have timed out.
+        Shortly after the deadline the drain replies for reads in flight, which continue to fill the cache.
         """
         try:
             while True:
@@ -130,7 +132,10 @@ class Drain:
         self._share.release(granted - started)
 
     def _apply_deadline(self, now: float) -> None:
-        """After the deadline, fail the jobs that have not begun; later, reply for reads that continue."""
+        """After the deadline, fail the jobs that wait for a permit, and abandon the flights of loaded jobs.
+
+        Later, reply for reads that continue.
+        """
         if now >= self._deadline:
             self._exhausted = True
             for taken in self._jobs.drop_waiting():
@@ -143,7 +148,7 @@ class Drain:
     def _places_wanted(self, now: float) -> int:
         """How many places the drain can use."""
         if not self._exhausted:
-            return self._most
+            return self._places_per_turn
         return self._share.prefetched + self._jobs.places(now)
 
     def _is_over(self, now: float) -> bool:

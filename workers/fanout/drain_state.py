@@ -31,7 +31,7 @@ class TakenJob:
     row: SealedConnection | None = None
     acquire_request: AcquireRequest | None = None
     # The name of its lease at the rate limiter.
-    lease: str = ""
+    lease_name: str = ""
     # The id of the first job of its bundle, None for a job that is performed separately.
     bundle: int | None = None
     # That of the connection's cache, looked up before the job began.
@@ -43,7 +43,7 @@ class TakenJob:
     # Another worker performs the job too. This worker replies only if it succeeds.
     handed: bool = False
     # The reply was sent at the deadline. The read continues only for the cache.
-    answered: bool = False
+    timeout_reported: bool = False
 
     @property
     def provider(self) -> str | None:

@@ -68,20 +68,20 @@ class Finisher:
     def report_timeouts(self, in_flight: Iterable[TakenJob]) -> None:
         """Reply for reads that continue past the deadline, because their request times out."""
         for taken in in_flight:
-            if taken.answered or taken.handed:
+            if taken.timeout_reported or taken.handed:
                 continue
             if taken.row is not None and continues_past_deadline(taken.job):
                 self._replies.append(
                     pack_reply(taken.number, Reply(failed=call_policy.timeout_failure(taken.row)))
                 )
-                taken.answered = True
+                taken.timeout_reported = True
 
     def finish(self, done: FinishedJob) -> None:
         """Take the results of a job for the caches, and its reply unless it was answered."""
         taken, reply = done.taken, done.reply
         self._keep(done)
         if reply.whole() or time.monotonic() < self._deadline:
-            failed = reply.refused() and not failures.is_internal(reply.failed)
+            failed = reply.failed_without_retry_time() and not failures.is_internal(reply.failed)
             self._complete(taken, done.body, failed=failed, whole=reply.whole())
         else:
             # The job has failed for lack of time. A follower may have more time.
@@ -89,7 +89,10 @@ class Finisher:
             self.flights.abandon([taken.flight])
 
     def send(self, pipe: Pipeline) -> None:
-        """Queue everything on ``pipe``: first the caches, in which requests look for ended reads."""
+        """Queue everything on ``pipe``: the caches before the flights.
+
+        A request that finds no flight looks in the cache for a read that has ended.
+        """
         for connection, calendars in self._lists:
             self._stores.calendar_lists.store(pipe, connection, calendars)
         self._stores.busy.store(pipe, self._reads)
@@ -105,11 +108,11 @@ class Finisher:
         if taken.flight is None:
             self._reply(taken, body)
         else:
-            number = None if taken.answered else taken.number
+            number = None if taken.timeout_reported else taken.number
             self.flights.complete(Completion(taken.flight, body, failed, whole, number))
 
     def _reply(self, taken: TakenJob, body: bytes) -> None:
-        if not taken.answered:
+        if not taken.timeout_reported:
             self._replies.append(numbered(taken.number, body))
 
     def _keep(self, done: FinishedJob) -> None:

@@ -68,8 +68,8 @@ class Intake:
         for each in taken:
             each.row = rows.get(each.job.connection or "")
             if each.row is not None:
-                each.lease = each.flight or f"{self._fanout}:{each.number}"
-                each.acquire_request = call_policy.acquire_request(each.job, each.row, each.lease)
+                each.lease_name = each.flight or f"{self._fanout}:{each.number}"
+                each.acquire_request = call_policy.acquire_request(each.job, each.row, each.lease_name)
 
     def _begin_reads(self, taken: Sequence[TakenJob]) -> None:
         """Begin the reads of busy periods in the cache, in one round trip."""

@@ -205,7 +205,7 @@ class Reply:
         parts = (*self.outcomes.values(), *self.events.values())
         return self.failed is None and not any(isinstance(each, Failed) for each in parts)
 
-    def refused(self) -> bool:
+    def failed_without_retry_time(self) -> bool:
         """Whether nothing was read, and the provider did not say when to retry."""
         failed = [each for each in self.outcomes.values() if isinstance(each, Failed)]
         if self.failed is not None:

@@ -59,8 +59,8 @@ class Permits:
             if flights:
                 stores.single_flight.renew(pipe, flights)
             if requests:
-                lease = max(0.0, left) + self._runtime.grace + LEASE_MARGIN
-                stores.provider_rate_limiter.acquire(pipe, requests, left=left, lease=lease)
+                lease_seconds = max(0.0, left) + self._runtime.grace + LEASE_MARGIN
+                stores.provider_rate_limiter.acquire(pipe, requests, left=left, lease_seconds=lease_seconds)
                 results.name("permits")
             named = results.by_name(pipe.execute(raise_on_error=False))
         permits = ProviderRateLimiter.permits(named["permits"], requests) if requests else []
@@ -73,13 +73,14 @@ class Permits:
             taken.acquire_request = replace(taken.acquire_request, calls=0)
         if not permit.wait:
             taken.probes = permit.why is WaitReason.PROBE
-            if taken.acquire_request is not None and permit.watched:
-                self._runtime.stores.circuit_breakers.watch(
+            if taken.acquire_request is not None and permit.record_success:
+                self._runtime.stores.circuit_breakers.record_next_success(
                     taken.acquire_request.circuit, taken.acquire_request.account
                 )
             return None
         if taken.row is not None and permit.why is WaitReason.OPEN:
             return call_policy.circuit_open_failure(taken.row, permit)
+        # A wait for the mailbox does not replace the failure of an earlier wait.
         if taken.row is not None and (taken.failed is BROKEN or permit.why is not WaitReason.MAILBOX):
             taken.failed = call_policy.rate_limited_failure(taken.row, permit)
         when = clearance.at + permit.wait
@@ -95,5 +96,5 @@ class Permits:
                     pipe,
                     taken.acquire_request.circuit,
                     taken.acquire_request.account,
-                    taken.acquire_request.lease,
+                    taken.acquire_request.lease_name,
                 )

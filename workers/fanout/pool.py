@@ -33,7 +33,7 @@ class FairPool:
     def __init__(self, size: int) -> None:
         self._size = size
         self._spare = max(1, size // SPARE)
-        self._threads = ThreadPoolExecutor(size + self._spare, thread_name_prefix="read")
+        self._threads = ThreadPoolExecutor(size + self._spare, thread_name_prefix="job")
         self.lock = threading.Lock()
         self._held = 0
         # The shares that request places, in order of their requests.
@@ -53,17 +53,20 @@ class FairPool:
         """Open a share without places. The caller must close it."""
         return PoolShare(self)
 
-    def changed(self, share: PoolShare[Any], held: int) -> None:
-        """Apply a change: ``held`` more places of a share, or another number wanted. The lock is held."""
-        self._held += held
+    def rebalance(self, share: PoolShare[Any], more: int) -> None:
+        """Record ``more`` places of a share, or another number wanted; then grant free places to all shares.
+
+        The lock is held.
+        """
+        self._held += more
         if share.wants:
             self._wanting.setdefault(share)
         else:
             self._wanting.pop(share, None)
         while self._wanting:
-            first = min(self._wanting, key=lambda each: each.places_in_use)
+            first = min(self._wanting, key=lambda each: each.places_held)
             # Spare places are for shares that hold none.
-            if self._held >= self._size + (0 if first.places_in_use else self._spare):
+            if self._held >= self._size + (0 if first.places_held else self._spare):
                 return
             self._held += 1
             if not first.grant():
@@ -85,14 +88,14 @@ class PoolShare(Generic[Result]):
         self._prefetched: deque[Callable[[], Result]] = deque()
         self._running = 0
         self.wants = 0
-        self.places_in_use = 0
+        self.places_held = 0
 
     def request(self, places: int) -> None:
         """Request this many places in addition to the ones it holds."""
         with self._pool.lock:
             # Places that were granted, but not yet returned by ``wait``, are included.
             self.wants = max(0, places - self._granted)
-            self._pool.changed(self, 0)
+            self._pool.rebalance(self, 0)
 
     def wait(self, until: float | None = None, *, linger: float = 0.0) -> tuple[list[Result], int]:
         """The results, and the number of places granted, since the last call.
@@ -134,21 +137,21 @@ class PoolShare(Generic[Result]):
     def release(self, places: int) -> None:
         """Release places that were granted and not used."""
         with self._pool.lock:
-            self.places_in_use -= places
-            self._pool.changed(self, -places)
+            self.places_held -= places
+            self._pool.rebalance(self, -places)
 
     def close(self) -> None:
         """Request no more places. Running work continues; prefetched work is dropped."""
         with self._pool.lock:
             self._prefetched.clear()
-            unused = self.places_in_use - self._running
+            unused = self.places_held - self._running
             self.wants = self._granted = 0
-            self.places_in_use -= unused
-            self._pool.changed(self, -unused)
+            self.places_held -= unused
+            self._pool.rebalance(self, -unused)
 
     def grant(self) -> bool:
         """Add one place; returns whether the share requests another. The lock is held."""
-        self.places_in_use += 1
+        self.places_held += 1
         self.wants -= 1
         if self._prefetched:
             self._begin(self._prefetched.popleft())
@@ -171,6 +174,6 @@ class PoolShare(Generic[Result]):
         with self._pool.lock:
             self._finished += results
             self._running -= 1
-            self.places_in_use -= 1
+            self.places_held -= 1
             self._news.notify()
-            self._pool.changed(self, -1)
+            self._pool.rebalance(self, -1)

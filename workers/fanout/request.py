@@ -64,7 +64,7 @@ class PendingRequest:
         return max(0.0, self.deadline - time.monotonic())
 
     @property
-    def late(self) -> int:
+    def unanswered(self) -> int:
         """The number of jobs without a reply."""
         return len(self.jobs) - len(self.replies)
 
@@ -83,10 +83,10 @@ class PendingRequest:
 
     def span_attributes(self) -> dict[str, int]:
         """The attributes of the fan-out's span."""
-        return {"almanac.asked": len(self.sent), "almanac.late": self.late}
+        return {"almanac.asked": len(self.sent), "almanac.late": self.unanswered}
 
     def check_interval(self) -> float:
         """Seconds between two checks of the leases; longer with many missing replies, which cost more."""
         if self.coalescing is None:
             return math.inf
-        return CHECK_SECONDS + self.late * CHECK_SECONDS_PER_JOB
+        return CHECK_SECONDS + self.unanswered * CHECK_SECONDS_PER_JOB

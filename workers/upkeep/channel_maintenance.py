@@ -28,9 +28,9 @@ from workers.upkeep.channel_opening import (
     REFUSED_SECONDS,
     close,
     credentials_of,
-    forget,
-    lose,
     open_one,
+    remove_and_allow_reopening,
+    remove_channel,
     watch,
 )
 from workers.upkeep.rate_limit import acquire
@@ -99,7 +99,7 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
         log.warning(
             "a channel could not be renewed: %s", error.reason, extra={"connection": row.connection_id}
         )
-        lose(runtime.stores, channels.calendar_of(row), row.id)
+        remove_and_allow_reopening(runtime.stores, channels.calendar_of(row), row.id)
         return open_one(runtime, channels.calendar_of(row))
     if expires_at is None:
         _later(runtime, row, AGAIN_SECONDS)
@@ -139,9 +139,9 @@ def _remove(runtime: Runtime, row: Channel) -> bool:
             extra={"connection": row.connection_id},
         )
         _close(runtime, row)
-        runtime.stores.channel_usage.hold(key, REFUSED_SECONDS)
+        runtime.stores.channel_usage.block_claims(key, REFUSED_SECONDS)
     # This also handles a notification that has arrived meanwhile.
-    forget(runtime.stores, key, row.id)
+    remove_channel(runtime.stores, key, row.id)
     return True
 
 
@@ -181,13 +181,16 @@ def _load(runtime: Runtime, audits: Sequence[_Audit]) -> None:
         return
     for start in range(*busy.hull(now, now + AUDITED), length):
         known = busy.load(keys, start, start + length)
-        for place, audit in enumerate(audits):
-            if place not in known.missing:
-                audit.kept[start, start + length] = known.busy.group(place)
+        for index, audit in enumerate(audits):
+            if index not in known.missing:
+                audit.kept[start, start + length] = known.busy.group(index)
 
 
 def _audit(runtime: Runtime, audit: _Audit) -> bool:
-    """Audit one channel; returns whether it can still be relied on."""
+    """Audit one channel; returns whether the audit confirmed it.
+
+    After a temporary failure of the read, the channel stays in use.
+    """
     row, stores = audit.row, runtime.stores
     credentials = credentials_of(runtime, row.connection_id)
     if credentials is None:
@@ -202,7 +205,8 @@ def _audit(runtime: Runtime, audit: _Audit) -> bool:
         stores.channel_usage.confirm(row.id, runtime.settings.push_audit_seconds)
         return True
     log.warning(
-        "a provider has not sent a notification for a change", extra={"connection": row.connection_id}
+        "provider sent no notification for a change: cache invalidated, channel closed",
+        extra={"connection": row.connection_id},
     )
     after_notification(stores, credentials, channels.calendar_of(row))
     _end(runtime, row)
@@ -227,7 +231,10 @@ def _read(runtime: Runtime, credentials: Credentials, audit: _Audit) -> Outcome:
 
 
 def _handle_failed_read(runtime: Runtime, row: Channel, reason: Reason) -> None:
-    """Invalidate the cache of an unreadable calendar; close its channel if access is lost."""
+    """Invalidate the cache of an unreadable calendar; close its channel if access is lost.
+
+    A rate limit changes nothing.
+    """
     match reason:
         case Reason.RATE_LIMITED:
             # This says nothing about the calendar, and a retry now makes it worse: the next run retries.
@@ -245,7 +252,7 @@ def _handle_failed_read(runtime: Runtime, row: Channel, reason: Reason) -> None:
 
 def _end(runtime: Runtime, row: Channel) -> None:
     """Stop relying on a channel, and close it at its provider."""
-    lose(runtime.stores, channels.calendar_of(row), row.id)
+    remove_and_allow_reopening(runtime.stores, channels.calendar_of(row), row.id)
     _close(runtime, row)
 
 

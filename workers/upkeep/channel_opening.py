@@ -88,7 +88,7 @@ def open_one(runtime: Runtime, key: CalendarKey) -> bool:
     except ProviderError as error:
         with stores.database.writing() as session:
             channels.remove(session, [wanted.id])
-        stores.channel_usage.hold(key, FAILED_SECONDS if error.retryable else REFUSED_SECONDS)
+        stores.channel_usage.block_claims(key, FAILED_SECONDS if error.retryable else REFUSED_SECONDS)
         return False
     with stores.database.writing() as session:
         if opened.confirmed:
@@ -105,7 +105,7 @@ def open_one(runtime: Runtime, key: CalendarKey) -> bool:
         close(runtime, credentials, opened.id, opened.resource)
         return False
     # No other channel is opened until this one expires, whether or not it is confirmed.
-    stores.channel_usage.hold(key, (opened.expires_at - now()).total_seconds())
+    stores.channel_usage.block_claims(key, (opened.expires_at - now()).total_seconds())
     watch(stores, row)
     return True
 
@@ -124,13 +124,13 @@ def watch(stores: Stores, row: Channel) -> None:
         stores.busy.invalidate_calendar(key, unwatch=row.id)
 
 
-def lose(stores: Stores, key: CalendarKey, channel: str) -> None:
+def remove_and_allow_reopening(stores: Stores, key: CalendarKey, channel: str) -> None:
     """Stop relying on a channel that is gone; the next read of the calendar opens another."""
-    forget(stores, key, channel)
+    remove_channel(stores, key, channel)
     stores.channel_usage.release(key)
 
 
-def forget(stores: Stores, key: CalendarKey, channel: str) -> None:
+def remove_channel(stores: Stores, key: CalendarKey, channel: str) -> None:
     """Remove a channel and its watch, also if another worker sets the watch at the same time."""
     # Before the row is deleted: if Redis is down, the row stays, and the next run removes the channel.
     stores.busy.invalidate_calendar(key, unwatch=channel)

@@ -39,9 +39,9 @@ def acquire(
     until = min(deadline, time.monotonic() + MAX_WAIT_SECONDS)
     circuit_breakers = runtime.stores.circuit_breakers
     permit = GO
-    lease = f"upkeep:{secrets.token_hex(8)}"
+    lease_name = f"upkeep:{secrets.token_hex(8)}"
     request = AcquireRequest(
-        credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease, family
+        credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease_name, family
     )
     try:
         while (permit := _acquire(runtime, request, until, deadline)).wait:
@@ -53,21 +53,23 @@ def acquire(
             if permit.paid:
                 request = replace(request, calls=0)
             time.sleep(permit.wait)
-        if permit.watched:
-            circuit_breakers.watch(request.circuit, request.account)
+        if permit.record_success:
+            circuit_breakers.record_next_success(request.circuit, request.account)
         yield
     finally:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
             runtime.stores.provider_rate_limiter.release(pipe, request)
             if permit.why is WaitReason.PROBE:
-                circuit_breakers.end_probe(pipe, request.circuit, request.account, request.lease)
+                circuit_breakers.end_probe(pipe, request.circuit, request.account, request.lease_name)
             pipe.execute()
 
 
 def _acquire(runtime: Runtime, request: AcquireRequest, until: float, deadline: float) -> Permit:
     now = time.monotonic()
-    lease = max(0.0, deadline - now) + MARGIN
+    lease_seconds = max(0.0, deadline - now) + MARGIN
     with runtime.stores.redis.pipeline(transaction=False) as pipe:
-        runtime.stores.provider_rate_limiter.acquire(pipe, [request], left=max(0.0, until - now), lease=lease)
+        runtime.stores.provider_rate_limiter.acquire(
+            pipe, [request], left=max(0.0, until - now), lease_seconds=lease_seconds
+        )
         (result,) = pipe.execute(raise_on_error=False)
     return ProviderRateLimiter.permits(result, [request])[0]

@@ -23,7 +23,7 @@ from store.sql.queries.webhooks import WebhookEvent
 from store.stores import Stores
 from workers.runtime import Runtime
 from workers.upkeep import batches
-from workers.webhooks.http import MAX_POST_SECONDS, NoAnswer, post
+from workers.webhooks.http import MAX_POST_SECONDS, NoEndpointAnswer, post
 from workers.webhooks.ssrf_guard import ForbiddenUrl
 
 log = logging.getLogger(__name__)
@@ -62,8 +62,9 @@ def due(runtime: Runtime) -> Sequence[str]:
 def deliver(runtime: Runtime, endpoint_id: str) -> None:
     """Send the due deliveries of an endpoint, one after the other, unless another worker serves it.
 
-    If this process serves its maximum of endpoints, the endpoint waits in the queue. After its own endpoint,
-    this call serves waiting ones, but for a limited time, so that the worker can shut down.
+    Adds the endpoint to the queue of this process, then serves endpoints in the order of the queue. After
+    ``MAX_SERVE_SECONDS`` it begins no other, so that the worker can shut down. If the process already serves
+    its maximum, this returns at once, and another call serves the endpoint.
     """
     runtime.webhook_queue.add(endpoint_id)
     until = time.monotonic() + MAX_SERVE_SECONDS
@@ -127,7 +128,7 @@ def _attempt(runtime: Runtime, claimed: ClaimedDelivery) -> AttemptResult:
         response = post(claimed.url, headers, body, allow_private=runtime.settings.webhooks_allow_private)
     except ForbiddenUrl as error:
         return AttemptResult(None, f"url {error}")
-    except NoAnswer as error:
+    except NoEndpointAnswer as error:
         return AttemptResult(None, str(error))
     except Undecipherable:
         log.exception("a webhook secret cannot be decrypted", extra={"endpoint": claimed.endpoint_id})
@@ -178,7 +179,7 @@ def _settle(runtime: Runtime, claimed: ClaimedDelivery, answer: AttemptResult) -
             again_at = next_attempt(claimed.attempts, pauses)
             deliveries.failed(session, claimed, answer, again_at=again_at)
     if answer.error is not None:
-        log.info("a webhook failed: %s", answer.error, extra={"endpoint": claimed.endpoint_id})
+        log.info("webhook attempt failed: %s", answer.error, extra={"endpoint": claimed.endpoint_id})
 
 
 def next_attempt(attempts: int, pauses: Sequence[float]) -> datetime | None:

@@ -40,7 +40,7 @@ class Response(NamedTuple):
     start: str
 
 
-class NoAnswer(Exception):
+class NoEndpointAnswer(Exception):
     """The endpoint did not answer. The message names the stage that failed, and nothing that was sent."""
 
 
@@ -51,13 +51,13 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bo
     redirect it.
 
     :raise ForbiddenUrl: if webhooks must not be sent to the URL
-    :raise NoAnswer: if the endpoint did not answer in time
+    :raise NoEndpointAnswer: if the endpoint did not answer in time
     """
     target = parse(url, allow_private=allow_private)
     began = time.monotonic()
     addresses = resolve(target, allow_private=allow_private)
     if not addresses or time.monotonic() - began > MAX_SECONDS:
-        raise NoAnswer("the host was not found")
+        raise NoEndpointAnswer("the host was not found")
     for address in addresses[:MAX_ADDRESSES]:
         connection = _connection(target, address)
         try:
@@ -67,10 +67,10 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bo
         except (NewConnectionError, ConnectTimeoutError):
             continue
         except (HTTPError, HTTPException, OSError) as error:
-            raise NoAnswer(_in_words(error)) from error
+            raise NoEndpointAnswer(_in_words(error)) from error
         finally:
             connection.close()
-    raise NoAnswer("no connection")
+    raise NoEndpointAnswer("no connection")
 
 
 def _connection(target: Target, address: str) -> HTTPConnection:

@@ -125,7 +125,7 @@ def check(form: forms.Form, event_types: list[str], *, known_url: str | None = N
         form.refuse("events", "must include at least one")
     if form and form.data["url"] != known_url:
         try:
-            webhook_endpoints.check_reach(form.data["url"])
+            webhook_endpoints.require_public_address(form.data["url"])
         except Invalid as error:
             form.refuse("url", error.error.removeprefix("url "))
 

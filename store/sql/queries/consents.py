@@ -20,20 +20,20 @@ class ConsentRefusal(Enum):
     USER_SHARED = "The user belongs to other organizations too"
 
 
-def check(session: Session, authorization: PendingConsent) -> User | ConsentRefusal:
+def check(session: Session, consent: PendingConsent) -> User | ConsentRefusal:
     """The user to connect, locked until the transaction ends; else why the consent is refused.
 
     The API key must still be valid. If it is bound to an organization, the user must still be a member there,
     and of no other organization. An invitation must still be open.
     """
-    organization_id = authorization.within
-    if authorization.key_id is not None and not api_keys.is_in_force(session, authorization.key_id):
+    organization_id = consent.within
+    if consent.key_id is not None and not api_keys.is_in_force(session, consent.key_id):
         return ConsentRefusal.KEY_GONE
-    user = users.by_number(session, authorization.user_id, organization_id=organization_id, to_change=True)
+    user = users.by_number(session, consent.user_id, organization_id=organization_id, to_change=True)
     if user is None:
         return ConsentRefusal.USER_GONE
     # After the lock, so that of two consents by one invitation the second finds it used.
-    invitation = authorization.invitation_id
+    invitation = consent.invitation_id
     if invitation is not None and not user_invitations.is_open(session, invitation):
         return ConsentRefusal.INVITATION_GONE
     if organization_id is not None and users.organization_ids(session, user.id) != {organization_id}:

@@ -160,7 +160,7 @@ def test_calendars_are_claimed_once_until_released(stores, redis):
     assert watching.claim([KEY, TEAM, OTHER], 60) == [OTHER]
     watching.release(KEY)
     assert watching.claim([KEY, TEAM], 60) == [KEY]
-    watching.hold(OTHER, 0.001)
+    watching.block_claims(OTHER, 0.001)
     while redis.exists("watch-claim:c2:primary"):
         pass
     assert watching.claim([OTHER], 60) == [OTHER]

@@ -140,10 +140,10 @@ class History(RuleBasedStateMachine):
         ((turn, value),) = self.single_flight.claim(
             [ReadKey(self.key.connection, "read", NUMBER)],
             client.waiter,
-            now=self.now(),
+            claimed_at=self.now(),
             began=client.began,
             newer_than=client.newer_than,
-            lease=60,
+            lease_seconds=60,
         )
         seen[turn.name] += 1
         if turn is ClaimState.COMPLETED:

@@ -38,7 +38,7 @@ def acquire(
     redis, limiter: ProviderRateLimiter, requests: list[AcquireRequest], *, left=60.0, lease=5.0, now=None
 ) -> list[Permit]:
     with redis.pipeline(transaction=False) as pipe:
-        limiter.acquire(pipe, requests, left=left, lease=lease, now=now)
+        limiter.acquire(pipe, requests, left=left, lease_seconds=lease, now=now)
         (result,) = pipe.execute(raise_on_error=False)
     return limiter.permits(result, requests)
 

@@ -61,10 +61,25 @@ def flights(redis):
 def claim(flights):
     """Claim one read; returns the state, and the flight or the result."""
 
-    def one(waiter=FIRST, *, read=READ, now=NOW, began=None, newer_than=None, lease=60.0, waiting=None):
+    def one(
+        waiter=FIRST,
+        *,
+        read=READ,
+        claimed_at=NOW,
+        began=None,
+        newer_than=None,
+        lease_seconds=60.0,
+        current_flights=None,
+    ):
         began = milliseconds() if began is None else began
         ((state, value),) = flights.claim(
-            [read], waiter, now=now, began=began, newer_than=newer_than, lease=lease, waiting=waiting
+            [read],
+            waiter,
+            claimed_at=claimed_at,
+            began=began,
+            newer_than=newer_than,
+            lease_seconds=lease_seconds,
+            current_flights=current_flights,
         )
         return state, value if state is COMPLETED else value.decode()
 
@@ -144,7 +159,7 @@ def test_reads_of_one_request_are_claimed_in_parts(flights, monkeypatch):
     reads = [ReadKey(CONNECTION, f"{n} of {CONNECTION}", n) for n in range(7)]
 
     def states(waiter):
-        arguments = {"now": NOW, "began": milliseconds(), "newer_than": None, "lease": 60.0}
+        arguments = {"claimed_at": NOW, "began": milliseconds(), "newer_than": None, "lease_seconds": 60.0}
         return flights.claim([*reads, reads[0]], waiter, **arguments)
 
     leading, following = states(FIRST), states(SECOND)
@@ -159,7 +174,7 @@ def test_each_follower_gets_one_reply_under_its_own_number(redis, claim, complet
     claim(SECOND, read=OTHER_NUMBER)
     # The Redis client repeats a request whose reply was lost; later the request checks the leader.
     claim(SECOND, read=OTHER_NUMBER)
-    claim(SECOND, read=OTHER_NUMBER, waiting={300: flight})
+    claim(SECOND, read=OTHER_NUMBER, current_flights={300: flight})
     # A background refresh waits for nothing.
     assert claim("") == (FOLLOWER, flight)
     for _ in range(2):
@@ -244,7 +259,7 @@ def test_result_lifetime_follows_settings_of_the_claiming_process(environment):
     settings = settings_of(environment | {"ALMANAC_FANOUT_DEADLINE": "60"})
     with closing(Stores(settings)) as stores:
         ((_, flight),) = stores.single_flight.claim(
-            [READ], FIRST, now=NOW, began=milliseconds(), newer_than=None, lease=60.0
+            [READ], FIRST, claimed_at=NOW, began=milliseconds(), newer_than=None, lease_seconds=60.0
         )
         worker = SingleFlight(stores.redis, failure_seconds=0, claim_seconds=3)
         with stores.redis.pipeline(transaction=False) as pipe:
@@ -261,8 +276,8 @@ def test_result_lifetime_follows_settings_of_the_claiming_process(environment):
     [(NOW + 1, NOW, FOLLOWER), (NOW + 1, NOW + 1, BYPASS)],
 )
 def test_request_for_fresh_data_does_not_follow_an_older_read(claim, now, newer_than, expected):
-    assert claim(FIRST, now=NOW, newer_than=NOW)[0] is LEADER
-    assert claim(SECOND, now=now, newer_than=newer_than)[0] is expected
+    assert claim(FIRST, claimed_at=NOW, newer_than=NOW)[0] is LEADER
+    assert claim(SECOND, claimed_at=now, newer_than=newer_than)[0] is expected
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -283,21 +298,21 @@ def test_invalidated_read_still_answers_its_followers(redis, claim, complete):
     claim(SECOND)
     BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=1).invalidate_connections([CONNECTION])
     # Both keep waiting; others do not join them.
-    assert claim(FIRST, waiting={7: flight}) == (FOLLOWER, flight)
-    assert claim(SECOND, waiting={7: flight}) == (FOLLOWER, flight)
-    assert claim("third", waiting={7: flight + "0"})[0] is LEADER
+    assert claim(FIRST, current_flights={7: flight}) == (FOLLOWER, flight)
+    assert claim(SECOND, current_flights={7: flight}) == (FOLLOWER, flight)
+    assert claim("third", current_flights={7: flight + "0"})[0] is LEADER
     complete(flight)
     assert replies(redis, SECOND) == [(7, RESULT)]
 
 
 def test_a_flight_ends_with_its_lease_which_a_worker_renews(redis, claim, renew):
-    _, flight = claim(lease=60.0)
+    _, flight = claim(lease_seconds=60.0)
     assert 59_000 < lifetime(redis, flight) <= 60_000
     renew(flight, "of nothing:here")
     assert 0 < lifetime(redis, flight) <= LEASE
     # Redis deletes it then.
     redis.delete(flight_key(flight))
-    assert claim(SECOND, waiting={7: flight})[0] is LEADER
+    assert claim(SECOND, current_flights={7: flight})[0] is LEADER
 
 
 def test_a_renewal_does_not_shorten_the_life_of_a_result(redis, claim, complete, renew):
@@ -308,11 +323,11 @@ def test_a_renewal_does_not_shorten_the_life_of_a_result(redis, claim, complete,
 
 
 def test_worker_with_expired_lease_does_not_change_next_flight(redis, flights, claim, complete, renew):
-    _, before = claim(FIRST, lease=0.001)
+    _, before = claim(FIRST, lease_seconds=0.001)
     time.sleep(0.01)
-    state, after = claim(SECOND, now=NOW + 1, newer_than=NOW + 1)
+    state, after = claim(SECOND, claimed_at=NOW + 1, newer_than=NOW + 1)
     assert state is LEADER
-    assert claim(FIRST, now=NOW + 2, waiting={7: before}) == (FOLLOWER, after)
+    assert claim(FIRST, claimed_at=NOW + 2, current_flights={7: before}) == (FOLLOWER, after)
     renew(before)
     flights.abandon([before])
     assert lifetime(redis, after) > LEASE

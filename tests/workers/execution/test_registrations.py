@@ -197,7 +197,7 @@ def test_undecipherable_secret_is_unconfigured_and_logged_once(new_runtime, save
 
 
 def test_a_database_that_is_down_leaves_reads_what_they_knew(new_runtime, save, monkeypatch, caplog):
-    monkeypatch.setattr(registrations, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(registrations, "REFRESH_SECONDS", 0.0)
     process = new_runtime()
     save("google", ADA)
     assert process.providers[GOOGLE].configured

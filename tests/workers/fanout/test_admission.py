@@ -14,7 +14,7 @@ import pytest
 
 from store.coordination.heartbeats import AWAY_SECONDS, WORKERS
 from tests.workers.conftest import busy_jobs
-from workers.fanout.admission import MAX_HERE, Admission, NoWorker, QueueFull, admitted_key
+from workers.fanout.admission import MAX_PER_PROCESS, Admission, NoWorker, QueueFull, admitted_key
 from workers.fanout.client import Fanout
 from workers.queues import Queue
 
@@ -147,7 +147,7 @@ def test_a_worker_that_leaves_and_is_back_is_there(runtime, admission, redis):
 
 
 def test_a_process_keeps_threads_for_others(admission):
-    entered = threading.Barrier(MAX_HERE[WRITES] + 1)
+    entered = threading.Barrier(MAX_PER_PROCESS[WRITES] + 1)
     over = threading.Event()
 
     def wait() -> None:
@@ -155,8 +155,8 @@ def test_a_process_keeps_threads_for_others(admission):
             entered.wait(timeout=30)
             over.wait(timeout=30)
 
-    with ThreadPoolExecutor(MAX_HERE[WRITES]) as threads:
-        waiting = [threads.submit(wait) for _ in range(MAX_HERE[WRITES])]
+    with ThreadPoolExecutor(MAX_PER_PROCESS[WRITES]) as threads:
+        waiting = [threads.submit(wait) for _ in range(MAX_PER_PROCESS[WRITES])]
         entered.wait(timeout=30)
         with pytest.raises(QueueFull), admission.admit_in_process(WRITES):
             pass

@@ -304,7 +304,7 @@ def test_prefetched_jobs_are_returned_at_the_deadline(runtime, connected, flight
     jobs = busy_jobs(connected(), LOAD_AHEAD_PROCESSES * runtime.settings.reads_in_flight + 2 * LOAD_AHEAD)
     wishes = [ReadKey(job.connection, read_digest(job), n) for n, job in enumerate(jobs)]
     now = time.time_ns() // 1_000_000
-    claimed = flights.claim(wishes, "", now=now, began=now, newer_than=None, lease=60.0)
+    claimed = flights.claim(wishes, "", claimed_at=now, began=now, newer_than=None, lease_seconds=60.0)
     names = [flight.decode() for _, flight in claimed]
     packed = [pack_job(n, job, name) for n, (job, name) in enumerate(zip(jobs, names, strict=True))]
     redis.rpush(work_list("f"), *packed)

@@ -203,7 +203,7 @@ def test_a_worker_that_takes_no_new_tasks_gets_no_jobs_of_others(here, there, wa
     way.refuse()
     cut_off(here)
     until(lambda: here.egress.isolated("google"))
-    there.stop_accepting_jobs()
+    there.deregister()
     until(lambda: here.egress.peer("google") is None)
 
 

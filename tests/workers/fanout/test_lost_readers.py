@@ -29,7 +29,9 @@ pytestmark = pytest.mark.slow
 def test_a_reader_that_is_gone_is_replaced(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)
     wishes = [ReadKey(job.connection, read_digest(job), n) for n, job in enumerate(jobs)]
-    claimed = flights.claim(wishes, "", now=now(), began=time.time() * 1000, newer_than=None, lease=0.5)
+    claimed = flights.claim(
+        wishes, "", claimed_at=now(), began=time.time() * 1000, newer_than=None, lease_seconds=0.5
+    )
     assert [turn for turn, _ in claimed] == [ClaimState.LEADER] * 3
     reading = Reading(at_once=True)
     serve(reading)
@@ -58,7 +60,7 @@ def test_a_slow_read_renews_its_lease(runtime, connected, flights):
     (job,) = busy_jobs(connected(), 1)
     wish = ReadKey(job.connection, read_digest(job), 0)
     ((_, flight),) = flights.claim(
-        [wish], "", now=now(), began=time.time() * 1000, newer_than=None, lease=60.0
+        [wish], "", claimed_at=now(), began=time.time() * 1000, newer_than=None, lease_seconds=60.0
     )
     reading = Reading()
     runtime.stores.redis.rpush(work_list("f"), pack_job(0, job, flight.decode()))
@@ -136,7 +138,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
         wish = ReadKey(connection, read_digest(jobs[0]), 0)
         moment = now()
         ((turn, flight),) = flights.claim(
-            [wish], waiter, now=moment, began=moment, newer_than=None, lease=60.0
+            [wish], waiter, claimed_at=moment, began=moment, newer_than=None, lease_seconds=60.0
         )
         return turn, flight.decode()
 
@@ -206,7 +208,7 @@ def test_a_write_does_not_repeat_reads_in_flight(ask, serve, runtime, connected,
 def test_a_dead_leader_is_noticed_while_other_replies_arrive(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)
     wish = ReadKey(jobs[0].connection, read_digest(jobs[0]), 0)
-    flights.claim([wish], "", now=now(), began=time.time() * 1000, newer_than=None, lease=0.3)
+    flights.claim([wish], "", claimed_at=now(), began=time.time() * 1000, newer_than=None, lease_seconds=0.3)
     reading, done = Reading(at_once=True), threading.Event()
     redis = runtime.stores.redis
     with ThreadPoolExecutor(2) as threads:

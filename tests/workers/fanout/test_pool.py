@@ -90,7 +90,7 @@ def test_large_shares_get_about_the_same_number_of_places():
     others = [wanting(places, 100) for _ in range(2)]
     for _ in range(12):
         first.release(1)
-    assert [share.places_in_use for share in (first, *others)] == [4, 4, 4]
+    assert [share.places_held for share in (first, *others)] == [4, 4, 4]
 
 
 def test_finished_work_releases_its_place_and_returns_its_result():
@@ -167,12 +167,12 @@ def test_slots_are_granted_by_the_fairness_rule(size, steps):
         else:
             share.close()
             shares[number] = places.share()
-        held = sum(each.places_in_use for each in shares)
+        held = sum(each.places_held for each in shares)
         assert held <= size + spare
         hungry = [each for each in shares if each.wants]
         # No share waits while a place is free, or a spare one for a share without places.
         assert not hungry or held >= size
-        assert held == size + spare or all(each.places_in_use for each in hungry)
+        assert held == size + spare or all(each.places_held for each in hungry)
 
 
 def test_pool_runs_all_work_within_its_size():

@@ -13,7 +13,7 @@ import pytest
 from tests.certificates import issue
 from tests.receiver import receiving
 from workers.webhooks import http
-from workers.webhooks.http import NoAnswer, post
+from workers.webhooks.http import NoEndpointAnswer, post
 from workers.webhooks.ssrf_guard import ForbiddenUrl
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
@@ -63,9 +63,9 @@ def test_a_redirect_is_an_answer_like_any_other(receiver, status):
 
 def test_an_unreachable_endpoint_gives_no_answer(receiver):
     receiver.down()
-    with pytest.raises(NoAnswer, match="no connection"):
+    with pytest.raises(NoEndpointAnswer, match="no connection"):
         send(receiver.url)
-    with pytest.raises(NoAnswer, match="the host was not found"):
+    with pytest.raises(NoEndpointAnswer, match="the host was not found"):
         send("https://nothing.invalid/")
 
 
@@ -88,7 +88,7 @@ def test_the_address_that_was_checked_is_the_one_connected_to(receiver, names, m
         raise http.NewConnectionError(connection, "not in a test")
 
     monkeypatch.setattr(http.HTTPSConnection, "connect", connect)
-    with pytest.raises(NoAnswer, match="no connection"):
+    with pytest.raises(NoEndpointAnswer, match="no connection"):
         send(f"https://rebinding.example:{receiver.port}/", allow_private=False)
     assert tried == [("93.184.216.34", receiver.port)]
     with pytest.raises(ForbiddenUrl, match="private"):
@@ -128,7 +128,7 @@ def test_certificate_is_requested_by_name_and_must_match(tls_receiver, names):
     assert send(f"https://hooks.example:{receiver.port}/") == 204
     assert requested == ["hooks.example"]
     for url in (f"https://other.example:{receiver.port}/", f"https://127.0.0.1:{receiver.port}/"):
-        with pytest.raises(NoAnswer, match="certificate"):
+        with pytest.raises(NoEndpointAnswer, match="certificate"):
             send(url)
     assert len(receiver.received) == 1
 
@@ -137,7 +137,7 @@ def test_an_unknown_certificate_is_refused(tls_receiver, names, monkeypatch):
     receiver, _ = tls_receiver("hooks.example")
     names["hooks.example"] = [["127.0.0.1"]]
     monkeypatch.setattr(http, "tls", ssl.create_default_context)
-    with pytest.raises(NoAnswer, match="certificate"):
+    with pytest.raises(NoEndpointAnswer, match="certificate"):
         send(f"https://hooks.example:{receiver.port}/")
     assert receiver.received == []
 
@@ -180,7 +180,7 @@ def drip(connection, head, drop):
 def test_a_silent_endpoint_times_out(raw_server, monkeypatch):
     monkeypatch.setattr(http, "TIMEOUT", 0.2)
     url = raw_server(lambda connection: connection.recv(1) and time.sleep(5))
-    with pytest.raises(NoAnswer, match="no answer in time"):
+    with pytest.raises(NoEndpointAnswer, match="no answer in time"):
         send(url)
 
 
@@ -188,7 +188,7 @@ def test_a_response_that_arrives_byte_by_byte_is_cut_off(raw_server, monkeypatch
     monkeypatch.setattr(http, "MAX_SECONDS", 0.3)
     for head, drop in ((b"HTTP/1.1 200 OK\r\nX: ", b"x"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")):
         began = time.monotonic()
-        with pytest.raises(NoAnswer, match="no answer in time"):
+        with pytest.raises(NoEndpointAnswer, match="no answer in time"):
             send(raw_server(lambda connection, head=head, drop=drop: drip(connection, head, drop)))
         # The response would have taken twenty seconds.
         assert time.monotonic() - began < 10
@@ -241,12 +241,12 @@ def test_what_is_no_answer(raw_server, answer):
         connection.recv(65_536)
         connection.sendall(answer)
 
-    with pytest.raises(NoAnswer, match="broke off"):
+    with pytest.raises(NoEndpointAnswer, match="broke off"):
         send(raw_server(serve))
 
 
 def test_nothing_of_it_is_in_an_error(receiver):
     receiver.down()
-    with pytest.raises(NoAnswer) as failed:
+    with pytest.raises(NoEndpointAnswer) as failed:
         send(f"{receiver.url}&token=planted-secret")
     assert "planted" not in str(failed.value)
