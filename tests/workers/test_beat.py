@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from store.coordination.heartbeats import BEAT_SECONDS
-from workers.beat import Clock
+from workers.beat import HeartbeatScheduler
 from workers.celery_app import SWEEP_SECONDS, create_celery
 
 
@@ -18,7 +18,7 @@ def tick(tmp_path: Path):
 
     def tick(settings) -> float:
         with create_celery(settings) as celery:
-            scheduler = Clock(app=celery, schedule_filename=str(tmp_path / "schedule"))
+            scheduler = HeartbeatScheduler(app=celery, schedule_filename=str(tmp_path / "schedule"))
             try:
                 return scheduler.tick()
             finally:

@@ -264,10 +264,10 @@ def test_a_process_learns_of_an_accounts_failures_with_its_permit(new):
     # Not known to this process, and too soon after the last record.
     there.answer("a")
     assert here.redis.exists(circuit_breaker.account_key(here.circuit, "a"))
-    assert there.acquire("a")[0].watched
+    assert there.acquire("a")[0].record_success
     there.answer("a")
     assert not here.redis.exists(circuit_breaker.account_key(here.circuit, "a"))
-    assert not there.acquire("a")[0].watched
+    assert not there.acquire("a")[0].record_success
 
 
 def test_unrecorded_answer_counts_against_own_failures(new):

@@ -230,7 +230,7 @@ def test_the_watch_of_a_channel_that_is_replaced_is_its_heir_s(reached, watched)
     (successor,) = rows(reached, key)
     assert reached.stores.busy.watched([key]) == [successor.id]
 
-    channel_opening.lose(reached.stores, key, successor.id)
+    channel_opening.remove_and_allow_reopening(reached.stores, key, successor.id)
     assert reached.stores.busy.watched([key]) == [None]
 
 

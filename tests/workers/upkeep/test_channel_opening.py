@@ -153,7 +153,7 @@ def test_a_watch_that_is_set_after_its_channel_was_forgotten_ends(reached, calen
     key = calendar("microsoft")
     assert channel_opening.open_one(reached, key)
     (row,) = rows(key)
-    channel_opening.forget(reached.stores, key, row.id)
+    channel_opening.remove_channel(reached.stores, key, row.id)
     assert reached.stores.busy.watched([key]) == [None]
 
     channel_opening.watch(reached.stores, row)
@@ -170,7 +170,7 @@ def test_a_channel_is_not_forgotten_while_redis_is_down(reached, calendar, rows,
 
     monkeypatch.setattr(reached.stores.busy, "invalidate_calendar", down)
     with pytest.raises(RedisConnectionError):
-        channel_opening.forget(reached.stores, key, row.id)
+        channel_opening.remove_channel(reached.stores, key, row.id)
     assert [each.id for each in rows(key)] == [row.id]
 
 
