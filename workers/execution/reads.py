@@ -119,12 +119,12 @@ class _Reader:
             case ShowCalendars():
                 return Reply(calendars=self._calendars())
             case ReadEvents():
-                self._name()
+                self._identify_if_possible()
                 return Reply(
                     events=provider.events(account, job.calendars, job.start, job.end, deadline=deadline)
                 )
             case GetEvent():
-                self._name()
+                self._identify_if_possible()
                 read = provider.find_event if job.by_meta else provider.event
                 found = read(account, job.calendar, job.event, deadline=deadline)
                 return Reply(events={job.calendar: (found,)})
@@ -137,20 +137,20 @@ class _Reader:
         generation of the connection is then replaced, so that this read is neither cached nor joined by later
         requests.
         """
-        if not self._known(lambda: self._enter(calendars)):
+        if not self._succeeds(lambda: self._register_reader(calendars)):
             self._runtime.stores.busy.invalidate_connections([self._credentials.id])
 
-    def _name(self) -> None:
+    def _identify_if_possible(self) -> None:
         """Read the id of the main calendar for the answer, which is also valid without it."""
-        self._known(self._identify)
+        self._succeeds(self._identify)
 
-    def _known(self, learn: Callable[[], None]) -> bool:
-        """Whether ``learn`` could read the provider's ids for the account. The read can continue without."""
+    def _succeeds(self, identify: Callable[[], None]) -> bool:
+        """Whether ``identify`` could read the provider's ids for the account. The read can do without."""
         stores, connection = self._runtime.stores, self._credentials.id
         if self._credentials.main_calendar_id is None and identity.failed_lately(stores, connection):
             return False
         try:
-            learn()
+            identify()
         except AuthorizationInvalid:
             raise
         except ProviderError as error:
@@ -162,10 +162,14 @@ class _Reader:
 
     def _identify(self) -> None:
         self._credentials = identity.identified(
-            self._runtime.stores, self._credentials, self._provider, self._lister, deadline=self._soon()
+            self._runtime.stores,
+            self._credentials,
+            self._provider,
+            self._lister,
+            deadline=self._identity_deadline(),
         )
 
-    def _soon(self) -> float:
+    def _identity_deadline(self) -> float:
         """An earlier deadline for calls that must leave time for the read itself."""
         now = time.monotonic()
         return now + max(0.0, self._deadline - now) * IDENTITY_FRACTION
@@ -178,14 +182,22 @@ class _Reader:
         self._credentials = identity.note_list(self._runtime.stores, self._credentials, found)
         return tuple(found)
 
-    def _enter(self, calendars: Sequence[str]) -> None:
-        """Call this after the drain has read the generation, and before the provider is called."""
+    def _register_reader(self, calendars: Sequence[str]) -> None:
+        """Identify the account, and register the connection as a reader of the calendars' cache tags.
+
+        Call this after the drain has read the generation, and before the provider is called.
+        """
         self._identify()
         stores = self._runtime.stores
-        of = identity.owners(
-            stores, self._credentials, self._provider, self._lister, calendars, deadline=self._soon()
+        owners = identity.owners(
+            stores,
+            self._credentials,
+            self._provider,
+            self._lister,
+            calendars,
+            deadline=self._identity_deadline(),
         )
-        identity.register_readers(stores, self._credentials, calendars, of)
+        identity.register_readers(stores, self._credentials, calendars, owners)
 
 
 def _now() -> int:

@@ -12,7 +12,6 @@ from providers.base import Account, CalendarProvider, Failed
 from providers.create_outcomes import is_unclear
 from providers.errors import EventExists, EventNotFound, EventRefused, EventUnreadable, ProviderError
 from providers.events import Event
-from providers.names import ProviderName
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials
@@ -102,19 +101,7 @@ def _write_and_invalidate(
     changed = True
     try:
         with mark_dead_on_revoked_grant(runtime, credentials.id):
-            match job:
-                case CreateEvent():
-                    try:
-                        created = provider.create_event(account, job.calendar, job.draft, deadline=deadline)
-                    except EventExists as error:
-                        error.message = job.draft.conflict_message(ProviderName(credentials.provider))
-                        raise
-                    return Reply(events={job.calendar: (created.event,)}, made=created.made)
-                case UpdateEvent():
-                    return Reply(events={job.calendar: (_update(provider, account, job, deadline),)})
-                case DeleteEvent():
-                    _delete(provider, account, job, deadline)
-                    return Reply()
+            return _write_at_provider(provider, account, job, deadline)
     except ProviderError as error:
         changed = isinstance(error, EventUnreadable) or is_unclear(error)
         raise
@@ -126,6 +113,27 @@ def _write_and_invalidate(
             # Webhook endpoints learn of the change even if Redis is down.
             if changed:
                 delivery.calendar_changed(runtime.stores, credentials.id, job.calendar)
+
+
+def _write_at_provider(
+    provider: CalendarProvider,
+    account: Account,
+    job: CreateEvent | UpdateEvent | DeleteEvent,
+    deadline: float,
+) -> Reply:
+    match job:
+        case CreateEvent():
+            try:
+                created = provider.create_event(account, job.calendar, job.draft, deadline=deadline)
+            except EventExists as error:
+                error.message = job.draft.conflict_message(provider.name)
+                raise
+            return Reply(events={job.calendar: (created.event,)}, made=created.made)
+        case UpdateEvent():
+            return Reply(events={job.calendar: (_update(provider, account, job, deadline),)})
+        case DeleteEvent():
+            _delete(provider, account, job, deadline)
+            return Reply()
 
 
 def _tags(
