@@ -90,7 +90,7 @@ class CircuitBreakers:
         self._limits = (accounts, failures)
         self._lock = threading.Lock()
         # The accounts whose next success must be recorded.
-        self._watched: set[tuple[CircuitKey, str]] = set()
+        self._to_record: set[tuple[CircuitKey, str]] = set()
         # When a provider answered last, and when that was last recorded; moments of time.monotonic().
         self._answered: dict[CircuitKey, float] = {}
         self._recorded: dict[CircuitKey, float] = {}
@@ -98,7 +98,7 @@ class CircuitBreakers:
     def record_next_success(self, circuit: CircuitKey, account: str) -> None:
         """Have the next success of an account recorded: it has failures, or its call is a probe."""
         with self._lock:
-            self._watched.add((circuit, account))
+            self._to_record.add((circuit, account))
 
     def failed(
         self,
@@ -118,7 +118,7 @@ class CircuitBreakers:
         if not any(self._limits):
             return False
         with self._lock:
-            self._watched.add((circuit, account))
+            self._to_record.add((circuit, account))
             answered = self._answered.get(circuit)
         accounts, failures = self._limits
         arguments = json_argument(
@@ -152,10 +152,10 @@ class CircuitBreakers:
         moment = _moment(now)
         with self._lock:
             self._answered[circuit] = moment
-            watched = (circuit, account) in self._watched
-            if not watched and moment < self._recorded.get(circuit, -ANSWER_INTERVAL) + ANSWER_INTERVAL:
+            to_record = (circuit, account) in self._to_record
+            if not to_record and moment < self._recorded.get(circuit, -ANSWER_INTERVAL) + ANSWER_INTERVAL:
                 return
-            self._watched.discard((circuit, account))
+            self._to_record.discard((circuit, account))
             self._recorded[circuit] = moment
         arguments = json_argument(now=_milliseconds(now), remembered=REMEMBERED)
         try:

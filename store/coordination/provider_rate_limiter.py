@@ -204,10 +204,10 @@ class ProviderRateLimiter:
         values = cast(list[Any], result)
         replies = zip(requests, values[::4], values[1::4], values[2::4], values[3::4], strict=True)
         return [
-            Permit(max(0, wait) / 1000, bool(paid) or not request.calls, _REASONS[why], bool(watched))
-            if wait > 0 or watched
+            Permit(max(0, wait) / 1000, bool(paid) or not request.calls, _REASONS[why], bool(record_success))
+            if wait > 0 or record_success
             else GO
-            for request, wait, paid, why, watched in replies
+            for request, wait, paid, why, record_success in replies
         ]
 
     @staticmethod

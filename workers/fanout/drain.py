@@ -63,8 +63,8 @@ class Drain:
     trip, has the new ones admitted (permits), and begins to read those in threads of the pool.
 
     While the list has jobs, each turn requests ``places_per_turn`` more places in the pool. ``deadline`` is a
-    moment of ``time.monotonic()``. The jobs are on the list ``list_name``, by default that
-    of the request. ``others`` hands jobs over to other workers; without it all jobs are performed here.
+    moment of ``time.monotonic()``. The jobs are on the list ``list_name``, by default that of the request.
+    ``others`` hands jobs over to other workers; without it all jobs are performed here.
     """
 
     def __init__(
