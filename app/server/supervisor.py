@@ -25,6 +25,9 @@ HOST = "127.0.0.1"
 WEB_PROCESSES = 2
 WORKER_PROCESSES = 2
 
+# Stopped last, because the other parts call them while they shut down.
+CALLED_BY_OTHERS = ("sandbox", "redis")
+
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 # For one answer of a part that starts.
@@ -82,26 +85,20 @@ class Supervisor:
                 time.sleep(0.5)
 
     def stop(self) -> None:
-        """Stop every part, the last started first; a part that takes too long is killed."""
+        """Stop all parts; a part that takes too long is killed."""
         # A second Ctrl-C must not leave some of them running.
         with _signals_ignored():
             self._stop()
 
     def _stop(self) -> None:
         give_up = time.monotonic() + STOP_SECONDS
-        parts = [part for _, part in reversed(self._running.items())]
-        self._running.clear()
-        # Redis is stopped last, because the others use it while they shut down.
-        for part in parts[:-1]:
-            part.terminate()
-        for part in parts:
-            try:
-                if part is parts[-1]:
-                    part.terminate()
-                part.wait(max(0.1, give_up - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                part.kill()
-                part.wait()
+        others, self._running = self._running, {}
+        called = [others.pop(name) for name in CALLED_BY_OTHERS if name in others]
+        for parts in (list(reversed(others.values())), called):
+            for part in parts:
+                part.terminate()
+            for part in parts:
+                _wait_or_kill(part, give_up)
 
     def _start(self) -> None:
         require_free(self._port, "--port", self._host)
@@ -200,6 +197,15 @@ def use_sandbox(url: str) -> None:
         os.environ[name] = value
         # Both the variable and its file would be an error.
         os.environ.pop(f"{name}_FILE", None)
+
+
+def _wait_or_kill(part: subprocess.Popen[bytes], give_up: float) -> None:
+    """Wait until a part has ended; kill it at ``give_up`` of the monotonic clock."""
+    try:
+        part.wait(max(0.1, give_up - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        part.kill()
+        part.wait()
 
 
 @contextlib.contextmanager

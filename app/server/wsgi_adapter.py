@@ -45,6 +45,10 @@ MAX_DISCARDED = 16 * 1024 * 1024
 # A client that sends nothing for this number of seconds waits for the answer.
 PAUSE = 0.5
 
+# When the clients have received their answers, the server ends the process. Some answers are not closed yet:
+# their requests have this number of seconds to do so.
+STOP_SECONDS = 5.0
+
 
 class WsgiAdapter:
     """An ASGI application that runs a WSGI application on a pool of threads.
@@ -65,13 +69,18 @@ class WsgiAdapter:
         self._close = close
         self._threads = threads
         self._largest_body = largest_body
+        self._in_progress = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or handle the start and the end of the process."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        else:
+            return
+        self._in_progress += 1
+        try:
             await self._answer(scope, receive, send)
+        finally:
+            self._in_progress -= 1
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -79,9 +88,16 @@ class WsgiAdapter:
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="web")
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        await self._finish_requests()
         self._pool.shutdown()
         self._close()
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _finish_requests(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                while self._in_progress:
+                    await asyncio.sleep(0.01)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         environ = _environ(scope)

@@ -51,6 +51,12 @@ def adapter(monkeypatch, made) -> WsgiAdapter:
     def length() -> str:
         return str(len(request.get_data()))
 
+    @app.get("/short")
+    def short() -> Response:
+        response = Response(iter([b"x"]))
+        response.call_on_close(lambda: made.append(-1))
+        return response
+
     @app.get("/long")
     def long() -> Response:
         def pieces() -> Iterator[bytes]:
@@ -66,10 +72,8 @@ def adapter(monkeypatch, made) -> WsgiAdapter:
     return WsgiAdapter(lambda: app, lambda: None, threads=2, largest_body=1_000)
 
 
-def answer(
-    adapter: WsgiAdapter, client: Client, method: str, path: str, *headers: tuple[bytes, bytes]
-) -> None:
-    scope = {
+def http_scope(method: str, path: str, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {
         "type": "http",
         "method": method,
         "raw_path": path.encode(),
@@ -81,10 +85,14 @@ def answer(
         "headers": [(b"host", b"x"), *headers],
     }
 
+
+def answer(
+    adapter: WsgiAdapter, client: Client, method: str, path: str, *headers: tuple[bytes, bytes]
+) -> None:
     async def serve() -> None:
         life = asyncio.create_task(adapter({"type": "lifespan"}, Client({}).receive, Client().send))
         await asyncio.sleep(0.05)
-        await adapter(scope, client.receive, client.send)
+        await adapter(http_scope(method, path, *headers), client.receive, client.send)
         life.cancel()
 
     asyncio.run(serve())
@@ -129,6 +137,28 @@ def test_a_client_that_leaves_ends_its_answer(adapter, made):
     answer(adapter, Client(body(b""), {"type": "http.disconnect"}), "GET", "/long")
     assert len(made) < 15
     assert made[-1] == -1
+
+
+def test_an_answer_is_closed_before_the_process_ends(adapter, made):
+    """The server stops when a client has its answer; the application closes the answer after that."""
+
+    async def serve() -> None:
+        messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        messages.put_nowait({"type": "lifespan.startup"})
+        life = asyncio.create_task(adapter({"type": "lifespan"}, messages.get, Client().send))
+        await asyncio.sleep(0.05)
+
+        async def send(message: dict[str, Any]) -> None:
+            if message.get("more_body") is False:
+                messages.put_nowait({"type": "lifespan.shutdown"})
+                await asyncio.sleep(0.05)
+
+        await adapter(http_scope("GET", "/short"), Client(body(b"")).receive, send)
+        await life
+
+    asyncio.run(serve())
+
+    assert made == [-1]
 
 
 def test_header_with_underscore_does_not_match_one_with_hyphen():
