@@ -18,9 +18,9 @@ from providers.registry import Provider
 from store.config.garbage_collection import OF_JOBS, collect_seldom
 from store.config.settings import Settings
 from store.stores import Stores
+from workers import egress
+from workers.egress import Egress
 from workers.execution.registrations import Registrations
-from workers.fanout import egress
-from workers.fanout.egress import Egress
 from workers.fanout.pool import FairPool
 from workers.webhooks.fair_queue import FairQueue
 

@@ -17,7 +17,7 @@ from store.sql.queries import audit, channels, connection_refs, connections
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.connections import RemovedConnection
 from workers.execution import revocation
-from workers.fanout.jobs import Revoke, StopChannels
+from workers.jobs import Revoke, StopChannels
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from store.coordination.registration_checks import RegistrationCheck
 from store.security.job_secrets import RegistrationTrial
 from store.sql.queries import audit, provider_clients
 from store.sql.queries.provider_clients import SealedClient, StoredClient
-from workers.fanout.jobs import CheckRegistration
+from workers.jobs import CheckRegistration
 from workers.queues import Queue
 
 # Where administrators register applications.

@@ -36,7 +36,7 @@ from workers.execution.code_exchange import (
     UNNAMED_ACCOUNT,
 )
 from workers.execution.consent_gaps import INCOMPLETE, join_names, missing_permissions
-from workers.fanout.jobs import ExchangeCode
+from workers.jobs import ExchangeCode
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)

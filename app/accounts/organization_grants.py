@@ -23,7 +23,7 @@ from store.security.job_secrets import GrantTrial
 from store.sql.queries import audit, organization_grants
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.organization_grants import GrantSummary, NewGrant
-from workers.fanout.jobs import CheckGrant, GrantCheck
+from workers.jobs import CheckGrant, GrantCheck
 from workers.queues import Queue
 
 KEY_FILE = "serviceAccountKey"

@@ -43,7 +43,7 @@ from providers.base import Failed
 from providers.events import Event
 from providers.scopes import Operation
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.fanout.jobs import CreateEvent, DeleteEvent, GetEvent, Job, Reply, UpdateEvent
+from workers.jobs import CreateEvent, DeleteEvent, GetEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 
 blp = Blueprint(

@@ -40,7 +40,7 @@ from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connection_tokens, connections, users
 from store.sql.queries.connection_tokens import Tokens
 from workers.execution.tokens import ends_soon
-from workers.fanout.jobs import FreshToken
+from workers.jobs import FreshToken
 from workers.queues import Queue
 
 blp = Blueprint(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from app.availability.selection import CalendarRequest
 from store.cache.busy_buckets import CalendarKey
-from workers.fanout.jobs import GrantRef, ReadBusy
+from workers.jobs import GrantRef, ReadBusy
 
 
 def grants_of(calendar_requests: Iterable[CalendarRequest]) -> dict[str, GrantRef]:

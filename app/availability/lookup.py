@@ -36,8 +36,8 @@ from store.cache.calendar_lists import CalendarList
 from store.cache.held_times import Held
 from store.cache.versioned_cache import HOLDS_VERSION_KEY, VERSION_KEY
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.fanout.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.fanout.request import CoalescingPolicy
+from workers.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
 
 _READ = (Operation.FREE_BUSY,)

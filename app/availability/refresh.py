@@ -13,8 +13,8 @@ from app.availability.selection import CalendarRequest, Lists
 from app.services import services
 from store.cache.busy_buckets import CachedBusy, CalendarKey
 from workers.fanout.admission import Overloaded
-from workers.fanout.jobs import Job, ListCalendars
 from workers.fanout.request import CoalescingPolicy
+from workers.jobs import Job, ListCalendars
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from store.cache.busy_buckets import NEVER, CachedBusy, CalendarKey
 from store.sql.queries.connection_refs import ConnectionRef
 from store.sql.queries.holds import ActiveTime
 from workers.fanout.client import TIMED_OUT
-from workers.fanout.jobs import ReadBusy, Reply
+from workers.jobs import ReadBusy, Reply
 
 _NO_PERIODS = Intervals.of(())
 

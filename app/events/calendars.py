@@ -11,7 +11,7 @@ from app.events import worker_calls
 from providers.base import Calendar
 from providers.scopes import Operation
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.fanout.jobs import Reply, ShowCalendars
+from workers.jobs import Reply, ShowCalendars
 from workers.queues import Queue
 
 

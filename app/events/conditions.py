@@ -39,7 +39,7 @@ from store.sql.queries import users
 from store.sql.queries.connection_refs import ConnectionRef
 from store.sql.queries.holds import ClaimedHold, Overlap
 from workers.fanout.admission import Overloaded
-from workers.fanout.jobs import GetEvent
+from workers.jobs import GetEvent
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ from app.http.errors import ApiError, ServiceUnavailable
 from providers.base import Failed
 from providers.errors import Problem
 from store.sql.queries.connection_refs import ConnectionRef
+from workers.failures import BROKEN
 from workers.fanout.client import TIMED_OUT
-from workers.fanout.failures import BROKEN
-from workers.fanout.jobs import CreateEvent, Reply
+from workers.jobs import CreateEvent, Reply
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from providers.names import ProviderName
 from providers.scopes import Operation
 from store.cache.calendar_lists import CalendarList
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.fanout.jobs import ListCalendars, ReadEvents
+from workers.jobs import ListCalendars, ReadEvents
 from workers.queues import Queue
 
 # Calendars per job. Microsoft: a Graph batch of 20, of which one request reads the zone of the mailbox.

@@ -29,7 +29,7 @@ from providers.events import Changes, Draft, Event
 from providers.scopes import Operation
 from store.coordination.locks import LockTimeout, unified_lock
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.fanout.jobs import CreateEvent, DeleteEvent, GetEvent, Reply, UpdateEvent
+from workers.jobs import CreateEvent, DeleteEvent, GetEvent, Reply, UpdateEvent
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from providers.errors import Reason
 from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_invalidation import after_write
 from store.sql.queries import connection_tokens
-from workers.fanout.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
+from workers.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)

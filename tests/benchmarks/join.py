@@ -19,7 +19,7 @@ from tests.benchmarks.report import Report, progress, seconds
 from tests.benchmarks.scale import Scale
 from workers.celery_app import create_celery
 from workers.fanout.client import Fanout
-from workers.fanout.jobs import Job, ReadBusy
+from workers.jobs import Job, ReadBusy
 from workers.queues import Queue
 
 READS = 1_000

@@ -31,7 +31,7 @@ from workers.fanout.codec import (
     unpack_jobs,
     unpack_reply,
 )
-from workers.fanout.jobs import CreateEvent, ListCalendars, ReadBusy, Reply
+from workers.jobs import CreateEvent, ListCalendars, ReadBusy, Reply
 
 pytestmark = pytest.mark.fuzz
 

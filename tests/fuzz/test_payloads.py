@@ -20,7 +20,7 @@ from tests.fuzz.operations import OPERATIONS, READS
 from tests.fuzz.strict import uncovered
 from tests.fuzz.truth import Claims, claims
 from workers.fanout.codec import pack_body, unpack_body
-from workers.fanout.jobs import Reply
+from workers.jobs import Reply
 
 pytestmark = pytest.mark.fuzz
 

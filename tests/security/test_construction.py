@@ -56,7 +56,7 @@ COMPARED = {
 BY_CHANCE = {
     "app/cli/demo.py",
     "providers/http/retries.py",
-    "workers/fanout/egress.py",
+    "workers/egress.py",
     "workers/webhooks/delivery.py",
 }
 

@@ -16,8 +16,9 @@ import msgspec
 
 from providers import base, events
 from store.security import oauth_states
+from workers import jobs
 from workers.celery_app import create_celery
-from workers.fanout import codec, jobs
+from workers.fanout import codec
 from workers.queues import Queue
 
 FILE = Path(__file__).with_name("messages.json")

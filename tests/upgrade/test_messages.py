@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tests.upgrade import messages
+from workers import jobs
 from workers.celery_app import create_celery
-from workers.fanout import jobs
 
 RECORDED = json.loads(messages.FILE.read_text())
 
@@ -38,7 +38,7 @@ def test_the_messages_are_those_of_the_code(now):
     ("change", "fault"),
     [
         (lambda made: made["tasks"].remove("reads.drain"), "reads.drain is gone from the tasks"),
-        (lambda made: made["messages"].pop("workers.fanout.jobs.ReadBusy"), "ReadBusy is gone"),
+        (lambda made: made["messages"].pop("workers.jobs.ReadBusy"), "ReadBusy is gone"),
         (lambda made: _fields(made, "jobs.ReadBusy").pop(0), "ReadBusy.connection is gone"),
         (lambda made: _fields(made, "codec.Packed").reverse(), "in another order"),
         (

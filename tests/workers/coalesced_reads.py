@@ -14,7 +14,7 @@ from tests.flights import followers
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, read_one, replies, run_drain
 from workers.execution import reads
-from workers.fanout.jobs import Job, ReadBusy, Reply
+from workers.jobs import Job, ReadBusy, Reply
 from workers.runtime import Runtime
 
 REFUSED = Failed(Reason.PROVIDER_ERROR, "refused")

@@ -34,10 +34,10 @@ from workers.celery_app import Almanac, create_celery
 from workers.fanout.client import Fanout
 from workers.fanout.codec import pack_job, reply_list, unpack_reply, work_list
 from workers.fanout.drain import Drain
-from workers.fanout.jobs import Job, ReadBusy, Reply
 from workers.fanout.performing import Perform
 from workers.fanout.pool import FairPool
 from workers.fanout.request import CoalescingPolicy
+from workers.jobs import Job, ReadBusy, Reply
 from workers.queues import Queue
 from workers.runtime import Runtime
 

@@ -13,7 +13,7 @@ from store.sql.models import Organization
 from store.sql.queries import organization_grants
 from store.sql.queries.organization_grants import NewGrant
 from tests import people
-from workers.fanout.jobs import GrantRef, ReadBusy, Reply
+from workers.jobs import GrantRef, ReadBusy, Reply
 from workers.runtime import Runtime
 
 START = instant("2026-12-03T00:00:00Z")

@@ -27,8 +27,8 @@ from providers.scopes import Operation, allows
 from store.coordination.circuit_breaker import CircuitBreakers, CircuitKey, Family
 from store.coordination.provider_rate_limiter import AcquireRequest, Permit, ProviderRateLimiter, WaitReason
 from store.sql.queries.connection_tokens import Credentials, SealedConnection
-from workers.fanout.egress import Egress
-from workers.fanout.jobs import (
+from workers.egress import Egress
+from workers.jobs import (
     CreateEvent,
     DeleteEvent,
     GetEvent,

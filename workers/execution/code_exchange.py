@@ -26,7 +26,7 @@ from store.sql.queries.consents import ConsentRefusal
 from workers.execution.consent_gaps import INCOMPLETE, missing_permissions
 from workers.execution.registrations import note_registration
 from workers.execution.revocation import BUSY, evict_and_list_revocations, revoke_unused
-from workers.fanout.jobs import ExchangeCode, Reply
+from workers.jobs import ExchangeCode, Reply
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)

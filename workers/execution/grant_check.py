@@ -9,7 +9,7 @@ from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason,
 from providers.names import ProviderName
 from store.security.job_secrets import GrantTrial
 from workers.execution import token_requests
-from workers.fanout.jobs import CheckGrant, GrantCheck, Reply
+from workers.jobs import CheckGrant, GrantCheck, Reply
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution.account_context import call_reporter
 from workers.execution.organization_tokens import OrganizationTokens
-from workers.fanout.jobs import ReadBusy, Reply
+from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import request_ids
 

@@ -18,7 +18,7 @@ from store.stores import Stores
 from workers.execution import identity
 from workers.execution.account_context import call_reporter, mark_dead_on_revoked_grant, open_account
 from workers.execution.call_policy import family
-from workers.fanout.jobs import GetEvent, Job, ListCalendars, ReadBusy, ReadEvents, Reply, ShowCalendars
+from workers.jobs import GetEvent, Job, ListCalendars, ReadBusy, ReadEvents, Reply, ShowCalendars
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding
 from store.security.job_secrets import RegistrationTrial
 from store.sql.queries.provider_clients import StoredClient
-from workers.fanout.jobs import CheckRegistration, Reply
+from workers.jobs import CheckRegistration, Reply
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)

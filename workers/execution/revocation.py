@@ -19,7 +19,7 @@ from store.security.oauth_states import PendingRevocation
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount, RemovedConnection
 from store.stores import Stores
-from workers.fanout.jobs import Reply, Revoke
+from workers.jobs import Reply, Revoke
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)

@@ -15,14 +15,14 @@ from providers.events import Event
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials
+from workers import failures
 from workers.execution import grant_check, identity
 from workers.execution.account_context import call_reporter, mark_dead_on_revoked_grant, open_account
 from workers.execution.code_exchange import exchange
 from workers.execution.registration_trial import check
 from workers.execution.revocation import revoke
 from workers.execution.tokens import freshen
-from workers.fanout import failures
-from workers.fanout.jobs import (
+from workers.jobs import (
     CheckGrant,
     CheckRegistration,
     CreateEvent,

@@ -19,7 +19,7 @@ from store.coordination.provider_rate_limiter import AcquireRequest
 from workers.execution import call_policy
 from workers.fanout.codec import Packed, pack_job, pack_jobs
 from workers.fanout.drain_state import TakenJob
-from workers.fanout.jobs import Job, ReadBusy
+from workers.jobs import Job, ReadBusy
 
 
 def elements(jobs: Iterable[Packed]) -> list[bytes]:

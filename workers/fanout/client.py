@@ -21,6 +21,7 @@ from store.coordination.single_flight import ClaimState, SingleFlight
 from store.metrics.counters import Counters
 from store.stores import MAX_POP
 from workers.celery_app import Almanac
+from workers.failures import BROKEN
 from workers.fanout import bundles
 from workers.fanout.admission import Admission
 from workers.fanout.codec import (
@@ -32,10 +33,9 @@ from workers.fanout.codec import (
     numbered,
     unpack_reply,
 )
-from workers.fanout.failures import BROKEN
-from workers.fanout.jobs import Job, Reply
 from workers.fanout.named_results import NamedResults
 from workers.fanout.request import CoalescingPolicy, PendingRequest
+from workers.jobs import Job, Reply
 from workers.queues import DRAIN, Queue
 from workers.telemetry import tracing
 

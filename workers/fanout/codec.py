@@ -19,7 +19,7 @@ from providers.events import Event
 from providers.oauth.registration_probe import Finding
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
-from workers.fanout.jobs import GrantCheck, Job, Reply
+from workers.jobs import GrantCheck, Job, Reply
 
 NUMBER = struct.Struct("<I")
 

@@ -14,8 +14,9 @@ from redis.exceptions import RedisError
 from providers.base import Failed
 from providers.errors import Reason
 from store.cache.busy_buckets import CalendarKey
+from workers import failures
 from workers.execution.reads import continues_past_deadline
-from workers.fanout import bundles, failures
+from workers.fanout import bundles
 from workers.fanout.codec import work_list
 from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob, Work
 from workers.fanout.finishing import Finisher

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from providers.base import Failed
 from store.coordination.provider_rate_limiter import AcquireRequest
 from store.sql.queries.connection_tokens import SealedConnection
+from workers.failures import BROKEN
 from workers.fanout.codec import Packed
-from workers.fanout.failures import BROKEN
-from workers.fanout.jobs import Job, Reply
+from workers.jobs import Job, Reply
 
 
 @dataclass(slots=True)

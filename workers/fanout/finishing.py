@@ -13,14 +13,14 @@ from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_cache import BusyRead
 from store.cache.calendar_lists import CalendarList
 from store.coordination.single_flight import Completion
+from workers import failures
 from workers.execution import call_policy
 from workers.execution.reads import continues_past_deadline
-from workers.fanout import failures
+from workers.failures import BROKEN
 from workers.fanout.codec import LEFTOVER_SECONDS, addresses, numbered, pack_body, pack_reply, reply_list
 from workers.fanout.drain_state import FinishedJob, TakenJob
-from workers.fanout.failures import BROKEN
-from workers.fanout.jobs import ReadBusy, Reply
 from workers.fanout.taken_flights import TakenFlights
+from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import metrics
 

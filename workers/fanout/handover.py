@@ -18,13 +18,13 @@ from kombu.exceptions import OperationalError
 from redis import Redis
 from redis.exceptions import RedisError
 
+from workers.egress import Egress
 from workers.fanout import bundles
 from workers.fanout.codec import work_list
 from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob
-from workers.fanout.egress import Egress
-from workers.fanout.jobs import CalendarRead
 from workers.fanout.named_results import NamedResults
 from workers.fanout.taken_flights import TakenFlights
+from workers.jobs import CalendarRead
 from workers.queues import DRAIN, Queue
 
 log = logging.getLogger(__name__)

@@ -7,12 +7,13 @@ import logging
 from collections.abc import Sequence
 
 from store.sql.queries import connection_tokens
+from workers import failures
 from workers.execution import call_policy, reads
-from workers.fanout import bundles, failures
+from workers.fanout import bundles
 from workers.fanout.codec import DecodeError, Packed, unpack_jobs
 from workers.fanout.drain_state import DrainJobs, TakenJob
 from workers.fanout.finishing import Finisher
-from workers.fanout.jobs import ReadBusy
+from workers.jobs import ReadBusy
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)

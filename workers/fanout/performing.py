@@ -10,14 +10,14 @@ from providers.base import Failed, ReadAlone
 from providers.errors import Reason
 from store.sql.queries import connection_tokens
 from store.sql.queries.connection_tokens import Credentials
+from workers import failures
+from workers.egress import Attempt
 from workers.execution import member_reads
 from workers.execution.member_reads import MemberRead
-from workers.fanout import failures
 from workers.fanout.codec import pack_body
 from workers.fanout.drain_state import FinishedJob, TakenJob, Work
-from workers.fanout.egress import Attempt
 from workers.fanout.handover import Mover
-from workers.fanout.jobs import CalendarRead, Job, ReadBusy, Reply
+from workers.jobs import CalendarRead, Job, ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import metrics, tracing
 

@@ -17,8 +17,8 @@ from store.coordination.provider_rate_limiter import (
     WaitReason,
 )
 from workers.execution import call_policy
+from workers.failures import BROKEN
 from workers.fanout.drain_state import TakenJob
-from workers.fanout.failures import BROKEN
 from workers.fanout.named_results import NamedResults
 from workers.runtime import Runtime
 

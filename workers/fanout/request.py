@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from store.coordination.single_flight import ReadKey
 from workers.fanout.codec import read_digest, reply_list, work_list
-from workers.fanout.jobs import Job, Reply
+from workers.jobs import Job, Reply
 from workers.queues import Queue
 
 # Seconds after which a request checks whether the leases of its reads are renewed, plus a share for each job

@@ -8,7 +8,7 @@ from typing import get_args
 from providers.base import Failed
 from store.metrics.counters import Counters
 from store.sql.queries.connection_tokens import SealedConnection
-from workers.fanout.jobs import CalendarRead, EventWrite, Job, Reply
+from workers.jobs import CalendarRead, EventWrite, Job, Reply
 
 # Other jobs concern a grant or a channel and are not counted.
 _READS, _WRITES = get_args(CalendarRead), get_args(EventWrite)

@@ -16,7 +16,7 @@ from providers.base import Failed
 from providers.http import send
 from store.config.settings import traces
 from store.sql.queries.connection_tokens import SealedConnection
-from workers.fanout.jobs import Job
+from workers.jobs import Job
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer

@@ -21,7 +21,7 @@ from store.sql.queries import channels
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.execution.call_policy import calls
-from workers.fanout.jobs import ReadBusy
+from workers.jobs import ReadBusy
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
 from workers.upkeep.channel_opening import (

@@ -13,7 +13,7 @@ from app.http.provider_failures import request_failed
 from store.sql.queries import api_keys
 from tests.app.routes import facts_of, routes
 from tests.conftest import Api
-from workers.fanout import failures
+from workers import failures
 
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
 MOMENT = {"at": "2026-12-03T09:00:00Z"}

@@ -25,9 +25,9 @@ from tests.workers.coalesced_reads import read, was_read
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from workers.execution import reads, writes
 from workers.execution.call_policy import AccountCallReporter, calls
+from workers.failures import is_internal
 from workers.fanout import drain
-from workers.fanout.failures import is_internal
-from workers.fanout.jobs import (
+from workers.jobs import (
     CreateEvent,
     DeleteEvent,
     ExchangeCode,

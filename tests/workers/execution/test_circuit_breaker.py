@@ -28,8 +28,8 @@ from store.coordination.provider_rate_limiter import PROBE_RETRY
 from tests.workers.coalesced_reads import read, was_read
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from workers.execution import reads, writes
-from workers.fanout.jobs import CreateEvent, Job, ReadBusy, ReadEvents, Reply
 from workers.fanout.pool import FairPool
+from workers.jobs import CreateEvent, Job, ReadBusy, ReadEvents, Reply
 from workers.runtime import Runtime
 from workers.upkeep.rate_limit import acquire
 

@@ -27,7 +27,7 @@ from workers.execution.code_exchange import CODE_REFUSED, exchange
 from workers.execution.tokens import ConnectionTokens
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job
-from workers.fanout.jobs import ExchangeCode, FreshToken
+from workers.jobs import ExchangeCode, FreshToken
 from workers.runtime import Runtime
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)

@@ -14,7 +14,7 @@ from store.sql.models import WebhookDelivery
 from store.sql.queries.webhooks import WebhookEvent
 from tests.workers.conftest import put_work, replies, run_drain
 from workers.execution import writes
-from workers.fanout.jobs import CreateEvent, DeleteEvent, UpdateEvent
+from workers.jobs import CreateEvent, DeleteEvent, UpdateEvent
 
 WHEN = Moment(1_796_288_400_000, "UTC")
 OTHER_ETAG = 'W/"0"'

@@ -17,7 +17,7 @@ from workers.execution import token_requests
 from workers.execution.grant_check import LOST
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job, pack_reply, unpack_jobs, unpack_reply
-from workers.fanout.jobs import CheckGrant, GrantCheck, Reply
+from workers.jobs import CheckGrant, GrantCheck, Reply
 from workers.runtime import Runtime
 
 CALENDAR = "https://www.googleapis.com/auth/calendar"

@@ -14,7 +14,7 @@ from store.cache.versioned_cache import VERSION_KEY
 from store.sql.models import OAuthConnection
 from tests.app.days import PROVIDERS
 from workers.execution import identity, reads
-from workers.fanout.jobs import ReadBusy, ShowCalendars
+from workers.jobs import ReadBusy, ShowCalendars
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
 ZONE = "America/New_York"

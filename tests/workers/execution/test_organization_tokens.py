@@ -24,7 +24,7 @@ from tests.workers.conftest import put_work, replies, run_drain
 from tests.workers.delegated import END, MEETING, NINE, START, TEN, Delegated, delegate, periods
 from workers.execution import reads, writes
 from workers.execution.organization_tokens import ENDED, OrganizationTokens
-from workers.fanout.jobs import (
+from workers.jobs import (
     CreateEvent,
     DeleteEvent,
     FreshToken,

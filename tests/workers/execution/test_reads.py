@@ -11,7 +11,7 @@ from providers.errors import Reason
 from store.cache.calendar_lists import ListedCalendar
 from tests.app.days import PROVIDERS, meeting
 from workers.execution import reads, writes
-from workers.fanout.jobs import FreshToken, ListCalendars, ReadBusy
+from workers.jobs import FreshToken, ListCalendars, ReadBusy
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
 CALENDARS = [{"primary": True}, {"id": "team"}]

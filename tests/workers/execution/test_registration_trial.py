@@ -11,7 +11,7 @@ from providers.oauth.registration_probe import ProbeVerdict
 from store.security.job_secrets import RegistrationTrial
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job, pack_reply, unpack_jobs, unpack_reply
-from workers.fanout.jobs import CheckRegistration, Reply
+from workers.jobs import CheckRegistration, Reply
 from workers.runtime import Runtime
 
 REDIRECT = "https://almanac.example.com/v1/oauth/callback"

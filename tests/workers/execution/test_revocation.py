@@ -18,7 +18,7 @@ from store.sql.queries.connections import ProviderAccount
 from tests import people
 from workers.execution.revocation import LOST, evict_and_list_revocations, revoke, revoke_unused
 from workers.execution.writes import perform
-from workers.fanout.jobs import Revoke
+from workers.jobs import Revoke
 
 ADA = "ada@example.com"
 

@@ -17,7 +17,7 @@ from store.sql.queries import connections
 from tests.app.days import PROVIDERS
 from workers.execution import reads
 from workers.execution.tokens import ConnectionTokens
-from workers.fanout.jobs import ReadBusy
+from workers.jobs import ReadBusy
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 

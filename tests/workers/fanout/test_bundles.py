@@ -32,7 +32,7 @@ from tests.workers.delegated import (
 from workers.execution import reads
 from workers.fanout.bundles import elements
 from workers.fanout.codec import DecodeError, Packed, addresses, pack_job, pack_jobs, unpack_jobs, work_list
-from workers.fanout.jobs import GrantRef, ReadBusy
+from workers.jobs import GrantRef, ReadBusy
 
 pytestmark = pytest.mark.slow
 

@@ -20,11 +20,11 @@ from tests.app.days import DAY, PROVIDERS, meeting
 from tests.conftest import settings_of
 from tests.workers.conftest import busy_jobs, period_end, read_one
 from workers.celery_app import create_celery
+from workers.failures import BROKEN
 from workers.fanout import performing
 from workers.fanout.client import TIMED_OUT, Fanout
 from workers.fanout.codec import pack_job, pack_reply, work_list
-from workers.fanout.failures import BROKEN
-from workers.fanout.jobs import ListCalendars, Reply
+from workers.jobs import ListCalendars, Reply
 from workers.queues import DRAIN, Queue
 
 

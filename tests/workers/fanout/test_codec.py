@@ -25,7 +25,7 @@ from providers.oauth.registration_probe import Finding, ProbeVerdict
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
 from workers.fanout.codec import Packed, pack_job, pack_reply, unpack_jobs, unpack_reply
-from workers.fanout.jobs import (
+from workers.jobs import (
     CheckRegistration,
     CreateEvent,
     DeleteEvent,

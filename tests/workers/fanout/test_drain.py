@@ -36,11 +36,11 @@ from tests.workers.conftest import (
     run_drain,
     start_redis,
 )
+from workers.failures import BROKEN, DOWN
 from workers.fanout.codec import pack_job, read_digest, reply_list, work_list
 from workers.fanout.drain import GONE, LOAD_AHEAD, LOAD_AHEAD_PROCESSES
-from workers.fanout.failures import BROKEN, DOWN
-from workers.fanout.jobs import ReadBusy, Reply
 from workers.fanout.pool import FairPool
+from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 
 

@@ -19,8 +19,8 @@ from tests.workers.conftest import busy_jobs, run_drain
 from workers.celery_app import create_celery
 from workers.fanout.client import TIMED_OUT, Fanout
 from workers.fanout.codec import pack_job, pack_reply, read_digest, reply_list, unpack_reply, work_list
-from workers.fanout.jobs import Reply
 from workers.fanout.request import CoalescingPolicy
+from workers.jobs import Reply
 from workers.queues import Queue
 
 pytestmark = pytest.mark.slow

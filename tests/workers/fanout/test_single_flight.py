@@ -13,8 +13,8 @@ from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
 from workers.fanout.codec import reply_list
-from workers.fanout.jobs import Reply
 from workers.fanout.request import CoalescingPolicy
+from workers.jobs import Reply
 from workers.queues import Queue
 
 

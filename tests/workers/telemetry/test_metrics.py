@@ -12,7 +12,7 @@ from scheduling.intervals import Intervals
 from store.metrics.schema import Counts, together
 from tests.installation.processes import running_worker
 from tests.workers.conftest import DAY, put_work, run_drain
-from workers.fanout.jobs import (
+from workers.jobs import (
     DeleteEvent,
     FreshToken,
     GetEvent,

@@ -20,13 +20,13 @@ from tests.installation.processes import free_port
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, replies
 from tests.workers.delegated import delegate
+from workers.egress import QUIET_SECONDS, Attempt, Egress
 from workers.execution import reads, writes
 from workers.fanout.bundles import elements
 from workers.fanout.codec import Packed, work_list
 from workers.fanout.drain import Drain
-from workers.fanout.egress import QUIET_SECONDS, Attempt, Egress
 from workers.fanout.handover import HandOver, own_queue
-from workers.fanout.jobs import CreateEvent, ReadBusy, ReadEvents, Reply, Revoke, UpdateEvent
+from workers.jobs import CreateEvent, ReadBusy, ReadEvents, Reply, Revoke, UpdateEvent
 from workers.queues import Queue
 from workers.runtime import Runtime
 
