@@ -1,1 +1,5 @@
-"""The Celery app, its tasks, and the fan-out that reads many calendars for one request."""
+"""The Celery app and its tasks.
+
+``jobs`` defines the jobs of a request and their replies. ``execution`` performs one job, ``fanout``
+distributes all jobs of a request, and ``upkeep`` has the scheduled work.
+"""
