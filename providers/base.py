@@ -166,7 +166,8 @@ class Failed:
     problem: Problem | None = None
     # An earlier attempt of the call got no answer, so the provider may have executed it.
     repeated: bool = False
-    # False: no call was made to the provider.
+    # False: a circuit breaker refused the call, or a write was not begun. True does not mean that a call was
+    # made.
     called: bool = True
     # True: no connection to the provider could be opened, so the last call was not sent.
     unsent: bool = False

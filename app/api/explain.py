@@ -97,7 +97,7 @@ class OrganizationExplanation(MethodView):
             "members": [
                 {"userId": user, **explained_fields(explained)} for user, explained in verdicts.items()
             ],
-            "options": parameters.options(params, query),
+            "options": parameters.echoed_options(params, query),
         }
         failed = [Failures.of(result, n).as_failed_user(users[n]) for n in sorted(result.failing())]
         return json_response({"data": data, "failedUsers": failed}, headers=parameters.age(result))
@@ -108,7 +108,7 @@ def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -
     at = params["at"].milliseconds(zone)
     result = lookup.look_up_user(authentication(), params, query, user, cache_control.freshness())
     explained = explanation.explain_user(result, query, at, partial=params["onFailure"] == "partial")
-    options = parameters.options(params, query, hours)
+    options = parameters.echoed_options(params, query, hours)
     data = {"at": timestamp(at), **explained_fields(explained), "options": options}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
     return json_response(body, headers=parameters.age(result))

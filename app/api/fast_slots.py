@@ -10,7 +10,7 @@ the hooks that ``app.web:create_app`` installs, which takes all other requests:
 - ``calendarIds``, a name that ends in ``[]``, or a parameter that is not valid;
 - a long query, more than ``MAX_SLOTS`` slots or ``MAX_BUCKETS`` buckets;
 - a key or a user that this process has not cached, or not under the current version;
-- a connection that cannot be read, busy periods that are not cached, and stale ones, watched or not;
+- a connection that cannot be read, and busy periods that are not cached or older than ``ALMANAC_BUSY_TTL``;
 - held time that this process has not cached under the current version;
 - Redis that takes longer than ``REDIS_SECONDS``, for the next ``PAUSE`` too.
 """
@@ -186,7 +186,7 @@ class FastSlots:
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
         result = builder.build(1, (), held_time.active_by_user(held, [parsed.calendar_request]))
-        options = parameters.options(parsed.params, parsed.query)
+        options = parameters.echoed_options(parsed.params, parsed.query)
         body = b"".join(slots_of_user(parsed.query, result, Failures.of(result), options))
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)
         headers = [

@@ -64,7 +64,7 @@ class GroupScheduling(MethodView):
         )
         data = {
             "availableSlots": shared_slots_json(*availability.shared_slots(query)),
-            "options": parameters.options(params, query, hours),
+            "options": parameters.echoed_options(params, query, hours),
         }
         answer = {"data": json_object(data), "failedUsers": availability.failed_users()}
         return json_response(json_object(answer), headers=parameters.age(availability.result))
@@ -103,7 +103,7 @@ class GroupExplanation(MethodView):
             "sentence": explained.sentence,
             "slot": span_fields(explained.slot),
             "groups": [_group(group) for group in explained.groups],
-            "options": parameters.options(params, query, hours),
+            "options": parameters.echoed_options(params, query, hours),
         }
         answer = {"data": data, "failedUsers": availability.failed_users()}
         return json_response(answer, headers=parameters.age(availability.result))

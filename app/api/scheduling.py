@@ -122,7 +122,7 @@ class OrganizationScheduling(MethodView):
         free = slots(query, *result.of_users(readable))
         data = {
             "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
-            "options": parameters.options(params, query),
+            "options": parameters.echoed_options(params, query),
         }
         failed = [Failures.of(result, n).as_failed_user(users[n]) for n in failing]
         return _answer(json_object(data), result, failedUsers=failed)
@@ -135,7 +135,7 @@ def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -
     partial = params["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
-    options = parameters.options(params, query, hours)
+    options = parameters.echoed_options(params, query, hours)
     return json_response(slots_of_user(query, result, failures, options), headers=parameters.age(result))
 
 
@@ -163,6 +163,7 @@ def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any])
         )
         for user in requested_users
     ]
+    # The queries differ in their windows only, which do not change the range to read.
     opening, closing = queries[0].busy_range() if queries else (0, 1)
     result = look_up(authentication(), calendar_requests, opening, closing, cache_control.freshness())
     # Streamed: the entries are made after the request context has ended and must not use it.
@@ -197,7 +198,7 @@ def _entry(
             "userId": user,
             "status": "ok",
             "availableSlots": slots_json(free),
-            "options": parameters.options(params, query, hours),
+            "options": parameters.echoed_options(params, query, hours),
             "calendarIds": [result.targets[n].shown for n in indexes],
             "schedules": parameters.echoed_schedules(hours.schedules or ()),
             "failedCalendars": [],

@@ -237,7 +237,7 @@ def date_overrides(overrides: Sequence[Mapping[str, Any]]) -> tuple[DateOverride
     )
 
 
-def options(params: Mapping[str, Any], query: Query, hours: Hours = ANY_HOURS) -> dict[str, Any]:
+def echoed_options(params: Mapping[str, Any], query: Query, hours: Hours = ANY_HOURS) -> dict[str, Any]:
     """The options of the query, as the answer repeats them."""
     echoed: dict[str, Any] = {
         "start": timestamp(query.start),

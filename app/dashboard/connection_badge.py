@@ -26,7 +26,7 @@ _PROVES = {
     Level.FREE_BUSY: Operation.FREE_BUSY,
 }
 
-_TITLES = {ProviderName.GOOGLE: "Google", ProviderName.MICROSOFT: "Microsoft"}
+_PROVIDER_TITLES = {ProviderName.GOOGLE: "Google", ProviderName.MICROSOFT: "Microsoft"}
 
 # The word of each state, wherever it is shown: badges, filters, columns of lists and what needs attention.
 ENDED, EXPIRING, NO_CALENDARS = "ended", "expiring or expired", "without calendars"
@@ -39,12 +39,12 @@ WORDS = {
     UserKind.NEVER: NEVER,
 }
 # The same as titles.
-TITLES = {kind: word.capitalize() for kind, word in WORDS.items()}
+KIND_TITLES = {kind: word.capitalize() for kind, word in WORDS.items()}
 
 
 def title(provider: str) -> str:
     """A provider's name as people know it, whether it is set up or not."""
-    return _TITLES[ProviderName(provider)]
+    return _PROVIDER_TITLES[ProviderName(provider)]
 
 
 def health(connection: OAuthConnection) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, not_
 from sqlalchemy.orm import Session
 
 from app.dashboard.connection_badge import CONNECTED as CONNECTED_WORD
-from app.dashboard.connection_badge import TITLES
+from app.dashboard.connection_badge import KIND_TITLES
 from app.dashboard.overview.attention import ANY, useless_scopes
 from app.dashboard.pagination import Chip, same_list
 from store.sql.queries import attention
@@ -58,5 +58,5 @@ def chips(session: Session, endpoint: str, among: Collection[ColumnElement[bool]
         chip("All", None, counts.total),
         chip(CONNECTED_WORD.capitalize(), CONNECTED, counts.total - counts.any),
         chip("Needs attention", ANY, counts.any),
-        *(chip(TITLES[kind], kind.value, counts.of(kind)) for kind in UserKind),
+        *(chip(KIND_TITLES[kind], kind.value, counts.of(kind)) for kind in UserKind),
     ]

@@ -166,8 +166,8 @@ def leased(authentication: Authentication, condition: Condition | None) -> Itera
     except (ApiError, Overloaded) as error:
         if not (lease.kept or (isinstance(error, ApiError) and error.code in _MAY_EXIST)):
             lease.release()
+        # After any other exception the outcome is unknown: the lease ends by itself.
         raise
-    # After any other exception the outcome is unknown: the lease ends by itself.
     lease.use()
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.services import services
 from providers.errors import Reason
 from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_invalidation import after_write
+from store.cache.busy_invalidation import after_unclear_write
 from store.sql.queries import connection_tokens
 from workers.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
@@ -70,4 +70,4 @@ def _invalidate(
         log.warning("failed write invalidated for its own connection only: %s", type(error).__name__)
         return
     for each, row in rows.items():
-        after_write(stores, row, CalendarKey(each, jobs[each].calendar))
+        after_unclear_write(stores, row, CalendarKey(each, jobs[each].calendar))

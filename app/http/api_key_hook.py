@@ -26,7 +26,7 @@ PREFIX = "/v1/"
 def install(app: Flask) -> None:
     """Require a key on every ``/v1`` route, before the request is parsed."""
     app.before_request(_authenticate)
-    app.dispatch_request = _retry_if_outdated(app.dispatch_request)  # type: ignore[method-assign]
+    app.dispatch_request = _rerun_unless_verified(app.dispatch_request)  # type: ignore[method-assign]
 
 
 def authenticate_as(caller: Caller, rows: CachedRows) -> None:
@@ -68,7 +68,7 @@ def _authenticate() -> None:
     _authenticate_key(cache.recent() if view_verifies else cache.current(), verified=not view_verifies)
 
 
-def _retry_if_outdated(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], ResponseReturnValue]:
+def _rerun_unless_verified(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], ResponseReturnValue]:
     """Run a view again, on the current version, if it ended without verifying the version that it used.
 
     That includes views that raised: the error may come from outdated rows.

@@ -423,9 +423,9 @@ class Code(StrEnum):
     OUTCOME_UNKNOWN = (
         "outcomeUnknown",
         502,
-        "The create was sent and no answer came, or Redis failed meanwhile: the event may exist. The status "
-        "of a unified create is that of the account that failed; of a create that the database or Redis "
-        "interrupted, it is 503",
+        "The create was sent and no answer came, or Redis or the broker failed meanwhile: the event may "
+        "exist. The status of a unified create is that of the account that failed; of a create that the "
+        "database, Redis or the broker interrupted, it is 503",
         "Repeat the request with the same `Idempotency-Key` or `metaId`. If it had neither, look for the "
         "event first",
     )

@@ -1,4 +1,4 @@
-"""Fast path for flat query and header schemas: calls the field parsers directly, without marshmallow.
+"""Direct parsing of flat query and header schemas: calls the field parsers without marshmallow.
 
 It returns values for valid requests only. On any error, marshmallow parses the same request and produces the
 message.

@@ -32,13 +32,13 @@ class Parser(FlaskParser):
     DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(LOCATIONS, EXCLUDE)
 
     def use_args(self, argmap: Any, *positional: Any, **options: Any) -> Callable[..., Any]:
-        """Parse arguments by ``argmap``; flat schemas take the fast path while the request is valid."""
+        """Parse arguments by ``argmap``; flat schemas are parsed directly if the request is valid."""
         decorate = super().use_args(argmap, *positional, **options)
         if not isinstance(argmap, fast_args.QuerySchema):
             return decorate
         headers = options.get("location") == "headers"
 
-        def with_fast_path(view: Callable[..., Any]) -> Callable[..., Any]:
+        def with_direct_parsing(view: Callable[..., Any]) -> Callable[..., Any]:
             by_marshmallow = decorate(view)
             # flask-smorest's wrapper only calls ``ensure_sync``, which does nothing in this app.
             parsed_view = getattr(view, "__wrapped__", view)
@@ -52,7 +52,7 @@ class Parser(FlaskParser):
 
             return read
 
-        return with_fast_path
+        return with_direct_parsing
 
     def load_querystring(self, req: Any, schema: Schema) -> MultiDictProxy:
         """The parameters of the query."""

@@ -67,7 +67,7 @@ OPTIONS: dict[str, Any] = {
 
 
 # Names of tags for people, where the tag itself is not such a name.
-TITLES = {"oauth": "Connections", "authorization": "Consent", "unified": "Unified events"}
+TAG_TITLES = {"oauth": "Connections", "authorization": "Consent", "unified": "Unified events"}
 
 
 class Api(flask_smorest.Api):
@@ -140,7 +140,7 @@ def _at(base: str, document: dict[str, Any]) -> dict[str, Any]:
         "tags": [
             {
                 **tag,
-                "x-displayName": TITLES.get(tag["name"], tag["name"].capitalize()),
+                "x-displayName": TAG_TITLES.get(tag["name"], tag["name"].capitalize()),
                 "externalDocs": {"url": f"{base}{DOCS}/api#{tag['name']}", "description": "The guide."},
             }
             for tag in document["tags"]

@@ -7,7 +7,7 @@ from store.cache.cache_tags import GOOGLE, PRIMARY, Identified, change_tags, wri
 from store.stores import Stores
 
 
-def after_write(stores: Stores, of: Identified, key: CalendarKey) -> None:
+def after_unclear_write(stores: Stores, of: Identified, key: CalendarKey) -> None:
     """Invalidate after a write whose outcome is unknown, using the stored data of the connection."""
     stores.busy.invalidate_tags(write_tags(of, key.calendar, _owner(stores, of, key)), [key.connection])
 

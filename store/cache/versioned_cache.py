@@ -2,9 +2,9 @@
 
 A warm request should cost no SQL. Yet a revoked key, a member who has left or a deleted connection must stop
 counting at once. So Redis holds a version, random bytes that every transaction that changes cached rows
-replaces before it commits and again after. A request reads the version first, or, on routes with
-``verifies_version``, together with its busy periods; then its view runs again if the version differs. It uses
-a cached row only if that row was loaded under the same version.
+replaces before it commits and again after. A request reads the version first, and uses a cached row only
+if that row was loaded under the same version. On routes with ``verifies_version``, a request reads the
+version together with its busy periods. If it differs from that of the rows, the view runs again.
 
 The replacement before the commit invalidates the rows that are cached by then. A request that runs between
 this replacement and the commit still loads old rows; the replacement after the commit invalidates those.

@@ -3,7 +3,7 @@ a worker. The others (followers) wait for its result.
 
 A flight is one read that was claimed or has begun. Redis keeps it as long as its lease is renewed. If the
 reading worker dies, the flight expires, and a follower that notices this claims the read again. A late
-completion of an expired flight is ignored.
+completion of an expired flight reaches only the leader.
 
 A completed flight keeps its result long enough for requests that missed the cache before it was filled. It
 keeps a failure so that the next requests do not repeat it. The completion time is taken from Redis's clock
@@ -57,7 +57,7 @@ class ClaimState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReadKey:
-    """A read of a connection. ``name`` is equal for equal reads and unique to the connection.
+    """A read of a connection. ``name`` is equal for equal reads of the connection, and for no other reads.
 
     ``number`` is the job's number in the request that claims it.
     """
@@ -72,7 +72,7 @@ class Completion:
     """A finished read. ``failed``: it counts as a failure for the requests that claim it next.
 
     ``whole``: no part of it has failed. ``number``: its number in the leader's request; None if the leader
-    has its reply.
+    was answered before, because its request timed out.
     """
 
     flight: str
@@ -85,8 +85,8 @@ class Completion:
 class SingleFlight:
     """The reads in progress. ``failure_seconds``: how long a failure answers further claims.
 
-    ``claim_seconds``: the longest time between a request's beginning and its last claim. The settings of the
-    process that claims decide, not those of the worker that reads.
+    ``claim_seconds``: the longest time between a request's beginning and its last claim; a result is kept for
+    so long. The settings of the process that claims decide, not those of the worker that reads.
     """
 
     def __init__(self, redis: Redis, *, failure_seconds: float, claim_seconds: float) -> None:
@@ -165,7 +165,7 @@ class SingleFlight:
         _COMPLETE.queue(pipe, [*keys, *followers], arguments, *bodies)
 
     def abandon(self, flights: Sequence[str], pipe: Pipeline | None = None) -> None:
-        """Delete, or queue on ``pipe``, flights whose reads will not begin; followers find them gone."""
+        """Delete, or queue on ``pipe``, flights that end without a result; followers claim again."""
         if not flights:
             return
         keys = [flight_key(each) for each in flights]

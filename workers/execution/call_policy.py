@@ -40,7 +40,7 @@ from workers.jobs import (
     UpdateEvent,
 )
 
-TITLES: dict[str, str] = {
+PROVIDER_TITLES: dict[str, str] = {
     ProviderName.GOOGLE: google.PROVIDER,
     ProviderName.MICROSOFT: microsoft.PROVIDER,
 }
@@ -196,7 +196,9 @@ def rate_limited_failure(row: SealedConnection, permit: Permit) -> Failed:
         # Earlier calls to this mailbox have not finished.
         return timeout_failure(row)
     wait = None if permit.why is WaitReason.BACKOFF else permit.wait
-    return Failed(Reason.RATE_LIMITED, f"{TITLES[row.provider]} asks us to slow down", retry_after=wait)
+    return Failed(
+        Reason.RATE_LIMITED, f"{PROVIDER_TITLES[row.provider]} asks us to slow down", retry_after=wait
+    )
 
 
 def circuit_open_failure(row: SealedConnection, permit: Permit) -> Failed:
@@ -206,10 +208,10 @@ def circuit_open_failure(row: SealedConnection, permit: Permit) -> Failed:
 
 def circuit_open_error(provider: str, permit: Permit) -> Unavailable:
     """The error for a call that is not made because the circuit is open."""
-    message = f"{TITLES[provider]} has not been answering; try again in a moment"
+    message = f"{PROVIDER_TITLES[provider]} has not been answering; try again in a moment"
     return Unavailable(message, retry_after=permit.wait)
 
 
 def timeout_failure(row: SealedConnection) -> Failed:
     """The failure of a read without an answer at the deadline, worded as in the adapter."""
-    return Failed.from_error(late(TITLES[row.provider], Operation.FREE_BUSY))
+    return Failed.from_error(late(PROVIDER_TITLES[row.provider], Operation.FREE_BUSY))

@@ -232,8 +232,8 @@ class Fanout:
             self._admission.leave(pipe, request.queue, request.name)
             dropped = results.by_name(pipe.execute())["dropped"]
         # Other requests may follow jobs that no worker has taken.
-        left = [each for data in dropped for each in addresses(data)]
-        self._flights.abandon([each.flight for each in left if each.flight])
+        untaken = [each for data in dropped for each in addresses(data)]
+        self._flights.abandon([each.flight for each in untaken if each.flight])
         if unanswered := request.unanswered_flights():
             self._flights.leave(request.reply_list, unanswered)
 

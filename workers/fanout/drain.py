@@ -103,7 +103,7 @@ class Drain:
         return self._finisher.read
 
     def run(self) -> None:
-        """Work until the list is empty or the deadline has passed, and every job that began has ended.
+        """Take jobs until the list is empty or the deadline has passed; return when the begun ones ended.
 
         Jobs that are loaded and not begun at the deadline get no reply: for the web tier they have timed out.
         Shortly after the deadline the drain replies for reads in flight, which continue to fill the cache.
@@ -117,8 +117,8 @@ class Drain:
                 self._share.request(self._places_wanted(now))
                 if self._is_over(now):
                     return
-                gather = BATCHING_SECONDS if len(self._jobs.in_flight) >= BATCHING_THRESHOLD else 0.0
-                ended, granted = self._share.wait(self._next_wakeup(now), linger=gather)
+                linger = BATCHING_SECONDS if len(self._jobs.in_flight) >= BATCHING_THRESHOLD else 0.0
+                ended, granted = self._share.wait(self._next_wakeup(now), linger=linger)
                 self._run_step([job for work in ended for job in work], granted)
         finally:
             self._share.close()
@@ -161,7 +161,7 @@ class Drain:
         """The moment of the next turn if no job finishes and no place is granted; None for no limit."""
         if self._finisher.has_replies or self._flights.urgent(now) or self._extra_jobs_to_move():
             return now
-        moments = [self._deadline, self._overdue, *self._flights.until()]
+        moments = [self._deadline, self._overdue, *self._flights.next_renewal()]
         if self._mover.enabled:
             moments.append(now + EGRESS_CHECK_SECONDS)
         if (due := self._jobs.next_due()) is not None:

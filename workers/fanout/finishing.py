@@ -55,7 +55,7 @@ class Finisher:
             # The followers would get the same refusal, one after the other.
             self._complete(taken, body, failed=False, whole=False)
         else:
-            # A follower may have more time.
+            # A follower claims the read again: it may have more time, or the outage may be over.
             self._reply(taken, body)
             self.flights.abandon([taken.flight])
 
@@ -84,14 +84,14 @@ class Finisher:
             failed = reply.failed_without_retry_time() and not failures.is_internal(reply.failed)
             self._complete(taken, done.body, failed=failed, whole=reply.whole())
         else:
-            # The job has failed for lack of time. A follower may have more time.
+            # Too little time may be the cause of the failure. A follower may have more.
             self._reply(taken, done.body)
             self.flights.abandon([taken.flight])
 
     def send(self, pipe: Pipeline) -> None:
         """Queue everything on ``pipe``: the caches before the flights.
 
-        A request that finds no flight looks in the cache for a read that has ended.
+        A request that began after the completion of a flight expects its result in the cache.
         """
         for connection, calendars in self._lists:
             self._stores.calendar_lists.store(pipe, connection, calendars)

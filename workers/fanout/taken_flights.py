@@ -1,6 +1,7 @@
 """The flights of the jobs that one drain has taken: their leases, completion and abandonment.
 
-Changes are collected and sent with the next pipeline of the drain."""
+Changes are collected and sent with the next pipeline of the drain.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class TakenFlights:
         """Whether changes, or leases to renew, must be sent now."""
         return bool(self._completions or self._abandoned) or (bool(self._held) and self._renew <= now)
 
-    def until(self) -> list[float]:
+    def next_renewal(self) -> list[float]:
         """The moment of the next renewal, if there is a lease."""
         return [self._renew] if self._held else []
 

@@ -18,7 +18,7 @@ from store.coordination.provider_rate_limiter import (
     WaitReason,
 )
 from store.sql.queries.connection_tokens import Credentials
-from workers.execution.call_policy import TITLES, circuit_open_error, leased_mailbox
+from workers.execution.call_policy import PROVIDER_TITLES, circuit_open_error, leased_mailbox
 from workers.runtime import Runtime
 
 # Longest wait in seconds, because a waiting batch occupies a thread that requests need.
@@ -48,7 +48,7 @@ def acquire(
             if permit.why is WaitReason.OPEN:
                 raise circuit_open_error(credentials.provider, permit)
             if time.monotonic() + permit.wait >= until:
-                title = TITLES[credentials.provider]
+                title = PROVIDER_TITLES[credentials.provider]
                 raise RateLimited(f"{title} asks us to slow down", retry_after=permit.wait)
             if permit.paid:
                 request = replace(request, calls=0)

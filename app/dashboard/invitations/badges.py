@@ -13,7 +13,7 @@ BADGES = {
     State.EXPIRED: "bad",
     State.REVOKED: "",
 }
-TITLES = {
+STATE_TITLES = {
     State.PENDING: "Pending",
     State.OPENED: "Opened",
     State.CONNECTED: "Connected",
@@ -24,7 +24,7 @@ TITLES = {
 
 def badge_of(state: State) -> tuple[str, str]:
     """The badge of an invitation: CSS class and word."""
-    return BADGES[state], TITLES[state].lower()
+    return BADGES[state], STATE_TITLES[state].lower()
 
 
 # The state of the newest invitation, for users who never connected.

@@ -16,7 +16,7 @@ from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.connecting import NO_ADDRESS
 from app.dashboard.connection_badge import LEVELS
 from app.dashboard.identifiers import Slug
-from app.dashboard.invitations.badges import TITLES, badge_of
+from app.dashboard.invitations.badges import STATE_TITLES, badge_of
 from app.dashboard.pagination import ROWS, Chip, same_list, searched
 from app.dashboard.sign_in import sessions
 from app.http.hosts import base_url
@@ -68,7 +68,7 @@ def invitations() -> ResponseReturnValue:
     next_page = same_list("invitations", before=_position(rows[ROWS - 1])) if len(rows) > ROWS else None
     every = same_list("invitations", show=None, before=None)
     chips = [Chip("All", every, state is None, sum(counts.values()))]
-    for each, title in TITLES.items():
+    for each, title in STATE_TITLES.items():
         href = same_list("invitations", show=each.value, before=None)
         chips.append(Chip(title, href, state is each, counts[each]))
     return page(

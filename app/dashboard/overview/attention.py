@@ -100,7 +100,7 @@ def _users(session: Session, kind: UserKind, counts: UserCounts, useless: Scopes
     badge = _BADGES.get(kind, "warn")
     return Item(
         kind.value,
-        connection_badge.TITLES[kind],
+        connection_badge.KIND_TITLES[kind],
         badge,
         counts.of(kind),
         ADVICE[kind],

@@ -30,7 +30,7 @@ from store.coordination.circuit_breaker import CircuitState, Family
 from store.sql.queries import api_keys, connection_states, delivery_log, organizations, users
 from store.sql.queries import attention as stored_attention
 from store.sql.queries.connection_states import ConnectionCounts
-from workers.execution.call_policy import TITLES
+from workers.execution.call_policy import PROVIDER_TITLES
 
 PARTS = {
     "beat": ("Beat", "Start exactly one: almanac beat. Without it no token is renewed ahead of time."),
@@ -165,7 +165,7 @@ def overview_health() -> ResponseReturnValue:
 def _isolated() -> list[tuple[str, str]]:
     """Workers that cannot reach a provider that other workers may reach: pairs of worker and provider."""
     isolated = services().stores.heartbeats.live_processes().isolated()
-    return [(worker, TITLES[provider]) for worker, each in isolated.items() for provider in each]
+    return [(worker, PROVIDER_TITLES[provider]) for worker, each in isolated.items() for provider in each]
 
 
 def _open_breakers() -> list[OpenBreaker]:
@@ -173,7 +173,7 @@ def _open_breakers() -> list[OpenBreaker]:
     states = services().stores.circuit_breakers.states(CIRCUIT_KEYS)
     return [
         OpenBreaker(
-            TITLES[key.provider],
+            PROVIDER_TITLES[key.provider],
             WORDS[key.family],
             breaker,
             datetime.now(UTC) - timedelta(seconds=breaker.ago),

@@ -1,5 +1,5 @@
--- Completes flights: keeps each result and pushes it to the reply lists of the leader and the followers. A flight
--- that has expired has no followers and keeps nothing. flight_claim.lua describes the values.
+-- Completes flights: keeps each result and pushes it to the reply lists of the leader and the followers. For a
+-- flight that has expired, only the leader gets the result; its followers claim again. flight_claim.lua describes the values.
 --
 -- KEYS       the keys of the flights, then their sets of followers
 -- ARGV[1]    JSON object:
@@ -7,7 +7,7 @@
 --   leftover   seconds after which a reply list that is not fetched expires
 --   flights    list of {id, failed, whole, number} for each flight: whether it counts as a failure for the next
 --              requests, whether no part of it has failed, and its number in the leader's request, absent if the
---              leader has its reply
+--              leader was answered before
 -- ARGV[n+1]  result of flight n
 -- Reply      none
 

@@ -47,7 +47,7 @@ def test_a_lease_is_renewed_each_time_that_it_is_due_and_not_before(runtime, hel
     for _ in range(2):
         redis.pexpire("flight:a", LONG)
         due = clock.now + RENEW
-        assert held.until() == [due]
+        assert held.next_renewal() == [due]
         assert not held.urgent(due - 0.01)
         send_changes()
         assert redis.pttl("flight:a") > LEASE
@@ -70,5 +70,5 @@ def test_a_read_that_is_over_is_held_no_longer(held, clock, send_changes, end):
         assert held.urgent(clock.now)
         send_changes()
     clock.now += 2 * RENEW
-    assert held.until() == []
+    assert held.next_renewal() == []
     assert not held.urgent(clock.now)
