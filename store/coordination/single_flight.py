@@ -15,10 +15,10 @@ So after a write no request can follow a read that began before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from redis import Redis
 from redis.client import Pipeline
@@ -34,8 +34,11 @@ FAILURE_KEPT = 5_000
 # Milliseconds for which the followers of a flight are kept: longer than the longest deadline, and a read's
 # grace period after it.
 FOLLOWED = 310_000
-# The number of reads that one script claims, which blocks Redis for a few milliseconds.
-CLAIMS_AT_ONCE = 256
+# The number of flights that one script changes: that blocks Redis for a few milliseconds. Lua unpacks 8 000 keys
+# at most.
+AT_ONCE = 256
+
+Item = TypeVar("Item")
 
 _CLAIM = Script("coordination/scripts/flight_claim.lua")
 _RENEW = Script("coordination/scripts/flight_renew.lua")
@@ -119,8 +122,7 @@ class SingleFlight:
         """
         following = current_flights or {}
         claims: list[tuple[int, bytes]] = []
-        for start in range(0, len(reads), CLAIMS_AT_ONCE):
-            some = reads[start : start + CLAIMS_AT_ONCE]
+        for some in _in_parts(reads):
             arguments = json_argument(
                 claimed_at=claimed_at,
                 newer_than=newer_than or 0,
@@ -144,7 +146,7 @@ class SingleFlight:
 
     def renew(self, pipe: Pipeline, flights: Sequence[str]) -> None:
         """Queue on ``pipe`` the renewal of these flights' leases."""
-        _RENEW.queue(pipe, [flight_key(each) for each in flights], LEASE, *flights)
+        _set_leases(pipe, flights, LEASE)
 
     def complete(
         self, pipe: Pipeline, completions: Sequence[Completion], *, replies: str, leftover: int
@@ -166,13 +168,12 @@ class SingleFlight:
 
     def abandon(self, flights: Sequence[str], pipe: Pipeline | None = None) -> None:
         """Delete, or queue on ``pipe``, flights that end without a result; followers claim again."""
-        if not flights:
-            return
-        keys = [flight_key(each) for each in flights]
-        if pipe is None:
-            _RENEW.run(self._redis, keys, 0, *flights)
-        else:
-            _RENEW.queue(pipe, keys, 0, *flights)
+        if pipe is not None:
+            _set_leases(pipe, flights, 0)
+        elif flights:
+            with self._redis.pipeline(transaction=False) as own_pipe:
+                _set_leases(own_pipe, flights, 0)
+                own_pipe.execute()
 
     def leave(self, waiter: str, waiting: Mapping[int, str]) -> None:
         """Stop following these flights, by number."""
@@ -180,6 +181,16 @@ class SingleFlight:
             for number, flight in waiting.items():
                 pipe.srem(_followers_key(flight), f"{waiter}|{number}")
             pipe.execute()
+
+
+def _set_leases(pipe: Pipeline, flights: Sequence[str], milliseconds: int) -> None:
+    """Queue new leases for these flights; 0 ends them."""
+    for some in _in_parts(flights):
+        _RENEW.queue(pipe, [flight_key(each) for each in some], milliseconds, *some)
+
+
+def _in_parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
 
 
 def flight_key(flight: str) -> str:

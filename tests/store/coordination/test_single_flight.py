@@ -155,7 +155,7 @@ def test_the_first_leads_and_others_follow(claim):
 
 
 def test_reads_of_one_request_are_claimed_in_parts(flights, monkeypatch):
-    monkeypatch.setattr(single_flight, "CLAIMS_AT_ONCE", 3)
+    monkeypatch.setattr(single_flight, "AT_ONCE", 3)
     reads = [ReadKey(CONNECTION, f"{n} of {CONNECTION}", n) for n in range(7)]
 
     def states(waiter):
@@ -345,6 +345,19 @@ def test_an_abandoned_flight_is_claimed_by_the_next_request(flights, redis, clai
         flights.abandon([flight], pipe if queued else None)
         pipe.execute()
     assert claim(SECOND)[0] is LEADER
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_more_flights_are_abandoned_than_lua_unpacks_keys(flights, redis, queued):
+    """A request for an organization abandons all flights that no worker has taken."""
+    reads = [ReadKey(CONNECTION, f"{n} of {CONNECTION}", n) for n in range(8_500)]
+    arguments = {"claimed_at": NOW, "began": milliseconds(), "newer_than": None, "lease_seconds": 60.0}
+    led = [flight.decode() for _, flight in flights.claim(reads, FIRST, **arguments)]
+    with redis.pipeline(transaction=False) as pipe:
+        flights.renew(pipe, led)
+        flights.abandon(led, pipe if queued else None)
+        pipe.execute()
+    assert {state for state, _ in flights.claim(reads, SECOND, **arguments)} == {LEADER}
 
 
 def test_followers_are_kept_longer_than_the_longest_flight(redis, claim):
