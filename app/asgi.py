@@ -23,10 +23,16 @@ def _load() -> WSGIApplication:
     return flask_app
 
 
+def _close() -> None:
+    """Send what this process still has to count and to trace."""
+    flask_app.extensions[EXTENSION].stores.flusher.close()
+    tracing.flush()
+
+
 app = FastSlots(
     WsgiAdapter(
         _load,
-        flask_app.extensions[EXTENSION].stores.flusher.close,
+        _close,
         threads=WEB_THREADS,
         largest_body=MAX_BODY,
     ),

@@ -43,7 +43,7 @@ from app.http.compression import MIN_BYTES
 from app.http.errors import ApiError
 from app.observability import access_log
 from app.schemas.availability import UserSlotsQuery, ZoneHeader, ZoneQuery
-from app.server.wsgi_adapter import Receive, Scope, Send, send_body
+from app.server.wsgi_adapter import Receive, Scope, Send, SlowClient, send_body
 from app.services import EXTENSION
 from scheduling.query import Query
 from store.cache.busy_buckets import BucketLoad
@@ -109,7 +109,10 @@ class FastSlots:
             return
         headers, body = response
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send_body(send, body)
+        try:
+            await send_body(send, body)
+        except SlowClient as error:
+            log.info("%s", error)
 
     async def _respond(self, scope: Scope) -> tuple[list[tuple[bytes, bytes]], bytes] | None:
         """The headers and the body of the answer; None if the plain path has to answer."""

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -25,10 +26,14 @@ HOST = "127.0.0.1"
 WEB_PROCESSES = 2
 WORKER_PROCESSES = 2
 
-# Stopped last, because the other parts call them while they shut down.
-CALLED_BY_OTHERS = ("sandbox", "redis")
+# Addresses to listen on. The parts also call each other on 127.0.0.1.
+HOSTS = (HOST, "localhost", "0.0.0.0")  # noqa: S104
+
+# The order in which parts stop: a part before those that it calls. Flower and beat stop with the web tier.
+STOPPED_LATER = {"worker": 1, "sandbox": 2, "redis": 3}
 
 START_SECONDS = 60.0
+# For each step of the order.
 STOP_SECONDS = 10.0
 # For one answer of a part that starts.
 ANSWER_SECONDS = 5.0
@@ -50,7 +55,7 @@ class Supervisor:
     ) -> None:
         self.url = f"http://{HOST}:{port}"
         self.sandbox_url = None if sandbox_port is None else f"http://{HOST}:{sandbox_port}"
-        # Where web, sandbox and Flower listen. They answer on loopback too.
+        # Where web, sandbox and Flower listen.
         self._host = host
         self._port = port
         self._sandbox_port = sandbox_port
@@ -61,7 +66,10 @@ class Supervisor:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        signal.signal(signal.SIGTERM, _interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Under nohup, SIGHUP is ignored, and stays so.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _interrupt)
         try:
             self._start()
         except BaseException:
@@ -75,7 +83,7 @@ class Supervisor:
         self.stop()
 
     def wait(self) -> None:
-        """Return on Ctrl-C.
+        """Return on Ctrl-C, SIGTERM, and SIGHUP, which a terminal sends that is closed.
 
         :raise click.ClickException: when a part has ended on its own
         """
@@ -91,16 +99,22 @@ class Supervisor:
             self._stop()
 
     def _stop(self) -> None:
-        give_up = time.monotonic() + STOP_SECONDS
-        others, self._running = self._running, {}
-        called = [others.pop(name) for name in CALLED_BY_OTHERS if name in others]
-        for parts in (list(reversed(others.values())), called):
+        running, self._running = self._running, {}
+        for _, names in groupby(sorted(running, key=_stop_order), _stop_order):
+            parts = [running[name] for name in names]
             for part in parts:
                 part.terminate()
+            deadline = time.monotonic() + STOP_SECONDS
             for part in parts:
-                _wait_or_kill(part, give_up)
+                _wait_or_kill(part, deadline)
 
     def _start(self) -> None:
+        if self._host not in HOSTS:
+            raise click.ClickException(
+                f"--host must be {HOST} (this machine) or 0.0.0.0 (all addresses), because the parts call "
+                f"each other on {HOST}. For another address, start the parts one by one, the web tier with "
+                "`almanac serve --host`"
+            )
         require_free(self._port, "--port", self._host)
         if self._sandbox_port is not None:
             require_free(self._sandbox_port, "--sandbox-port", self._host)
@@ -111,7 +125,7 @@ class Supervisor:
         if self._flower_port is not None:
             require_free(self._flower_port, "--flower-port", self._host)
         settings = read_settings()
-        # Its beat writes down there what it has started.
+        # Beat keeps its schedule in this folder.
         make_data_dir(settings.data_dir)
         if settings.embedded_redis:
             self._report("Starting Redis ...")
@@ -199,19 +213,25 @@ def use_sandbox(url: str) -> None:
         os.environ.pop(f"{name}_FILE", None)
 
 
-def _wait_or_kill(part: subprocess.Popen[bytes], give_up: float) -> None:
-    """Wait until a part has ended; kill it at ``give_up`` of the monotonic clock."""
+def _stop_order(name: str) -> int:
+    return STOPPED_LATER.get(name.split()[0], 0)
+
+
+def _wait_or_kill(part: subprocess.Popen[bytes], deadline: float) -> None:
+    """Wait until a part has ended; kill it and its processes at ``deadline`` of the monotonic clock."""
     try:
-        part.wait(max(0.1, give_up - time.monotonic()))
+        part.wait(max(0.1, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        part.kill()
+        # Without its parent, a process of the web tier would keep the port open.
+        os.killpg(part.pid, signal.SIGKILL)
         part.wait()
 
 
 @contextlib.contextmanager
 def _signals_ignored() -> Iterator[None]:
-    """Ignore SIGTERM and SIGINT within the block."""
-    handlers = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
+    """Ignore the signals that stop everything, within the block."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
     try:
         yield
     finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
@@ -45,9 +46,15 @@ MAX_DISCARDED = 16 * 1024 * 1024
 # A client that sends nothing for this number of seconds waits for the answer.
 PAUSE = 0.5
 
-# When the clients have received their answers, the server ends the process. Some answers are not closed yet:
-# their requests have this number of seconds to do so.
+# Seconds that a stop waits for requests: those that work for clients that have gone, and those whose clients
+# have the answer, but whose answer is not closed yet. The server waits for all others.
 STOP_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class SlowClient(Exception):
+    """A client did not receive its answer in time. The server then ends the connection."""
 
 
 class WsgiAdapter:
@@ -79,17 +86,25 @@ class WsgiAdapter:
         self._in_progress += 1
         try:
             await self._answer(scope, receive, send)
+        except SlowClient as error:
+            log.info("%s", error)
         finally:
             self._in_progress -= 1
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        self._application = self._load()
+        try:
+            self._application = self._load()
+        except Exception:
+            # The server would log less, and answer all requests with 500.
+            log.exception("the web process cannot start")
+            await send({"type": "lifespan.startup.failed"})
+            return
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="web")
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._finish_requests()
-        self._pool.shutdown()
+        # The end of the process waits for threads that still work.
         self._close()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -218,12 +233,19 @@ async def _send_pieces(answer: _Answer, piece: bytes | None, run: Run, receive: 
 
 
 async def send_body(send: Send, body: bytes, *, more: bool = False) -> None:
-    """Send a body, or with ``more`` a part of it, in pieces that the client has to receive in time."""
+    """Send a body, or with ``more`` a part of it, in pieces that the client has to receive in time.
+
+    :raise SlowClient: if it does not
+    """
     # An empty body is a message too.
     for at in range(0, max(1, len(body)), PIECE):
         piece = body[at : at + PIECE]
-        async with asyncio.timeout(PIECE_SECONDS * max(1, len(piece) / TIMED)):
-            await send(_body_message(piece, more=more or at + PIECE < len(body)))
+        seconds = PIECE_SECONDS * max(1, len(piece) / TIMED)
+        try:
+            async with asyncio.timeout(seconds):
+                await send(_body_message(piece, more=more or at + PIECE < len(body)))
+        except TimeoutError as error:
+            raise SlowClient(f"connection ended: its client took more than {seconds:.0f} seconds") from error
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -96,7 +96,10 @@ def start(data_dir: Path, socket: Path) -> subprocess.Popen[bytes]:
     command = [str(binary()), "--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "600"]
     command += ["--save", "", "--appendonly", "no", "--dir", str(data_dir.resolve())]
     command += ["--logfile", str((data_dir / "redis.log").resolve()), "--daemonize", "no"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # In a session of its own: Ctrl-C must not end it before the processes that use it.
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     client = Redis(unix_socket_path=str(socket))
     try:
         _wait(client, process)

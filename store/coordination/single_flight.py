@@ -34,8 +34,8 @@ FAILURE_KEPT = 5_000
 # Milliseconds for which the followers of a flight are kept: longer than the longest deadline, and a read's
 # grace period after it.
 FOLLOWED = 310_000
-# The number of flights that one script changes: that blocks Redis for a few milliseconds. Lua unpacks 8 000 keys
-# at most.
+# The number of flights that one script changes. More would block Redis for long, and Lua unpacks no more than
+# 8 000 keys.
 AT_ONCE = 256
 
 Item = TypeVar("Item")

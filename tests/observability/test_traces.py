@@ -8,10 +8,12 @@ import subprocess
 import sys
 
 import pytest
+import requests
 
 from store.config import settings as settings_module
 from store.config.settings import TRACES, SettingsError, read_settings
 from tests.installation.builder import installed
+from tests.installation.processes import web_server
 from tests.observability.collector import collecting
 from tests.waiting import until
 from workers.telemetry import tracing
@@ -174,6 +176,18 @@ def test_probes_are_not_traced_and_beat_tasks_have_own_traces(traced, collector)
     sweep = until(lambda: next((span for span in collector.spans if span.name == "webhooks.sweep"), None))
     assert (sweep.kind, sweep.parent) == (CONSUMER, "")
     assert not any("healthz" in str(span) or "/metrics" in str(span) for span in collector.spans)
+
+
+def test_a_web_process_that_stops_sends_its_last_spans(environment, collector):
+    trace = secrets.token_hex(16)
+    # Spans are not sent by themselves for as long as the test runs.
+    variables = {TRACES: collector.url, "OTEL_BSP_SCHEDULE_DELAY": "600000"}
+    with web_server({**environment, **variables}) as port:
+        headers = {"traceparent": f"00-{trace}-{secrets.token_hex(8)}-01"}
+        answer = requests.get(f"http://127.0.0.1:{port}/v1/users", headers=headers, timeout=10)
+        assert answer.status_code == 401
+
+    assert [span.kind for span in collector.of(trace)] == [SERVER]
 
 
 def test_without_tracing_opentelemetry_is_not_imported():

@@ -7,6 +7,7 @@ have ids, names and numbers, and no content of users. Without that setting, Open
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import version
@@ -19,19 +20,24 @@ from store.sql.queries.connection_tokens import SealedConnection
 from workers.jobs import Job
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor
     from opentelemetry.trace import Span, Tracer
 
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 Attributes = Mapping[str, str | int]
 Opened: TypeAlias = "AbstractContextManager[Span | None]"
 
+# Seconds for the last spans to reach the collector.
+STOP_SECONDS = 3.0
+
 _tracer: Tracer | None = None
+_processor: SpanProcessor | None = None
 _OFF: AbstractContextManager[None] = nullcontext()
 
 
 def start(process: str) -> None:
     """Start tracing if it is set up. Call this in the process that works: threads do not survive a fork."""
-    global _tracer
+    global _tracer, _processor
     if not traces() or _tracer is not None:
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -42,9 +48,20 @@ def start(process: str) -> None:
     name = os.environ.get("OTEL_SERVICE_NAME") or process
     ours = {"service.namespace": "almanac", "service.name": name, "service.version": version("almanac")}
     provider = TracerProvider(resource=Resource.create(ours))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    _processor = BatchSpanProcessor(OTLPSpanExporter())
+    provider.add_span_processor(_processor)
     _tracer = provider.get_tracer("almanac", version("almanac"))
     send.observe = _call
+
+
+def flush() -> None:
+    """Send the last spans of a process in which exit handlers do not run."""
+    if _processor is None:
+        return
+    # ``force_flush`` has no effective timeout of its own.
+    sender = threading.Thread(target=_processor.force_flush, daemon=True)
+    sender.start()
+    sender.join(STOP_SECONDS)
 
 
 def on() -> bool:

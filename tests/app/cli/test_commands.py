@@ -243,6 +243,14 @@ def test_a_port_in_use_is_named_with_its_option(tmp_path: Path):
     assert f"Port {port} is in use; choose another with --port" in refused.stderr
 
 
+def test_an_address_at_which_parts_cannot_call_each_other_is_refused(tmp_path: Path):
+    refused = almanac("up", "--host", "192.0.2.1", data=tmp_path)
+
+    assert refused.exit_code == 1
+    assert "--host must be 127.0.0.1 (this machine) or 0.0.0.0 (all addresses)" in refused.stderr
+    assert "almanac serve --host" in refused.stderr
+
+
 class Demo:
     """The output of a running `almanac demo`."""
 
@@ -255,8 +263,13 @@ class Demo:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self.printed = ""
+
+    def interrupt(self) -> None:
+        """Send what Ctrl-C sends: SIGINT to the whole process group."""
+        os.killpg(self.process.pid, signal.SIGINT)
 
     def read_until(self, text: str) -> None:
         assert self.process.stdout is not None
@@ -295,15 +308,16 @@ def test_demo_answers_its_printed_curl_line_and_cleans_up():
         assert page is not None
         assert "<h1" in requests.get(page[1], timeout=5).text
     finally:
-        demo.process.send_signal(signal.SIGINT)
+        demo.interrupt()
         time.sleep(0.3)
         # A second Ctrl-C leaves no process behind either.
-        demo.process.send_signal(signal.SIGINT)
+        demo.interrupt()
         _, errors = demo.process.communicate(timeout=30)
     assert demo.process.returncode == 0, errors
     assert "Traceback" not in errors
-    # The workers end before the sandbox, so they do not miss it.
+    # Each part ends before the parts that it calls, so none reports that they are gone.
     assert "provider unreachable" not in errors
+    assert "Connection" not in errors
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", demo.port)) != 0
 
@@ -350,8 +364,11 @@ def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path)
                 assert answer.json()["data"]["availableSlots"]
                 assert [failed["customId"] for failed in answer.json()["failedUsers"]] == ["hana"]
             finally:
-                everything.send_signal(signal.SIGTERM)
+                # RabbitMQ's run ends as when a terminal is closed.
+                everything.send_signal(signal.SIGHUP if broker == "rabbitmq" else signal.SIGTERM)
                 assert everything.wait(timeout=30) == 0
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 @pytest.mark.parametrize(("level", "then"), [("", "info"), ("error", "info"), ("debug", "debug")])

@@ -126,11 +126,14 @@ def test_a_long_answer_arrives_whole(adapter, made):
     assert made == [*range(PIECES), -1]
 
 
-def test_a_client_that_does_not_receive_ends_its_answer(adapter, made):
-    with pytest.raises(TimeoutError):
-        answer(adapter, Client(body(b""), takes=10), "GET", "/long")
+def test_a_client_that_does_not_receive_ends_its_answer(adapter, made, caplog):
+    caplog.set_level("INFO")
+    answer(adapter, client := Client(body(b""), takes=10), "GET", "/long")
+    # Without a last piece, so that the client can tell.
+    assert all(each["more_body"] for each in client.sent[1:])
     assert len(made) < 15
     assert made[-1] == -1
+    assert "connection ended: its client took more than 0 seconds" in caplog.text
 
 
 def test_a_client_that_leaves_ends_its_answer(adapter, made):
@@ -159,6 +162,20 @@ def test_an_answer_is_closed_before_the_process_ends(adapter, made):
     asyncio.run(serve())
 
     assert made == [-1]
+
+
+def test_a_process_whose_application_cannot_be_loaded_does_not_start(caplog):
+    def load() -> Flask:
+        raise ValueError("planted")
+
+    client = Client({"type": "lifespan.startup"})
+    adapter = WsgiAdapter(load, lambda: None, threads=2, largest_body=1_000)
+
+    asyncio.run(adapter({"type": "lifespan"}, client.receive, client.send))
+
+    assert client.sent == [{"type": "lifespan.startup.failed"}]
+    assert "the web process cannot start" in caplog.text
+    assert "planted" in caplog.text
 
 
 def test_header_with_underscore_does_not_match_one_with_hyphen():
