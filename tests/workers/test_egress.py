@@ -8,6 +8,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
+from kombu.exceptions import OperationalError
 
 from providers.base import Failed
 from providers.errors import NoAnswer
@@ -22,8 +23,9 @@ from tests.workers.conftest import DAY, put_work, replies
 from tests.workers.delegated import delegate
 from workers.egress import QUIET_SECONDS, Attempt, Egress
 from workers.execution import reads, writes
+from workers.failures import BROKEN
 from workers.fanout.bundles import elements
-from workers.fanout.codec import Packed, work_list
+from workers.fanout.codec import Packed, addresses, work_list
 from workers.fanout.drain import Drain
 from workers.fanout.handover import HandOver, own_queue
 from workers.jobs import CreateEvent, ReadBusy, ReadEvents, Reply, Revoke, UpdateEvent
@@ -253,6 +255,29 @@ def test_jobs_are_handed_on_although_calls_that_hang_hold_every_place(here, ther
     drain(here, celery, reads.perform)
     take_over(there, celery, reads.perform)
     answered(there, 1)
+
+
+def test_jobs_that_the_other_worker_has_not_taken_stay_when_the_broker_fails(
+    here, there, way, celery, connected, monkeypatch
+):
+    """The broker fails after it has sent the task, and the other worker has taken one job by then."""
+    way.refuse()
+    cut_off(here)
+    until(here.egress.any_isolated)
+    taken: list[bytes] = []
+
+    def send_task(*_, kwargs, **__):
+        if not taken:
+            taken.append(here.stores.redis.lpop(work_list(kwargs["handed"])))
+        raise OperationalError("planted")
+
+    monkeypatch.setattr(celery, "send_task", send_task)
+    put_work(here, "f", [busy(connected()) for _ in range(3)])
+
+    drain(here, celery, lambda *_: Reply(failed=BROKEN))
+
+    ((number,),) = [{to.number for to in addresses(data)} for data in taken]
+    assert {each for each, _ in replies(here, "f")} == {0, 1, 2} - {number}
 
 
 def test_a_read_that_was_not_sent_is_handed_over_once(here, there, way, celery, connected):

@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 
 from workers.egress import Egress
 from workers.fanout import bundles
-from workers.fanout.codec import work_list
+from workers.fanout.codec import addresses, work_list
 from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob
 from workers.fanout.named_results import NamedResults
 from workers.fanout.taken_flights import TakenFlights
@@ -56,15 +56,15 @@ class HandOver:
         self._fanout = fanout
         self._deadline = deadline
 
-    def hand_over(self, provider: str | None, elements: Sequence[bytes]) -> bool:
+    def hand_over(self, provider: str | None, elements: Sequence[bytes]) -> Sequence[bytes]:
         """Send jobs for one provider to another worker, as elements of a work list.
 
-        False if there is no such worker, or no time left.
+        Returns the elements that stay here: all of them if there is no such worker, or no time left.
         """
         left = self._deadline - time.time()
         worker = self._egress.peer(provider)
         if worker is None or left < MIN_LEFT:
-            return False
+            return elements
         handed = f"{self._fanout}:{secrets.token_hex(6)}"
         try:
             with self._redis.pipeline(transaction=False) as pipe:
@@ -82,15 +82,15 @@ class HandOver:
             )
         except OperationalError as error:
             log.warning("jobs could not be handed to another worker: %s", type(error).__name__)
-            return not self._withdraw(handed, len(elements))
+            return self._withdraw(handed)
         except RedisError as error:
             log.warning("jobs could not be handed to another worker: %s", type(error).__name__)
-            return False
+            return elements
         log.info("jobs handed to another worker: %d to %s", len(elements), worker)
-        return True
+        return []
 
-    def _withdraw(self, handed: str, number: int) -> bool:
-        """Delete the list; returns whether all jobs were still in it.
+    def _withdraw(self, handed: str) -> Sequence[bytes]:
+        """Delete the list; returns the elements that were still in it.
 
         A broker that fails may have sent the task all the same. The other worker then performs the jobs that
         it has taken from the list.
@@ -98,14 +98,14 @@ class HandOver:
         try:
             with self._redis.pipeline(transaction=True) as pipe:
                 results = NamedResults(pipe)
-                pipe.llen(work_list(handed))
-                results.name("left")
+                pipe.lrange(work_list(handed), 0, -1)
+                results.name("elements")
                 pipe.delete(work_list(handed))
-                left = results.by_name(pipe.execute())["left"]
+                elements: list[bytes] = results.by_name(pipe.execute())["elements"]
         except RedisError as error:
             log.warning("handed jobs could not be withdrawn: %s", type(error).__name__)
-            return False
-        return bool(left == number)
+            return []
+        return elements
 
 
 class Mover:
@@ -166,14 +166,17 @@ class Mover:
 
     def _move(self, jobs: Sequence[TakenJob]) -> set[int]:
         """Hand jobs over, to one worker for each provider; returns the ids of the jobs handed over."""
+        if self._others is None:
+            return set()
         moved: set[int] = set()
         by_provider: dict[str | None, list[TakenJob]] = {}
         for each in jobs:
             by_provider.setdefault(each.provider, []).append(each)
         for provider, some in by_provider.items():
-            elements = bundles.elements(each.packed for each in some)
-            if self._others is not None and self._others.hand_over(provider, elements):
-                moved.update(each.id for each in some)
-                for each in some:
+            elements = self._others.hand_over(provider, bundles.elements(each.packed for each in some))
+            kept = {to.number for data in elements for to in addresses(data)}
+            for each in some:
+                if each.number not in kept:
+                    moved.add(each.id)
                     self._flights.release(each.flight)
         return moved

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+
+from redis.exceptions import RedisError
 
 from providers.errors import RateLimited
 from store.coordination.circuit_breaker import Family
@@ -20,6 +23,8 @@ from store.coordination.provider_rate_limiter import (
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution.call_policy import PROVIDER_TITLES, circuit_open_error, leased_mailbox
 from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
 
 # Longest wait in seconds, because a waiting batch occupies a thread that requests need.
 MAX_WAIT_SECONDS = 1.0
@@ -61,7 +66,11 @@ def acquire(
             runtime.stores.provider_rate_limiter.release(pipe, request)
             if permit.why is WaitReason.PROBE:
                 circuit_breakers.end_probe(pipe, request.circuit, request.account, request.lease_name)
-            pipe.execute()
+            try:
+                pipe.execute()
+            except RedisError as error:
+                # The calls are done, and their results count.
+                log.warning("permit not released, it expires by itself: %s", type(error).__name__)
 
 
 def _acquire(runtime: Runtime, request: AcquireRequest, until: float, deadline: float) -> Permit:

@@ -278,6 +278,19 @@ def test_upkeep_does_not_wait_long_for_a_permit(reached, calendar):
     assert channel_opening.time.monotonic() < far - 300
 
 
+def test_an_opened_channel_is_recorded_although_its_permit_cannot_be_released(
+    reached, calendar, rows, monkeypatch, caplog
+):
+    """Otherwise nothing could close it, and a second one would be opened."""
+    key = calendar("microsoft")
+    monkeypatch.setattr(
+        reached.stores.provider_rate_limiter, "release", lambda pipe, _: pipe.execute_command("NO-COMMAND")
+    )
+    assert channel_opening.open_one(reached, key)
+    assert [row.provider_id is not None for row in rows(key)] == [True]
+    assert "permit not released, it expires by itself: ResponseError" in caplog.text
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_all_channels_of_a_connection_are_closed(reached, sandbox, calendar, provider):
     key = calendar(provider)
