@@ -174,7 +174,7 @@ def free(query: Query, calendars: Groups, member_of: Indexes, members: int) -> G
     return Groups.concat([part for _, part in _passes(query, calendars, member_of, members)])
 
 
-def count_limit(query: Query, members: int) -> int:
+def max_slots_of(query: Query, members: int) -> int:
     """The most slots that ``members`` members can have, whatever their busy periods; no slot is built.
 
     It is exact if nothing is busy and the step is not longer than the slot. With a longer step, busy time

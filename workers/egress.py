@@ -49,13 +49,13 @@ Probe = Callable[[str], bool]
 class Attempt:
     """One job while this worker performs it.
 
-    ``movable``: another worker may perform it instead. ``sent``: a call may have reached the provider.
-    ``left``: a call failed and was not retried here, because the job goes to another worker.
+    ``may_hand_over``: another worker may perform it instead. ``sent``: a call may have reached the provider.
+    ``handing_over``: a call failed and was not retried here, because the job goes to another worker.
     """
 
-    movable: bool
+    may_hand_over: bool
     sent: bool = False
-    left: bool = False
+    handing_over: bool = False
 
 
 # The job that this thread performs.
@@ -202,12 +202,12 @@ class Egress:
         if attempt is None:
             return False
         attempt.sent = attempt.sent or not error.unsent
-        attempt.left = (
-            attempt.movable
+        attempt.handing_over = (
+            attempt.may_hand_over
             and (error.unsent or self._routes[provider].unreachable)
             and self.peer(provider) is not None
         )
-        return attempt.left
+        return attempt.handing_over
 
     def probe_if_due(self, provider: str) -> None:
         """Probe a provider if a probe is due."""

@@ -12,7 +12,7 @@ from store.cache.busy_buckets import CalendarKey
 from workers.execution import reads, writes
 from workers.fanout.codec import work_list
 from workers.fanout.drain import Drain
-from workers.fanout.handover import HandOver
+from workers.fanout.handover import Handover
 from workers.fanout.performing import Perform
 from workers.queues import Queue
 from workers.runtime import Runtime
@@ -86,7 +86,7 @@ def _drain(
     if handed is not None:
         drain = Drain(runtime, fanout, ends, perform, places_per_turn=most, list_name=work_list(handed))
     else:
-        others = HandOver(app, runtime.stores.redis, runtime.egress, queue, fanout, deadline)
+        others = Handover(app, runtime.stores.redis, runtime.egress, queue, fanout, deadline)
         drain = Drain(runtime, fanout, ends, perform, places_per_turn=most, others=others)
     drain.run()
     return drain

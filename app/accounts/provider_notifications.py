@@ -102,5 +102,5 @@ def _renew_soon(channel: ChannelWithAccount) -> None:
     stores = services().stores
     with stores.database.writing() as session:
         channels.make_due(session, channel.channel)
-    if stores.channel_usage.call_round(ROUND_SECONDS):
+    if stores.channel_usage.claim_round(ROUND_SECONDS):
         services().celery.send_task("upkeep.keep_channels", expires=ROUND_SECONDS)

@@ -91,4 +91,4 @@ class OrganizationBusy(MethodView):
 
 def _answer(result: BusyResult, start: int, end: int, **extra_fields: Sequence[dict[str, Any]]) -> Response:
     data = busy_json(busy_union(result.busy, start, end))
-    return json_response(json_object({"data": data, **extra_fields}), headers=parameters.age(result))
+    return json_response(json_object({"data": data, **extra_fields}), headers=parameters.age_header(result))

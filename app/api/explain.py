@@ -100,7 +100,7 @@ class OrganizationExplanation(MethodView):
             "options": parameters.echoed_options(params, query),
         }
         failed = [Failures.of(result, n).as_failed_user(users[n]) for n in sorted(result.failing())]
-        return json_response({"data": data, "failedUsers": failed}, headers=parameters.age(result))
+        return json_response({"data": data, "failedUsers": failed}, headers=parameters.age_header(result))
 
 
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
@@ -111,7 +111,7 @@ def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -
     options = parameters.echoed_options(params, query, hours)
     data = {"at": timestamp(at), **explained_fields(explained), "options": options}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
-    return json_response(body, headers=parameters.age(result))
+    return json_response(body, headers=parameters.age_header(result))
 
 
 def explained_fields(explained: UserVerdict) -> dict[str, Any]:

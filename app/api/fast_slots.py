@@ -159,9 +159,9 @@ class FastSlots:
         if params is None or accepts_gzip is None:
             return None
         query = parameters.slot_query(params, zone)
-        if parameters.rough_limit(query) > MAX_SLOTS:
+        if parameters.rough_max_slots(query) > MAX_SLOTS:
             return None
-        parameters.check_size({query: 1})
+        parameters.check_slot_count({query: 1})
         authentication = Authentication(caller, cached, verified=False)
         refs = connections.cached_of_user(authentication, user, params)
         calendar_request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
@@ -194,7 +194,7 @@ class FastSlots:
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)
         headers = [
             (b"content-type", b"application/json"),
-            (b"age", parameters.age(result)["Age"].encode()),
+            (b"age", parameters.age_header(result)["Age"].encode()),
             (b"vary", b"Accept-Encoding"),
             (b"x-content-type-options", b"nosniff"),
             (b"x-request-id", parsed.request_id.encode()),

@@ -67,7 +67,7 @@ class GroupScheduling(MethodView):
             "options": parameters.echoed_options(params, query, hours),
         }
         answer = {"data": json_object(data), "failedUsers": availability.failed_users()}
-        return json_response(json_object(answer), headers=parameters.age(availability.result))
+        return json_response(json_object(answer), headers=parameters.age_header(availability.result))
 
 
 @blp.route("/scheduling/explain")
@@ -106,7 +106,7 @@ class GroupExplanation(MethodView):
             "options": parameters.echoed_options(params, query, hours),
         }
         answer = {"data": data, "failedUsers": availability.failed_users()}
-        return json_response(answer, headers=parameters.age(availability.result))
+        return json_response(answer, headers=parameters.age_header(availability.result))
 
 
 def _group(group: ExplainedGroup) -> dict[str, Any]:

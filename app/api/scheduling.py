@@ -136,7 +136,9 @@ def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -
     if failures and not (partial and failures.something_read):
         raise failures.error()
     options = parameters.echoed_options(params, query, hours)
-    return json_response(slots_of_user(query, result, failures, options), headers=parameters.age(result))
+    return json_response(
+        slots_of_user(query, result, failures, options), headers=parameters.age_header(result)
+    )
 
 
 def slots_of_user(
@@ -151,7 +153,7 @@ def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any])
     requested_users = body["users"]
     hours = [Hours.of(user, body) for user in requested_users]
     queries = parameters.slot_queries(params, zone, hours)
-    parameters.check_size(Counter(queries))
+    parameters.check_slot_count(Counter(queries))
     with services().stores.database.reading() as session:
         refs_of = connection_refs.of_users(
             session, {user["id"] for user in requested_users}, organization_id=caller_organization_id()
@@ -207,4 +209,4 @@ def _entry(
 
 
 def _answer(data: Iterator[bytes], result: BusyResult, **extra_fields: Sequence[dict[str, Any]]) -> Response:
-    return json_response(json_object({"data": data, **extra_fields}), headers=parameters.age(result))
+    return json_response(json_object({"data": data, **extra_fields}), headers=parameters.age_header(result))

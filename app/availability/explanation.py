@@ -44,7 +44,8 @@ class HeldBlocking(NamedTuple):
 class UserVerdict:
     """Why a moment is, or is not, offered for one user; ``reason`` is one of ``REASONS`` or ``NO_USER``.
 
-    ``facts`` are None if there is no calendar, or one could not be read that counts: then nothing is free.
+    ``facts`` is None if the user has no calendar, or if a calendar that counts could not be read. Then no
+    slot is offered.
     ``blocking`` has the busy periods that were read, in both cases, and ``held`` the held time.
     """
 

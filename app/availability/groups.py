@@ -126,7 +126,7 @@ def look_up_groups(
         if (refs := parameters.of_provider(refs_of.get(user, ()), params))
     }
     # The limit applies to shared slots. Those of each member are computed without it.
-    parameters.check_size({replace(query, limit=None): len(calendar_requests)})
+    parameters.check_slot_count({replace(query, limit=None): len(calendar_requests)})
     result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
     partial = params["onFailure"] == "partial"
     return GroupAvailability(groups, users, frozenset(refs_of), list(calendar_requests), result, partial)

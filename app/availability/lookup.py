@@ -85,7 +85,7 @@ def look_up_user(
     :raise ApiError: for a range that could hold too many slots
     :raise NotFound: for a user that the key does not reach, or without calendars
     """
-    parameters.check_size({query: 1})
+    parameters.check_slot_count({query: 1})
     refs = connections.of_user(authentication, user, params)
     if not refs:
         raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
@@ -114,7 +114,7 @@ def look_up_members(
         for user, connected in members.items()
         if (refs := parameters.of_provider(connected, params))
     }
-    parameters.check_size({query: len(calendar_requests)})
+    parameters.check_slot_count({query: len(calendar_requests)})
     result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
     return Members(list(members), list(calendar_requests), result)
 
@@ -258,7 +258,7 @@ class _AvailabilityLookup:
         """Refresh in the background the stale data that this result uses."""
         hull = self._stores.busy.hull(self._start, self._end)
         jobs: list[Job] = [*read_jobs(keys, dict.fromkeys(stale, hull), self._grants).values()]
-        jobs += refresh.stale_lists(self._calendar_requests, lists)
+        jobs += refresh.list_refresh_jobs(self._calendar_requests, lists)
         refresh.enqueue(jobs, deadline=self._deadline, coalescing=self._coalescing)
 
     def _gather(self, jobs: Mapping[str, Job], deadline: float) -> dict[str, Reply]:

@@ -18,7 +18,7 @@ from app.schemas.schedules import WEEKDAYS
 from app.schemas.timestamps import from_milliseconds
 from app.services import services
 from scheduling.json_render import timestamp
-from scheduling.query import Query, count_limit
+from scheduling.query import Query, max_slots_of
 from scheduling.windows import DAY, MINUTE, DateOverride, Window
 from store.sql.queries.connection_refs import ConnectionRef
 
@@ -55,7 +55,7 @@ def _local_days(start: int, end: int, zone: ZoneInfo) -> float:
     return (last.replace(tzinfo=None) - first.replace(tzinfo=None)) / timedelta(days=1)
 
 
-def age(result: BusyResult) -> dict[str, str]:
+def age_header(result: BusyResult) -> dict[str, str]:
     """The ``Age`` header: whole seconds since the oldest read; 0 if nothing was read."""
     oldest = result.oldest_read
     return {"Age": str(0 if oldest is None else max(0, now_ms() - oldest) // 1000)}
@@ -173,7 +173,7 @@ def _and_overrides(count: int) -> str:
     return f" and overrides have {count} dates and windows" if count else ""
 
 
-def check_size(members: Mapping[Query, int]) -> None:
+def check_slot_count(members: Mapping[Query, int]) -> None:
     """Refuse a request whose answer could hold too many slots, before any provider is called.
 
     ``members`` has the number of users for each query. Counting stops above the limit.
@@ -181,19 +181,19 @@ def check_size(members: Mapping[Query, int]) -> None:
     :raise RangeTooLarge: above the limit
     """
     most = services().settings.max_slots
-    if sum(rough_limit(query) * count for query, count in members.items()) <= most:
+    if sum(rough_max_slots(query) * count for query, count in members.items()) <= most:
         return
     slots = 0
     for query, count in members.items():
-        slots += count_limit(query, count)
+        slots += max_slots_of(query, count)
         if slots > most:
             raise RangeTooLarge(
                 f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
             )
 
 
-def rough_limit(query: Query) -> int:
-    """A cheap upper bound of ``count_limit``: the slots of the whole range, without regard to windows."""
+def rough_max_slots(query: Query) -> int:
+    """A cheap upper bound of ``max_slots_of``: the slots of the whole range, without regard to windows."""
     length = query.end - query.start
     if not query.align_clock:
         return _limited(query, length // min(query.stride, query.duration))

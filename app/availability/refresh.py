@@ -31,7 +31,7 @@ def stale_calendars(keys: Sequence[CalendarKey], cached: CachedBusy) -> list[int
     return [index for index, channel in zip(old, watched, strict=True) if channel is None]
 
 
-def stale_lists(calendar_requests: Sequence[CalendarRequest], lists: Lists) -> Iterator[ListCalendars]:
+def list_refresh_jobs(calendar_requests: Sequence[CalendarRequest], lists: Lists) -> Iterator[ListCalendars]:
     """Jobs for the stale calendar lists of accounts from which every calendar is requested."""
     calendar_lists = services().stores.calendar_lists
     for calendar_request in calendar_requests:

@@ -89,8 +89,8 @@ def main_calendar(connection: ConnectionRef) -> Target:
 def shown_as(connection: ConnectionRef, calendar_id: str) -> str:
     """The id of a calendar in answers: the real id, also if the request used the alias ``primary``.
 
-    Until the provider has returned the id of the main calendar: at Google the e-mail address, which is the
-    id there, at Microsoft the alias.
+    While the provider has not returned the id of the main calendar, the answer is the e-mail address at
+    Google, where it is the id, and the alias at Microsoft.
     """
     if calendar_id != PRIMARY:
         return calendar_id
@@ -106,7 +106,7 @@ def is_main(connection: ConnectionRef, calendar_id: str) -> bool:
 def listed_targets(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:
     """Targets for calendars on an account's list, shown under their real ids."""
     return [
-        Target(connection, CalendarKey(connection.id, calendar.asked_as), calendar.id)
+        Target(connection, CalendarKey(connection.id, calendar.read_id), calendar.id)
         for calendar in calendars
     ]
 

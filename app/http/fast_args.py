@@ -31,10 +31,10 @@ class QuerySchema(Schema):
 
 
 class _Step(NamedTuple):
-    """How to parse one field: its key in the result, its name in the request, and its parser."""
+    """How to parse one field: its key in the result, its name in the request, and the parser ``value_of``."""
 
-    name: str
-    key: str
+    result_key: str
+    request_name: str
     value_of: Callable[[Any], Any]
     several: bool
     required: bool
@@ -67,13 +67,13 @@ def read(schema: QuerySchema, source: MultiDict[str, str] | Headers) -> dict[str
     """The values of a query or of headers by ``schema``; None on any error, for marshmallow to report."""
     found: dict[str, Any] = {}
     try:
-        for name, key, value_of, several, required, default in _plan(schema):
-            if key in source:
-                found[name] = value_of(source.getlist(key) if several else source[key])
+        for key, name, value_of, several, required, default in _plan(schema):
+            if name in source:
+                found[key] = value_of(source.getlist(name) if several else source[name])
             elif required:
                 return None
             elif default is not missing:
-                found[name] = default() if callable(default) else default
+                found[key] = default() if callable(default) else default
         schema.check(found)
     except ValidationError:
         return None

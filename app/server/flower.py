@@ -50,7 +50,7 @@ def environment(of: Mapping[str, str], sign_in: SignIn) -> dict[str, str]:
     return {**kept, VARIABLE: f"{sign_in.user}:{sign_in.password}"}
 
 
-def invitation(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:
+def address_and_sign_in(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:
     """The address of Flower and, when it was generated, the password."""
     where = f"http://{f'[{host}]' if ':' in host else host}:{port}/{prefix.strip('/')}".rstrip("/")
     if not sign_in.generated:

@@ -29,7 +29,7 @@ WORKER_PROCESSES = 2
 # Addresses to listen on. The parts also call each other on 127.0.0.1.
 HOSTS = (HOST, "localhost", "0.0.0.0")  # noqa: S104
 
-# The order in which parts stop: a part before those that it calls. Flower and beat stop with the web tier.
+# The order in which parts stop: a caller before the parts that it calls. Flower and beat stop with web.
 STOPPED_LATER = {"worker": 1, "sandbox": 2, "redis": 3}
 
 START_SECONDS = 60.0
@@ -147,7 +147,7 @@ class Supervisor:
 
     def _start_flower(self, settings: Settings, port: int) -> None:
         credentials = flower.sign_in(settings, self._host)
-        self.flower = flower.invitation(credentials, HOST, port)
+        self.flower = flower.address_and_sign_in(credentials, HOST, port)
         self._run(
             "flower", commands.flower(self._host, port, ""), flower.environment(os.environ, credentials)
         )

@@ -46,8 +46,8 @@ MAX_DISCARDED = 16 * 1024 * 1024
 # A client that sends nothing for this number of seconds waits for the answer.
 PAUSE = 0.5
 
-# Seconds that a stop waits for requests: those that work for clients that have gone, and those whose clients
-# have the answer, but whose answer is not closed yet. The server waits for all others.
+# Seconds that a stop waits for requests whose connections have ended: the client has gone, or it has the
+# answer, which is not closed yet. The server itself waits for all other requests.
 STOP_SECONDS = 5.0
 
 log = logging.getLogger(__name__)

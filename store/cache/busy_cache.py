@@ -99,7 +99,7 @@ class BusyCache:
         self._watched = int(watched_seconds * 1000)
         self._bucket = bucket
         # A reader set outlives every bucket that its readers store.
-        self._readers = GENERATION_SECONDS + max(self._ttl, self._watched) // 1000
+        self._readers_seconds = GENERATION_SECONDS + max(self._ttl, self._watched) // 1000
 
     def hull(self, start: int, end: int) -> tuple[int, int]:
         """``[start, end)`` widened to whole buckets."""
@@ -142,20 +142,19 @@ class BusyCache:
         numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))
         return BucketLoad(keys, numbers, self._bucket, newer_than, extra_keys, cached=self._ttl > 0)
 
-    def generations(self, connection_ids: Iterable[str]) -> dict[str, bytes]:
-        """The generation of each connection, in one round trip; look it up before calling the provider."""
-        return self.begin_reads(connection_ids, {})
-
     def begin_reads(
         self, connection_ids: Iterable[str], reads: Mapping[CalendarKey, Tags]
     ) -> dict[str, bytes]:
-        """Look up the generations as above, and :meth:`register_readers`, in one round trip."""
+        """Look up the generation of each connection, and :meth:`register_readers`, in one round trip.
+
+        Called before the provider is: a result is cached only under the generation from before the read.
+        """
         ids = list(dict.fromkeys(connection_ids))
         if not ids:
             return {}
-        members = _readers(reads)
+        members = _reader_sets(reads)
         arguments = _with_new_generation(
-            readers_seconds=self._readers,
+            readers_seconds=self._readers_seconds,
             connections=len(ids),
             readers=[list(readers) for readers in members.values()],
         )
@@ -184,8 +183,8 @@ class BusyCache:
         Call it after the generation was looked up and before the provider is called.
         """
         commands: list[tuple[str | int, ...]] = []
-        for name, readers in _readers(reads).items():
-            commands += ("SADD", name, *readers), ("EXPIRE", name, self._readers)
+        for name, readers in _reader_sets(reads).items():
+            commands += ("SADD", name, *readers), ("EXPIRE", name, self._readers_seconds)
         if commands:
             self._fast_redis.execute(*commands)
 
@@ -262,7 +261,7 @@ class _Batch:
         _STORE.queue(pipe, self.keys, arguments, *self._values)
 
 
-def _readers(reads: Mapping[CalendarKey, Tags]) -> dict[str, set[str]]:
+def _reader_sets(reads: Mapping[CalendarKey, Tags]) -> dict[str, set[str]]:
     """The new members of each reader set."""
     members: dict[str, set[str]] = {}
     for key, tags in reads.items():

@@ -24,7 +24,7 @@ class ListedCalendar:
     owner: str = ""
 
     @property
-    def asked_as(self) -> str:
+    def read_id(self) -> str:
         """The id under which it is read and cached: the alias for the main calendar, so it is cached once."""
         return "primary" if self.primary else self.id
 

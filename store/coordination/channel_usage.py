@@ -65,7 +65,7 @@ class ChannelUsage:
             return []
         return [value is not None for value in self._redis.mget([_confirmed(each) for each in channels])]
 
-    def call_round(self, seconds: float) -> bool:
+    def claim_round(self, seconds: float) -> bool:
         """Whether the caller is to start a round of upkeep: True at most once in ``seconds``."""
         return bool(self._redis.set(ROUND, 1, px=int(seconds * 1000), nx=True))
 

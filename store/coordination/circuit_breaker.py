@@ -6,8 +6,8 @@ failure opens it for another pause. A lease bounds a probe whose worker dies.
 
 Each account has a breaker, which opens after a number of failures in a row. Each provider has one, which
 opens when a number of accounts have failed in a row, with no answer in between. A failure does not count for
-the provider when any account was answered after its call began: a few accounts that hang fail last, when all
-others have been answered. Nor does it count when the account's own breaker is open.
+the provider if any account got an answer after the failed call began. So a few accounts that hang do not open
+the provider's breaker. Nor does a failure count when the account's own breaker is open.
 
 Each family of calls has its own breakers, so that a failing operation does not stop another.
 

@@ -79,8 +79,8 @@ MICROSOFT_APP = Limit(130_000, 10)
 class AcquireRequest:
     """A request to call a provider for an account ``calls`` times; 0 when the permit is paid for already.
 
-    ``family`` selects the circuit breakers. ``mailbox``: where the call needs a lease, if anywhere. ``lease``
-    is the name of that lease, and of the job as a probe.
+    ``family`` selects the circuit breakers. ``mailbox``: where the call needs a lease, if anywhere.
+    ``lease_name`` is the name of that lease, and of the job as a probe.
     """
 
     provider: str

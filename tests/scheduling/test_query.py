@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.intervals import Groups
-from scheduling.query import Query, busy_union, count_limit, free, slots, slots_of_each
+from scheduling.query import Query, busy_union, free, max_slots_of, slots, slots_of_each
 from scheduling.windows import ALL_DAY, DAY, MINUTE, DateOverride, Window
 from tests.scheduling import oracle
 from tests.scheduling.strategies import at, calendars, members_of, questions
@@ -183,7 +183,7 @@ def test_every_slot_lies_in_one_free_stretch(case):
 @given(asked)
 def test_the_count_limit_is_never_passed(case):
     query, members = case
-    assert len(slot_pairs(query, members)) <= count_limit(query, len(members))
+    assert len(slot_pairs(query, members)) <= max_slots_of(query, len(members))
 
 
 @given(questions(), st.integers(0, 3))
@@ -192,16 +192,16 @@ def test_the_count_limit_is_exact_when_nothing_is_busy(query, members):
     if query.limit is not None:
         assert found <= query.limit * members
     if query.align_clock or query.stride <= query.duration:
-        assert found == count_limit(query, members)
+        assert found == max_slots_of(query, members)
     else:
-        assert found <= count_limit(query, members)
+        assert found <= max_slots_of(query, members)
 
 
 def test_busy_time_can_make_more_of_slots_that_start_rarely():
     rarely = Query(0, 120, 30, step=60)
     assert len(slot_pairs(rarely, [[]])) == 2
     assert len(slot_pairs(rarely, [[[(30, 31), (61, 62)]]])) == 3
-    assert count_limit(rarely, 1) == 4
+    assert max_slots_of(rarely, 1) == 4
 
 
 @given(st.lists(calendars(-9, 50, 12), max_size=4), st.integers(-5, 30), st.integers(1, 40))

@@ -27,7 +27,7 @@ from workers.failures import BROKEN
 from workers.fanout.bundles import elements
 from workers.fanout.codec import Packed, addresses, work_list
 from workers.fanout.drain import Drain
-from workers.fanout.handover import HandOver, own_queue
+from workers.fanout.handover import Handover, own_queue
 from workers.jobs import CreateEvent, ReadBusy, ReadEvents, Reply, Revoke, UpdateEvent
 from workers.queues import Queue
 from workers.runtime import Runtime
@@ -97,7 +97,7 @@ def cut_off(runtime):
 
 
 def others(runtime, celery, *, seconds=8.0, queue=Queue.READS):
-    return HandOver(celery, runtime.stores.redis, runtime.egress, queue, "f", time.time() + seconds)
+    return Handover(celery, runtime.stores.redis, runtime.egress, queue, "f", time.time() + seconds)
 
 
 def drain(runtime, celery, perform, *, seconds=8.0, queue=Queue.READS):
@@ -172,12 +172,12 @@ def test_the_stored_heartbeat_is_the_newest_when_two_threads_send_one(here, monk
 def test_hanging_calls_start_a_probe_and_answered_ones_do_not():
     probed = []
     egress = Egress(None, {"google": ()}, lambda: None, probe=lambda provider: not probed.append(provider))
-    with egress.performing("google", Attempt(movable=True)):
+    with egress.performing("google", Attempt(may_hand_over=True)):
         until(lambda: probed, meanwhile=lambda: egress.probe_if_due("google"))
         # The probe was answered, so the provider is slow for this call alone.
         egress.probe_if_due("google")
     assert (probed, egress.unreachable) == (["google"], [])
-    with egress.performing("google", Attempt(movable=True)):
+    with egress.performing("google", Attempt(may_hand_over=True)):
         end = time.monotonic() + 2 * QUIET_SECONDS
         while time.monotonic() < end:
             egress.answered("google")

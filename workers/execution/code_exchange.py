@@ -140,7 +140,7 @@ def _store(
 
 
 def _use_invitation(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> None:
-    """Use up the invitation of a consent. One that granted less than requested may be given again."""
+    """Use up the invitation of a consent, unless a requested permission is missing: it can be repeated."""
     provider = ProviderName(consent.provider)
     complete = not missing_permissions(
         permitted(provider, consent.scopes), permitted(provider, exchanged.scopes)

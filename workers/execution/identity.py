@@ -38,7 +38,7 @@ MAX_ID = 2048
 MAX_ADDRESS = 320
 
 
-def identified(
+def with_main_calendar(
     stores: Stores,
     credentials: Credentials,
     provider: CalendarProvider,

@@ -98,7 +98,7 @@ class _Reader:
                 if job.calendars is None:
                     # The list includes the main calendar.
                     listed = self._list()
-                calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
+                calendars = job.calendars or tuple(calendar.read_id for calendar in listed or ())
                 if calendars:
                     if job.calendars is None or identity.known_tags(self._credentials, calendars) is None:
                         self._prepare(calendars)
@@ -161,7 +161,7 @@ class _Reader:
         return True
 
     def _identify(self) -> None:
-        self._credentials = identity.identified(
+        self._credentials = identity.with_main_calendar(
             self._runtime.stores,
             self._credentials,
             self._provider,

@@ -16,10 +16,9 @@ from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials
 from workers import failures
-from workers.execution import grant_check, identity
+from workers.execution import grant_check, identity, registration_check
 from workers.execution.account_context import call_reporter, mark_dead_on_revoked_grant, open_account
 from workers.execution.code_exchange import exchange
-from workers.execution.registration_trial import check
 from workers.execution.revocation import revoke
 from workers.execution.tokens import freshen
 from workers.jobs import (
@@ -49,7 +48,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     if isinstance(job, Revoke):
         return revoke(runtime, job, deadline)
     if isinstance(job, CheckRegistration):
-        return check(runtime, job, deadline)
+        return registration_check.check(runtime, job, deadline)
     if isinstance(job, CheckGrant):
         return grant_check.check(runtime, job, deadline)
     if credentials is None:
@@ -146,7 +145,7 @@ def _tags(
 ) -> Tags:
     """The cache tags that a write to a calendar invalidates. They are read before the write."""
     stores = runtime.stores
-    credentials = identity.identified(stores, credentials, provider, lister, deadline=deadline)
+    credentials = identity.with_main_calendar(stores, credentials, provider, lister, deadline=deadline)
     owners = identity.owners(stores, credentials, provider, lister, [calendar], deadline=deadline)
     return write_tags(credentials, calendar, owners.get(calendar, ""))
 

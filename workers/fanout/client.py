@@ -107,7 +107,7 @@ class Fanout:
         if bypass_admission:
             return self._gather(request)
         with self._admission.admit_in_process(queue):
-            self._admission.enter(queue, request.name, request.left)
+            self._admission.enter(queue, request.name, request.seconds_left)
             return self._gather(request)
 
     def refresh(
@@ -152,7 +152,7 @@ class Fanout:
             claimed_at=time.time_ns() // 1_000_000,
             began=coalescing.began,
             newer_than=coalescing.newer_than,
-            lease_seconds=request.left,
+            lease_seconds=request.seconds_left,
             current_flights=request.flights,
         )
         led = [value.decode() for state, value in claims if state is ClaimState.LEADER]
@@ -180,7 +180,7 @@ class Fanout:
         if not jobs:
             return
         elements = bundles.elements(jobs)
-        left = request.left
+        left = request.seconds_left
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.rpush(request.work_list, *elements)
             pipe.expire(request.work_list, int(left) + LEFTOVER_SECONDS)
@@ -200,11 +200,11 @@ class Fanout:
     def _await_replies(self, request: PendingRequest) -> None:
         """Collect replies until all have arrived or the deadline has passed."""
         checked_at = time.monotonic()
-        while request.unanswered and (left := request.left) > 0:
+        while request.unanswered and (left := request.seconds_left) > 0:
             check_at = checked_at + request.check_interval()
             timeout = min(left, MAX_POP, max(0.0, check_at - time.monotonic()))
             self._collect(request, max(timeout, MIN_POP))
-            if request.coalescing is not None and time.monotonic() >= check_at and request.left > 0:
+            if request.coalescing is not None and time.monotonic() >= check_at and request.seconds_left > 0:
                 # A flight whose lease has expired, as its worker died, can be claimed again by any request.
                 if unanswered := request.unanswered_flights():
                     jobs = {number: request.jobs[number] for number in unanswered}

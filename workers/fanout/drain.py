@@ -20,11 +20,11 @@ from workers.fanout import bundles
 from workers.fanout.codec import work_list
 from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob, Work
 from workers.fanout.finishing import Finisher
-from workers.fanout.handover import HandOver, Mover
+from workers.fanout.handover import Handover, HandoverPolicy
 from workers.fanout.intake import Intake
 from workers.fanout.named_results import NamedResults
 from workers.fanout.performing import Perform, Performer
-from workers.fanout.permits import Clearance, Permits
+from workers.fanout.permits import GrantedPermits, Permits
 from workers.fanout.pool import PoolShare
 from workers.runtime import Runtime
 
@@ -77,7 +77,7 @@ class Drain:
         *,
         places_per_turn: int = LOAD_AHEAD,
         list_name: str | None = None,
-        others: HandOver | None = None,
+        others: Handover | None = None,
     ) -> None:
         self._runtime = runtime
         self._work_list = list_name or work_list(fanout)
@@ -94,8 +94,8 @@ class Drain:
         self._flights = self._finisher.flights
         self._intake = Intake(runtime, fanout, self._jobs, self._finisher)
         self._permits = Permits(runtime, deadline)
-        self._mover = Mover(runtime.egress, others, self._flights)
-        self._performer = Performer(runtime, perform, deadline, self._mover)
+        self._handover = HandoverPolicy(runtime.egress, others, self._flights)
+        self._performer = Performer(runtime, perform, deadline, self._handover)
 
     @property
     def read(self) -> list[tuple[str, CalendarKey]]:
@@ -127,9 +127,9 @@ class Drain:
         """Report finished jobs, and begin others in the places that were granted."""
         taken = self._jobs.next(granted, time.monotonic())
         self._report_and_take(finished, granted - len(taken))
-        self._mover.move_blocked(self._jobs)
+        self._handover.hand_over_blocked(self._jobs)
         taken += self._jobs.next(granted - len(taken), time.monotonic())
-        started = self._admit_and_begin(taken + self._prefetchable(), granted)
+        started = self._begin_permitted(taken + self._prefetchable(), granted)
         self._share.release(granted - started)
 
     def _apply_deadline(self, now: float) -> None:
@@ -140,7 +140,7 @@ class Drain:
         if now >= self._deadline:
             self._exhausted = True
             for taken in self._jobs.drop_waiting():
-                self._finisher.give_up(taken, taken.failed)
+                self._finisher.fail_unstarted(taken, taken.failed)
             # Loaded jobs get no reply, like those still on the list: no worker has begun them.
             self._flights.abandon(each.flight for each in self._jobs.drop_loaded())
         if now >= self._overdue:
@@ -159,10 +159,10 @@ class Drain:
 
     def _next_wakeup(self, now: float) -> float | None:
         """The moment of the next turn if no job finishes and no place is granted; None for no limit."""
-        if self._finisher.has_replies or self._flights.urgent(now) or self._extra_jobs_to_move():
+        if self._finisher.has_replies or self._flights.urgent(now) or self._extra_jobs_to_hand_over():
             return now
         moments = [self._deadline, self._overdue, *self._flights.next_renewal()]
-        if self._mover.enabled:
+        if self._handover.enabled:
             moments.append(now + EGRESS_CHECK_SECONDS)
         if (due := self._jobs.next_due()) is not None:
             moments.append(due)
@@ -173,15 +173,15 @@ class Drain:
         room = self._jobs_to_take(places)
         with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
             named = NamedResults(pipe)
-            moved = self._mover.taken_over(finished)
+            handed_over = self._handover.hand_over_failed(finished)
             for each in finished:
-                self._finish(pipe, each, moved)
+                self._finish(pipe, each, handed_over)
             self._finisher.send(pipe)
             if room:
                 pipe.lpop(self._work_list, room)
                 named.name("popped")
                 pipe.llen(self._work_list)
-                named.name("left")
+                named.name("list_length")
             # A command that Redis refuses, for lack of memory for example, must not cost other jobs a reply.
             results = pipe.execute(raise_on_error=False)
         for refused in {str(result) for result in results if isinstance(result, RedisError)}:
@@ -190,16 +190,16 @@ class Drain:
             found = named.by_name(results)
             if isinstance(found["popped"], RedisError):
                 raise found["popped"]
-            self._list_length = found["left"] if isinstance(found["left"], int) else 0
+            self._list_length = found["list_length"] if isinstance(found["list_length"], int) else 0
             self._exhausted = not self._list_length
             self._intake.take(cast(list[bytes], found["popped"] or []))
 
-    def _finish(self, pipe: Pipeline, done: FinishedJob, moved: Collection[int]) -> None:
+    def _finish(self, pipe: Pipeline, done: FinishedJob, handed_over: Collection[int]) -> None:
         """Queue the results of a job on ``pipe``, unless another worker replies for it."""
         taken = done.taken
         del self._jobs.in_flight[taken.id]
         self._permits.release(pipe, taken)
-        if taken.id in moved:
+        if taken.id in handed_over:
             return
         if done.alone is None:
             self._finisher.finish(done)
@@ -211,16 +211,16 @@ class Drain:
         """How many elements to take: one for each place, and some more while the list is long."""
         if self._exhausted or time.monotonic() >= self._deadline:
             return 0
-        if spare := self._extra_jobs_to_move():
+        if spare := self._extra_jobs_to_hand_over():
             return places + spare
         plenty = LOAD_AHEAD_PROCESSES * self._runtime.settings.reads_in_flight
         if self._list_length > plenty and len(self._jobs.loaded) <= LOAD_AHEAD // 2:
             return places + LOAD_AHEAD
         return places
 
-    def _extra_jobs_to_move(self) -> int:
+    def _extra_jobs_to_hand_over(self) -> int:
         """How many jobs to take beyond the free places, to hand over the ones for isolated providers."""
-        if self._exhausted or not self._mover.needed:
+        if self._exhausted or not self._handover.needed:
             return 0
         return max(0, LOAD_AHEAD - len(self._jobs.loaded))
 
@@ -235,22 +235,22 @@ class Drain:
             found += self._jobs.next_loaded(1)
         return found
 
-    def _admit_and_begin(self, works: Sequence[Work], places: int) -> int:
+    def _begin_permitted(self, works: Sequence[Work], places: int) -> int:
         """Begin the work that has a permit, and prefetch what has no place; returns how much began."""
         taken = [each for work in works for each in work]
         if not taken:
             return 0
         try:
-            clearance = self._permits.request(taken)
+            permits = self._permits.request(taken)
         except Exception as error:
             # Any error: the jobs are no longer on the list, so they must be answered.
             log.exception("permits could not be requested")
             for each in taken:
-                self._finisher.give_up(each, failures.failure_from(error))
+                self._finisher.fail_unstarted(each, failures.failure_from(error))
             return 0
         started = 0
         for work in works:
-            admitted = [each for each in work if self._begin_or_settle(each, clearance)]
+            admitted = [each for each in work if self._begin_or_settle(each, permits)]
             if not admitted:
                 continue
             self._jobs.in_flight |= {each.id: each for each in admitted}
@@ -261,14 +261,14 @@ class Drain:
                 self._share.prefetch(partial(self._performer.run, admitted))
         return started
 
-    def _begin_or_settle(self, taken: TakenJob, clearance: Clearance) -> bool:
+    def _begin_or_settle(self, taken: TakenJob, permits: GrantedPermits) -> bool:
         """Whether a job may begin. If not, it waits, or its failure is reported."""
         if taken.job.connection is not None and taken.row is None:
-            self._finisher.give_up(taken, GONE)
+            self._finisher.fail_unstarted(taken, GONE)
             return False
-        match self._permits.apply(taken, clearance):
+        match self._permits.decide(taken, permits):
             case Failed() as failed:
-                self._finisher.give_up(taken, failed)
+                self._finisher.fail_unstarted(taken, failed)
             case float(when):
                 if bundles.waits_alone(taken):
                     bundles.leave(taken)

@@ -41,7 +41,7 @@ class TakenJob:
     # The job is a circuit breaker's probe.
     probes: bool = False
     # Another worker performs the job too. This worker replies only if it succeeds.
-    handed: bool = False
+    handed_over: bool = False
     # The reply was sent at the deadline. The read continues only for the cache.
     timeout_reported: bool = False
 
@@ -71,14 +71,14 @@ class WaitingJob(NamedTuple):
 class FinishedJob(NamedTuple):
     """A job that has ended. ``body`` is its encoded reply.
 
-    ``move``: the job has failed in such a way that another worker may perform it. ``alone``: the job leaves
-    its bundle and is performed again, with this failure if there is no time for that.
+    ``hand_over``: the job has failed, and another worker may perform it. ``alone``: the job leaves its bundle
+    and is performed again, with this failure if there is no time for that.
     """
 
     taken: TakenJob
     reply: Reply
     body: bytes
-    move: bool = False
+    hand_over: bool = False
     alone: Failed | None = None
 
 

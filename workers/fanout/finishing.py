@@ -46,7 +46,7 @@ class Finisher:
         """Whether replies must be sent."""
         return bool(self._replies)
 
-    def give_up(self, taken: TakenJob, failed: Failed) -> None:
+    def fail_unstarted(self, taken: TakenJob, failed: Failed) -> None:
         """Reply for a job that was not begun."""
         if not failures.is_internal(failed):
             metrics.count_failures(self._stores.counters, taken.job, taken.row, [failed])
@@ -68,7 +68,7 @@ class Finisher:
     def report_timeouts(self, in_flight: Iterable[TakenJob]) -> None:
         """Reply for reads that continue past the deadline, because their request times out."""
         for taken in in_flight:
-            if taken.timeout_reported or taken.handed:
+            if taken.timeout_reported or taken.handed_over:
                 continue
             if taken.row is not None and continues_past_deadline(taken.job):
                 self._replies.append(

@@ -43,7 +43,7 @@ def own_queue(worker: str) -> KombuQueue:
     return KombuQueue(f"worker.{worker}", _WORKERS, routing_key=worker, expires=QUEUE_SECONDS)
 
 
-class HandOver:
+class Handover:
     """Sends jobs of one request to other workers. ``deadline`` is in seconds since 1970."""
 
     def __init__(
@@ -108,13 +108,13 @@ class HandOver:
         return elements
 
 
-class Mover:
+class HandoverPolicy:
     """Decides which jobs of a drain go to other workers, and sends them through ``others``.
 
     Without ``others`` all jobs are performed by this worker.
     """
 
-    def __init__(self, egress: Egress, others: HandOver | None, flights: TakenFlights) -> None:
+    def __init__(self, egress: Egress, others: Handover | None, flights: TakenFlights) -> None:
         self._egress = egress
         self._others = others
         self._flights = flights
@@ -126,10 +126,10 @@ class Mover:
 
     @property
     def needed(self) -> bool:
-        """Whether this worker is isolated from a provider, so that jobs should move."""
+        """Whether this worker is isolated from a provider, so that jobs should be handed over."""
         return self._others is not None and self._egress.any_isolated()
 
-    def must_move(self, taken: TakenJob) -> bool:
+    def must_hand_over(self, taken: TakenJob) -> bool:
         """Whether a job calls a provider from which this worker is isolated."""
         if self._others is None:
             return False
@@ -138,7 +138,7 @@ class Mover:
             return taken.job.connection is None and isolated and self._egress.peer(None) is not None
         return self._egress.isolated(taken.provider)
 
-    def move_blocked(self, jobs: DrainJobs) -> None:
+    def hand_over_blocked(self, jobs: DrainJobs) -> None:
         """Hand over the jobs for providers from which this worker is isolated.
 
         Reads in flight are handed over as well, and continue here: the first successful reply counts.
@@ -146,29 +146,35 @@ class Mover:
         if not self.needed:
             return
         not_begun = [*jobs.loaded, *jobs.waiting]
-        if moved := self._move([each for each in not_begun if self.must_move(each)]):
-            jobs.remove(moved)
-        in_flight = [each for each in jobs.in_flight.values() if not each.handed and self.must_move(each)]
+        if handed_over := self._hand_over([each for each in not_begun if self.must_hand_over(each)]):
+            jobs.remove(handed_over)
+        in_flight = [
+            each for each in jobs.in_flight.values() if not each.handed_over and self.must_hand_over(each)
+        ]
         reads = [each for each in in_flight if isinstance(each.job, CalendarRead)]
-        moved = self._move(reads)
+        handed_over = self._hand_over(reads)
         for each in reads:
-            each.handed = each.id in moved
+            each.handed_over = each.id in handed_over
 
-    def taken_over(self, finished: Sequence[FinishedJob]) -> set[int]:
-        """The ids of the failed jobs for which another worker replies. Hands over those still to be moved."""
+    def hand_over_failed(self, finished: Sequence[FinishedJob]) -> set[int]:
+        """Hand over the failed jobs that another worker may perform.
+
+        Returns the ids of all failed jobs for which another worker replies.
+        """
         failed = [each for each in finished if not each.reply.whole()]
-        moved = {each.taken.id for each in failed if each.taken.handed}
-        moved |= self._move([each.taken for each in failed if each.move and not each.taken.handed])
+        handed_over = {each.taken.id for each in failed if each.taken.handed_over}
+        here = [each for each in failed if not each.taken.handed_over]
+        handed_over |= self._hand_over([each.taken for each in here if each.hand_over])
         for each in failed:
-            if each.taken.id in moved:
+            if each.taken.id in handed_over:
                 self._flights.release(each.taken.flight)
-        return moved
+        return handed_over
 
-    def _move(self, jobs: Sequence[TakenJob]) -> set[int]:
+    def _hand_over(self, jobs: Sequence[TakenJob]) -> set[int]:
         """Hand jobs over, to one worker for each provider; returns the ids of the jobs handed over."""
         if self._others is None:
             return set()
-        moved: set[int] = set()
+        handed_over: set[int] = set()
         by_provider: dict[str | None, list[TakenJob]] = {}
         for each in jobs:
             by_provider.setdefault(each.provider, []).append(each)
@@ -177,6 +183,6 @@ class Mover:
             kept = {to.number for data in elements for to in addresses(data)}
             for each in some:
                 if each.number not in kept:
-                    moved.add(each.id)
+                    handed_over.add(each.id)
                     self._flights.release(each.flight)
-        return moved
+        return handed_over

@@ -46,7 +46,7 @@ class Intake:
             # Any error: the jobs are no longer on the list, so they must be answered.
             log.exception("jobs could not be prepared")
             for each in taken:
-                self._finisher.give_up(each, failures.failure_from(error))
+                self._finisher.fail_unstarted(each, failures.failure_from(error))
         else:
             self._jobs.loaded += sorted(taken, key=bundles.position)
 

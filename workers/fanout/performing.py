@@ -16,7 +16,7 @@ from workers.execution import member_reads
 from workers.execution.member_reads import MemberRead
 from workers.fanout.codec import pack_body
 from workers.fanout.drain_state import FinishedJob, TakenJob, Work
-from workers.fanout.handover import Mover
+from workers.fanout.handover import HandoverPolicy
 from workers.jobs import CalendarRead, Job, ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import metrics, tracing
@@ -32,16 +32,16 @@ Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
 class Performer:
     """Performs jobs with ``perform``. The methods are thread-safe."""
 
-    def __init__(self, runtime: Runtime, perform: Perform, deadline: float, mover: Mover) -> None:
+    def __init__(self, runtime: Runtime, perform: Perform, deadline: float, handover: HandoverPolicy) -> None:
         self._runtime = runtime
         self._perform = perform
         self._deadline = deadline
-        self._mover = mover
+        self._handover = handover
 
     def run(self, work: Work) -> list[FinishedJob]:
         """Perform a job or a bundle. An exception becomes failed replies, so that each job is answered."""
-        if self._mover.must_move(work[0]):
-            return [_failed(each, ISOLATED, move=True) for each in work]
+        if self._handover.must_hand_over(work[0]):
+            return [_failed(each, ISOLATED, hand_over=True) for each in work]
         try:
             return [self._attempt(work[0])] if len(work) == 1 else self._attempt_together(work)
         except Exception as error:
@@ -51,7 +51,7 @@ class Performer:
     def _attempt(self, taken: TakenJob) -> FinishedJob:
         """Perform one job."""
         stores = self._runtime.stores
-        attempt = Attempt(movable=self._mover.enabled and taken.provider is not None)
+        attempt = Attempt(may_hand_over=self._handover.enabled and taken.provider is not None)
         credentials = None
         if taken.row is not None:
             credentials = connection_tokens.open_credentials(taken.row, stores.keyring)
@@ -60,15 +60,15 @@ class Performer:
         with tracing.job(taken.job, taken.row) as span, performing:
             reply = self._perform(self._runtime, taken.job, credentials, self._deadline)
             tracing.failed(span, reply.failed)
-        move = attempt.movable and _may_repeat(taken.job, reply, attempt)
-        if not move:
+        hand_over = attempt.may_hand_over and _may_repeat(taken.job, reply, attempt)
+        if not hand_over:
             metrics.count_job(stores.counters, taken.job, taken.row, reply, time.monotonic() - began)
-        return FinishedJob(taken, reply, pack_body(reply), move)
+        return FinishedJob(taken, reply, pack_body(reply), hand_over)
 
     def _attempt_together(self, work: Work) -> list[FinishedJob]:
         """Perform the jobs of a bundle with one request."""
         stores = self._runtime.stores
-        attempt = Attempt(movable=self._mover.enabled)
+        attempt = Attempt(may_hand_over=self._handover.enabled)
         reads = [
             MemberRead(each.job, connection_tokens.open_credentials(each.row, stores.keyring))
             for each in work
@@ -84,16 +84,16 @@ class Performer:
             if isinstance(result, ReadAlone):
                 finished.append(_failed(taken, result.failed)._replace(alone=result.failed))
                 continue
-            move = attempt.movable and _may_repeat(taken.job, result, attempt)
-            if not move:
+            hand_over = attempt.may_hand_over and _may_repeat(taken.job, result, attempt)
+            if not hand_over:
                 metrics.count_job(stores.counters, taken.job, taken.row, result, took)
-            finished.append(FinishedJob(taken, result, pack_body(result), move))
+            finished.append(FinishedJob(taken, result, pack_body(result), hand_over))
         return finished
 
 
-def _failed(taken: TakenJob, failed: Failed, *, move: bool = False) -> FinishedJob:
+def _failed(taken: TakenJob, failed: Failed, *, hand_over: bool = False) -> FinishedJob:
     reply = Reply(failed=failed)
-    return FinishedJob(taken, reply, pack_body(reply), move)
+    return FinishedJob(taken, reply, pack_body(reply), hand_over)
 
 
 def _may_repeat(job: Job, reply: Reply, attempt: Attempt) -> bool:
@@ -102,5 +102,5 @@ def _may_repeat(job: Job, reply: Reply, attempt: Attempt) -> bool:
     A read is safe to repeat, even if calls were sent. Any other job must have had no effect at the provider.
     """
     if isinstance(job, CalendarRead):
-        return attempt.left and not reply.whole()
+        return attempt.handing_over and not reply.whole()
     return reply.failed is not None and reply.failed.unsent and not attempt.sent

@@ -27,7 +27,7 @@ LEASE_MARGIN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Clearance:
+class GrantedPermits:
     """The permits of some jobs, by their requests, and when they were given (``time.monotonic()``)."""
 
     permits: Mapping[AcquireRequest, Permit]
@@ -45,7 +45,7 @@ class Permits:
         self._runtime = runtime
         self._deadline = deadline
 
-    def request(self, taken: Sequence[TakenJob]) -> Clearance:
+    def request(self, taken: Sequence[TakenJob]) -> GrantedPermits:
         """Request permits and renew the flights of these jobs, in one round trip."""
         stores = self._runtime.stores
         # The jobs of a bundle may share a request.
@@ -64,11 +64,11 @@ class Permits:
                 results.name("permits")
             named = results.by_name(pipe.execute(raise_on_error=False))
         permits = ProviderRateLimiter.permits(named["permits"], requests) if requests else []
-        return Clearance(dict(zip(requests, permits, strict=True)), time.monotonic())
+        return GrantedPermits(dict(zip(requests, permits, strict=True)), time.monotonic())
 
-    def apply(self, taken: TakenJob, clearance: Clearance) -> Failed | float | None:
+    def decide(self, taken: TakenJob, granted: GrantedPermits) -> Failed | float | None:
         """Record a permit. Returns None if the job may begin, the moment to try again, or its failure."""
-        permit = clearance.permit(taken)
+        permit = granted.permit(taken)
         if taken.acquire_request is not None and permit.paid:
             taken.acquire_request = replace(taken.acquire_request, calls=0)
         if not permit.wait:
@@ -83,7 +83,7 @@ class Permits:
         # A wait for the mailbox does not replace the failure of an earlier wait.
         if taken.row is not None and (taken.failed is BROKEN or permit.why is not WaitReason.MAILBOX):
             taken.failed = call_policy.rate_limited_failure(taken.row, permit)
-        when = clearance.at + permit.wait
+        when = granted.at + permit.wait
         return when if when < self._deadline else taken.failed
 
     def release(self, pipe: Pipeline, taken: TakenJob) -> None:

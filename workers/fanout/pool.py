@@ -54,9 +54,9 @@ class FairPool:
         return PoolShare(self)
 
     def rebalance(self, share: PoolShare[Any], more: int) -> None:
-        """Record ``more`` places of a share, or another number wanted; then grant free places to all shares.
+        """Count ``more`` places in use, note whether ``share`` still wants places, and grant the free ones.
 
-        The lock is held.
+        The caller holds the lock.
         """
         self._held += more
         if share.wants:

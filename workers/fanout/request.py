@@ -59,7 +59,7 @@ class PendingRequest:
         return reply_list(self.name)
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the deadline, 0 after it."""
         return max(0.0, self.deadline - time.monotonic())
 

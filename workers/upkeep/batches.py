@@ -48,7 +48,7 @@ class Batch(Generic[Item]):
         self._room = 0
 
     @property
-    def left(self) -> list[Item]:
+    def not_started(self) -> list[Item]:
         """The items that were not begun."""
         return list(self._waiting)
 

@@ -67,7 +67,7 @@ def open_channels(runtime: Runtime, keys: Sequence[CalendarKey], *, deadline: fl
     """
     opening = Batch(runtime, keys, lambda key: open_one(runtime, key), deadline, waits=False)
     opened = opening.run()
-    for key in opening.left:
+    for key in opening.not_started:
         runtime.stores.channel_usage.release(key)
     return opened
 

@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 # Tokens for one run. The next run takes the rest, or a request refreshes them.
 MAX_RENEWALS = 2000
-# With the margin of the lock shorter than the interval of beat: a run that died does not block the next.
+# With the margin of the lock, this is shorter than the interval of beat: the lock of a run that died expires
+# before the next run.
 ROUND_SECONDS = 240.0
 
 

@@ -8,9 +8,9 @@ import threading
 class FairQueue:
     """Limits how many endpoints a process serves at once; the others wait in order of arrival."""
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, max_concurrent: int) -> None:
         self._lock = threading.Lock()
-        self._free = places
+        self._free = max_concurrent
         # In order of arrival, without duplicates.
         self._waiting: dict[str, None] = {}
 

@@ -158,7 +158,7 @@ def read(form_values: MultiDict[str, str], today: date) -> ExplorerQuery:
         params = _load(OrganizationSlotsQuery, arguments)
     _check_days_exist(params, form["zone"])
     slot_query = parameters.slot_query(params, form["zone"], parameters.Hours(schedules))
-    parameters.check_size({slot_query: len(form["users"]) or MAX_SHOWN})
+    parameters.check_slot_count({slot_query: len(form["users"]) or MAX_SHOWN})
     return ExplorerQuery(
         organization,
         form["users"],

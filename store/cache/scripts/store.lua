@@ -13,22 +13,22 @@
 local arguments = cjson.decode(ARGV[1])
 -- An index is no string, so it has no value here.
 local known = redis.call('MGET', unpack(KEYS))
-local place, argument, stored = 0, 1, 0
+local key_offset, argument, stored = 0, 1, 0
 -- The buckets that were written here: two reads may have the same one.
 local latest = {}
 for _, read in ipairs(arguments.reads) do
     local generation, count = read[1], read[2]
-    local index, watch = KEYS[place + 2], KEYS[place + 3]
-    if (known[place + 1] or '') == generation then
+    local index, watch = KEYS[key_offset + 2], KEYS[key_offset + 3]
+    if (known[key_offset + 1] or '') == generation then
         stored = stored + 1
         local lifetime = arguments.ttl
-        if known[place + 3] then
+        if known[key_offset + 3] then
             lifetime = math.max(lifetime, math.min(arguments.watched_ttl, redis.call('PTTL', watch)))
         end
         local written = {}
         for n = 1, count do
-            local key, value = KEYS[place + 3 + n], ARGV[argument + n]
-            local old = latest[key] or known[place + 3 + n] or ''
+            local key, value = KEYS[key_offset + 3 + n], ARGV[argument + n]
+            local old = latest[key] or known[key_offset + 3 + n] or ''
             -- A slow read may finish after a read that began later: the newer bucket stays. Reversed, the bytes
             -- of the little-endian times compare like the numbers.
             local same_format = string.sub(old, 1, 8) == string.sub(value, 1, 8)
@@ -47,6 +47,6 @@ for _, read in ipairs(arguments.reads) do
             end
         end
     end
-    place, argument = place + 3 + count, argument + count
+    key_offset, argument = key_offset + 3 + count, argument + count
 end
 return stored

@@ -260,7 +260,7 @@ def test_buckets_reach_before_1970(redis, cache):
 
 
 def test_a_read_that_began_before_a_write_was_over_is_not_kept(redis, cache):
-    noted = cache.generations(["c1"])["c1"]
+    noted = cache.begin_reads(["c1"], {})["c1"]
     cache.invalidate_connections(["c1"])
 
     put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
@@ -270,7 +270,7 @@ def test_a_read_that_began_before_a_write_was_over_is_not_kept(redis, cache):
 
 def test_a_read_that_began_after_a_write_is_kept(redis, cache):
     cache.invalidate_connections(["c1"])
-    noted = cache.generations(["c1"])["c1"]
+    noted = cache.begin_reads(["c1"], {})["c1"]
 
     put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
 
@@ -278,11 +278,11 @@ def test_a_read_that_began_after_a_write_is_kept(redis, cache):
 
 
 def test_a_write_moves_on_its_own_connection_only(redis, cache):
-    noted = cache.generations(["c1", "c2"])
+    noted = cache.begin_reads(["c1", "c2"], {})
     cache.invalidate_connections(["c2"])
 
-    assert cache.generations(["c1", "c2"])["c1"] == noted["c1"]
-    assert cache.generations(["c2"])["c2"] != noted["c2"]
+    assert cache.begin_reads(["c1", "c2"], {})["c1"] == noted["c1"]
+    assert cache.begin_reads(["c2"], {})["c2"] != noted["c2"]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def read(redis, cache):
     """Read a calendar: note the generation now, store when called."""
 
     def begin(key: CalendarKey = KEY):
-        noted = cache.generations([key.connection])[key.connection]
+        noted = cache.begin_reads([key.connection], {})[key.connection]
 
         def end(read_at: int = 7) -> None:
             with redis.pipeline(transaction=False) as pipe:
@@ -176,7 +176,7 @@ def test_use_and_news_are_noted(stores, redis):
 
 
 def test_a_round_is_called_for_once(stores, redis):
-    assert [stores.channel_usage.call_round(60) for _ in range(3)] == [True, False, False]
+    assert [stores.channel_usage.claim_round(60) for _ in range(3)] == [True, False, False]
     assert 0 < redis.pttl(ROUND) <= 60_000
 
 

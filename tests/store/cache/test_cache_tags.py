@@ -110,7 +110,7 @@ def cache(stores) -> BusyCache:
 
 def read(cache: BusyCache, redis: Redis, key: CalendarKey, tags: Tags, *, before_store=lambda: None) -> None:
     """A read as a worker makes it: note, enter, ask the provider, store."""
-    noted = cache.generations([key.connection])[key.connection]
+    noted = cache.begin_reads([key.connection], {})[key.connection]
     cache.register_readers({key: tags})
     before_store()
     with redis.pipeline(transaction=False) as pipe:

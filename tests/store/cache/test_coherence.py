@@ -188,7 +188,7 @@ class History(RuleBasedStateMachine):
 
     def _step(self, reader: Reader) -> None:
         if reader.generation is None:
-            reader.generation = self.cache.generations([self.key.connection])[self.key.connection]
+            reader.generation = self.cache.begin_reads([self.key.connection], {})[self.key.connection]
             if reader.flight:
                 with self.redis.pipeline(transaction=False) as pipe:
                     self.single_flight.renew(pipe, [reader.flight.decode()])

@@ -102,24 +102,24 @@ def test_a_zone_invalidates_neither_cached_rows_nor_busy_periods(runtime, known)
     stores, credentials = runtime.stores, known()
     stores.versioned_cache.replace_version()
     version = stores.redis.get(VERSION_KEY)
-    generation = stores.busy.generations([credentials.id])
+    generation = stores.busy.begin_reads([credentials.id], {})
 
     identity.note_list(stores, credentials, [listed("Europe/Berlin")])
 
     assert stores.redis.get(VERSION_KEY) == version
-    assert stores.busy.generations([credentials.id]) == generation
+    assert stores.busy.begin_reads([credentials.id], {}) == generation
 
 
 def test_another_name_invalidates_both(runtime, known):
     stores, credentials = runtime.stores, known()
     stores.versioned_cache.replace_version()
     version = stores.redis.get(VERSION_KEY)
-    generation = stores.busy.generations([credentials.id])
+    generation = stores.busy.begin_reads([credentials.id], {})
 
     identity.note_list(stores, credentials, [listed(ZONE, name="ada.lovelace@example.com")])
 
     assert stores.redis.get(VERSION_KEY) != version
-    assert stores.busy.generations([credentials.id]) != generation
+    assert stores.busy.begin_reads([credentials.id], {}) != generation
 
 
 @pytest.mark.parametrize("zone", ["", "Nowhere/At_All", "localtime", "<b>x</b>", "A" * 500, "../UTC"])

@@ -82,7 +82,7 @@ def cache(runtime: Runtime, key: CalendarKey, *periods: tuple[int, int]) -> None
     """Cache the week of tomorrow."""
     busy = runtime.stores.busy
     start, end = busy.hull(NINE, NINE + HOUR)
-    noted = busy.generations([key.connection])[key.connection]
+    noted = busy.begin_reads([key.connection], {})[key.connection]
     with runtime.stores.redis.pipeline(transaction=False) as pipe:
         busy.store(pipe, [BusyRead(key, Intervals.of(periods), start, end, read_at=1, generation=noted)])
         pipe.execute()
