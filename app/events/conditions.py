@@ -16,7 +16,6 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -25,15 +24,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.accounts import connections
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector, is_main
-from app.events import free_time, holds, worker_calls
+from app.events import all_day, free_time, holds, worker_calls
 from app.events.free_time import Time
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
-from app.http.errors import ApiError, ServiceUnavailable
+from app.http.errors import ApiError, NotFound, ServiceUnavailable
 from app.services import services
 from providers.base import PRIMARY
 from providers.errors import Problem
-from providers.events import Changes, Day, When
+from providers.events import Changes, Day, Moment
 from store.sql.queries import holds as hold_queries
 from store.sql.queries import users
 from store.sql.queries.connection_refs import ConnectionRef
@@ -149,9 +148,16 @@ def condition(
     """
     if not is_given(params):
         return None
-    start, end = (_milliseconds(edge, zone) for edge in (content.start, content.end))
+    start, end = content.start, content.end
+    if isinstance(start, Moment) and isinstance(end, Moment):
+        edges = start.at, end.at
+    else:
+        assert isinstance(start, Day), "a create has both, of one kind"
+        assert isinstance(end, Day), "a create has both, of one kind"
+        # A hold of a day cannot cover that day in all zones.
+        edges = all_day.span(start, end, calendars, (zone or UTC) if "hold" in params else None)
     meta_id = content.meta_id if repeatable else None
-    return Condition(user, Time.of(start, end, params), params.get("hold"), calendars, meta_id, deadlines)
+    return Condition(user, Time.of(*edges, params), params.get("hold"), calendars, meta_id, deadlines)
 
 
 @contextmanager
@@ -184,21 +190,39 @@ def _acquire_unless_repeated(authentication: Authentication, condition: Conditio
 def _reserve(authentication: Authentication, condition: Condition) -> Lease:
     with services().stores.database.reading() as session:
         numbers = users.ids(session, [condition.user], organization_id=authentication.organization_id)
-    lease = Lease(token=condition.token(authentication))
-    lease.hold_id = holds.reserve(numbers, condition.time, lease.token, holds.lease_end(deadlines=1))
+    if not numbers:
+        raise NotFound("User not found", Code.USER_NOT_FOUND)
+    token = condition.token(authentication)
+    taken = holds.reserve(numbers, condition.time, token, holds.lease_end(deadlines=1))
+    # The earlier attempt may still write its event: the time stays reserved although this attempt fails.
+    lease = Lease(taken.id, token=token, kept=taken.repeated)
     try:
-        calendar_requests = {condition.user: _calendars(authentication, condition)}
-        if conflicts := free_time.busy(authentication, calendar_requests, condition.time):
-            raise free_time.slot_taken(conflicts)
+        _require_free(authentication, condition)
         with services().stores.database.writing() as session:
             end = holds.lease_end(deadlines=condition.deadlines)
-            if not hold_queries.renew(session, lease.hold_id, expires_at=end, now=now_ms()):
+            if not hold_queries.renew(session, taken.id, expires_at=end, now=now_ms()):
                 # The read took longer than the lease, or the same request was sent again.
                 raise ServiceUnavailable
     except BaseException:
-        lease.release()
+        if not lease.kept:
+            lease.release()
         raise
     return lease
+
+
+def _require_free(authentication: Authentication, condition: Condition) -> None:
+    """Check by a new read that the calendars are free, apart from copies of an earlier attempt.
+
+    :raise Conflict: when they are not
+    """
+    calendars = _calendars(authentication, condition)
+    conflicts = free_time.busy(authentication, {condition.user: calendars}, condition.time)
+    if conflicts and (created := _connections_with_event(condition)):
+        others = [ref for ref in calendars.connections if ref.id not in created]
+        calendars = calendars._replace(connections=others)
+        conflicts = free_time.busy(authentication, {condition.user: calendars}, condition.time)
+    if conflicts:
+        raise free_time.slot_taken(conflicts)
 
 
 def _claim(authentication: Authentication, condition: Condition) -> Lease:
@@ -233,7 +257,7 @@ def _claim(authentication: Authentication, condition: Condition) -> Lease:
         )
     # Other processes have cached when it expired before.
     services().stores.held_times.invalidate_best_effort()
-    return Lease(claimed=claimed, token=token)
+    return Lease(claimed=claimed, token=token, kept=claimed.repeated)
 
 
 def _calendars(authentication: Authentication, condition: Condition) -> CalendarRequest:
@@ -248,30 +272,28 @@ def _is_main(ref: ConnectionRef, calendar: str) -> bool:
 
 
 def _is_created(condition: Condition) -> bool:
-    """Whether an earlier attempt of the request has created the event.
+    """Whether an earlier attempt of the request has created the event in all its calendars.
+
+    :raise ApiError: when that cannot be read
+    """
+    created = _connections_with_event(condition)
+    return all(ref.id in created for ref, _ in condition.calendars)
+
+
+def _connections_with_event(condition: Condition) -> set[str]:
+    """The ids of the connections in which an earlier attempt of the request has created the event.
 
     :raise ApiError: when that cannot be read
     """
     if condition.meta_id is None:
-        return False
+        return set()
     jobs = {
         ref.id: GetEvent(ref.id, calendar, condition.meta_id, by_meta=True)
         for ref, calendar in condition.calendars
     }
     replies = worker_calls.gather(jobs, Queue.READS, deadline=worker_calls.deadline())
-    if any(reply.failed is None for reply in replies.values()):
-        return True
     for ref, calendar in condition.calendars:
         failed = replies[ref.id].failed
         if failed is not None and failed.problem is not Problem.EVENT_NOT_FOUND:
             raise connections.error(ref, failed, calendar)
-    return False
-
-
-def _milliseconds(edge: When | None, zone: ZoneInfo | None) -> int:
-    """An edge of an event. A day begins at midnight in the zone of the request."""
-    assert edge is not None, "a create has both"
-    if isinstance(edge, Day):
-        midnight = datetime.fromisoformat(edge.date).replace(tzinfo=zone or UTC)
-        return int(midnight.timestamp() * 1000)
-    return edge.at
+    return {connection for connection, reply in replies.items() if reply.failed is None}

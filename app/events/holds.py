@@ -24,7 +24,7 @@ from scheduling.windows import DAY
 from store.sql.queries import audit, connection_refs, holds, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.hold_events import HoldView
-from store.sql.queries.holds import NewHold
+from store.sql.queries.holds import NewHold, TakenHold
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def take(
     if not all(refs[each] for each in names):
         raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     request_key = idempotency_key or secrets.token_hex(32)
-    hold_id = reserve(numbers, time, request_key, lease_end(deadlines=1), note=body["note"])
+    hold_id = reserve(numbers, time, request_key, lease_end(deadlines=1), note=body["note"]).id
     try:
         calendar_requests = {each: CalendarRequest(refs[each], CalendarSelector()) for each in names}
         if conflicts := free_time.busy(authentication, calendar_requests, time):
@@ -107,8 +107,8 @@ def release(authentication: Authentication, hold_id: str) -> None:
 
 def reserve(
     numbers: Mapping[str, int], time: Time, request_key: str, expires_at: int, *, note: str | None = None
-) -> str:
-    """Take time of users, by their internal ids, without a promise; returns the id of the hold.
+) -> TakenHold:
+    """Take time of users, by their internal ids, without a promise.
 
     :raise Conflict: when other requests hold some of it
     """
@@ -117,13 +117,13 @@ def reserve(
     try:
         with services().stores.database.writing() as session:
             outcome = holds.take(session, list(numbers.values()), new, now=now_ms(), **margin)
+            if isinstance(outcome, TakenHold):
+                return outcome
+            raise free_time.slot_taken(time.taken_by(outcome))
     except IntegrityError:
         # A user was deleted meanwhile, and the next attempt says so; or the constraint of PostgreSQL on
         # overlapping held time refused the row.
         raise ServiceUnavailable from None
-    if isinstance(outcome, str):
-        return outcome
-    raise free_time.slot_taken(time.taken_by(outcome))
 
 
 def lease_end(*, deadlines: float) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sqlalchemy import ColumnExpressionArgument, Select, delete, func, or_, select, update
@@ -48,27 +48,42 @@ class ActiveTime(NamedTuple):
     expires_at: int
 
 
+class TakenHold(NamedTuple):
+    """A hold that was taken. ``repeated``: it replaces a lease of an earlier attempt of the request."""
+
+    id: str
+    repeated: bool
+
+
 class ClaimedHold(NamedTuple):
-    """A hold that a create is using, and when it expired before it was claimed."""
+    """A hold that a create is using, and when it expired before it was claimed.
+
+    ``repeated``: an earlier attempt of the request had claimed it.
+    """
 
     id: str
     expired_at: int
+    repeated: bool
 
 
 def take(
     session: Session, user_ids: Collection[int], new: NewHold, *, now: int, before: int = 0, after: int = 0
-) -> str | list[Overlap]:
-    """Take time of all these users, or of none: the id of the hold, or what overlaps.
+) -> TakenHold | list[Overlap]:
+    """Take time of all these users, or of none: the hold, or what overlaps.
 
     Held time counts from ``before`` milliseconds before its start to ``after`` milliseconds after its end. An
-    earlier hold of the same request is replaced, unless a create is using it.
+    earlier hold of the same request is replaced, unless a create is using it. A lease that is replaced does
+    not end earlier than before. If other time overlaps, the caller has to roll back.
     """
     _lock_users(session, user_ids)
     _remove_expired(session, _held_by(user_ids), now)
-    session.execute(delete(Hold).where(Hold.request_key == new.request_key, Hold.claim.is_(None)))
+    earlier = delete(Hold).where(Hold.request_key == new.request_key, Hold.claim.is_(None))
+    replaced = session.execute(earlier.returning(Hold.promised, Hold.expires_at)).all()
     found = overlaps(session, user_ids, new.starts - after, new.ends + before, now=now)
     if found:
         return found
+    leases = [expires_at for promised, expires_at in replaced if not promised]
+    new = replace(new, expires_at=max([new.expires_at, *leases]))
     hold_id = f"hold_{secrets.token_hex(12)}"
     session.add(Hold(id=hold_id, promised=False, claim=None, **_columns(new)))
     session.flush()
@@ -76,7 +91,7 @@ def take(
         HeldTime(hold_id=hold_id, user_id=each, starts=new.starts, ends=new.ends) for each in sorted(user_ids)
     )
     session.flush()
-    return hold_id
+    return TakenHold(hold_id, repeated=bool(leases))
 
 
 def overlaps(
@@ -167,9 +182,10 @@ def claim(
         return None
     if row.starts > starts or row.ends < ends:
         return None
+    repeated = row.claim is not None
     row.claim, row.expires_at = token, max(row.expires_at, expires_at)
     session.flush()
-    return ClaimedHold(hold_id, view.expires_at)
+    return ClaimedHold(hold_id, view.expires_at, repeated)
 
 
 def release_claim(session: Session, claimed: ClaimedHold, *, token: str) -> None:

@@ -12,7 +12,7 @@ from app.events import conditions, free_time, worker_calls
 from store.sql.models import HeldTime, Hold, User
 from store.sql.queries import holds
 from tests.app.answers import error
-from tests.app.at_provider import INSERT, NINE, one
+from tests.app.at_provider import INSERT, NINE, AtProvider, one
 from tests.app.days import PROVIDERS, before_thursday, meeting
 from tests.conftest import Api, stores_of
 
@@ -167,6 +167,33 @@ def test_a_create_whose_answer_was_lost_can_be_repeated(
 
 
 @GOOGLE
+@pytest.mark.parametrize("by", ["ifFree", "hold"])
+def test_a_repetition_that_fails_leaves_the_time_to_the_first_attempt(
+    create, hold, rows, monkeypatch, sandbox, provider, by, unique
+):
+    """The first attempt has lost its answer, so its event may still be written."""
+    more = {"key": unique("twice")} | ({"hold": hold()} if by == "hold" else {})
+
+    def lost(*_args, **_named):
+        raise RedisDown
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker_calls, "write_events", lost)
+        assert create(**more).status_code == 503
+    (left,) = rows()
+    sandbox.fault(operation=INSERT[provider], status=403, times=1)
+
+    assert create(**more).status_code == 403
+
+    (kept,) = rows()
+    assert kept.expires_at >= left.expires_at
+    assert kept.claim == left.claim
+    assert conflicts(create({"subject": "other"})) == [("09:00", "10:00")]
+    assert create(**more).status_code == 201
+    assert rows() == []
+
+
+@GOOGLE
 def test_after_its_lease_a_lost_create_is_still_found(api, person, create, rows, monkeypatch, unique):
     key, write = unique("late"), worker_calls.write_events
 
@@ -254,11 +281,64 @@ def test_bad_conditions_are_refused(create, person):
     assert person.there.events() == []
 
 
+@BOTH
+def test_an_all_day_event_needs_the_day_of_its_calendar(new_person, api, provider, unique):
+    """Its day in Los Angeles is from eight to eight in UTC, whatever the zone of the request."""
+    day = {"start": "2026-12-03", "end": "2026-12-04"}
+    before, evening = meeting("06:00", "07:00"), {"start": "2026-12-04T06:00Z", "end": "2026-12-04T07:00Z"}
+
+    def create(*events):
+        person = new_person(provider, time_zone="America/Los_Angeles", events=list(events))
+        path = f"/users/{person.user}/calendar/events/{provider}/primary"
+        return api.post(path, day | {"subject": "Off"}, query_string={"ifFree": "true"})
+
+    assert create(before).status_code == 201
+    assert conflicts(create(evening)) == [("06:00", "07:00")]
+
+
 @GOOGLE
-def test_days_are_those_of_the_zone(api, person, create):
-    days = {"start": "2026-12-03", "end": "2026-12-04"}
-    assert create(days).status_code == 201
-    assert conflicts(create()) == [("09:00", "10:00")]
+def test_an_all_day_event_in_a_calendar_of_an_unknown_zone_needs_the_day_in_all_zones(
+    new_person, api, sandbox, provider
+):
+    day = {"start": "2026-12-03", "end": "2026-12-04"}
+    path = "/users/{}/calendar/events/{}/primary"
+    # In the first zone, the day begins at ten in the morning of the day before.
+    person = new_person(provider, events=[{"start": "2026-12-02T11:00Z", "end": "2026-12-02T12:00Z"}])
+    sandbox.fault(operation="google.calendarList.list", status=403, times=2)
+
+    refused = api.post(path.format(person.user, provider), day, query_string={"ifFree": "true"})
+    held = api.post("/holds", {"users": [person.user], **day}).json["data"]["id"]
+
+    assert conflicts(refused) == [("11:00", "12:00")]
+    # Its client has chosen the time, so the zone of the request counts.
+    assert api.post(path.format(person.user, provider), day, query_string={"hold": held}).status_code == 201
+
+
+@pytest.mark.parametrize("booked", [False, True])
+def test_a_missing_copy_is_created_only_in_free_time(api, sandbox, new_user, booked):
+    """Its other copy makes the user busy, and does not count."""
+    accounts = {name: sandbox.account(name, f"ada@{name}.example") for name in PROVIDERS}
+    there = AtProvider(sandbox, accounts["microsoft"])
+    user = new_user(*accounts.values())
+
+    def create():
+        body = {**NINE, "subject": "Both", "metaId": "m-1"}
+        return api.post(f"/users/{user}/calendar/events/meta", body, query_string={"ifFree": "true"})
+
+    assert create().status_code == 201
+    (copy,) = there.events()
+    there.delete(copy["id"])
+    if booked:
+        there.post(subject="Another's")
+
+    answer = create()
+
+    if booked:
+        assert conflicts(answer) == [("09:00", "10:00")]
+        assert there.subjects() == ["Another's"]
+    else:
+        assert answer.status_code == 201
+        assert there.subjects() == ["Both"]
 
 
 def test_a_unified_event_needs_all_calendars_of_the_user(api, new_user_with_two_accounts, monkeypatch):

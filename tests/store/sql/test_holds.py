@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from store.sql.models import HeldTime, Hold, Membership, Organization, WebhookDelivery
 from store.sql.queries import holds, users, webhooks
-from store.sql.queries.holds import ActiveTime, NewHold, Overlap
+from store.sql.queries.holds import ActiveTime, NewHold, Overlap, TakenHold
 from store.sql.queries.webhooks import WebhookEvent
 from tests import people
 
@@ -49,11 +49,15 @@ def take(fresh_database, team):
 @pytest.fixture
 def promised(fresh_database, take):
     def promised(*names, now=NOW, lasts=5 * MINUTE, **more):
-        hold_id = take(*names, now=now, **more)
+        hold_id = take(*names, now=now, **more).id
         with fresh_database.writing() as session:
             return holds.promise(session, hold_id, expires_at=now + lasts, now=now)
 
     return promised
+
+
+def is_taken(found):
+    return isinstance(found, TakenHold)
 
 
 def events(database):
@@ -63,14 +67,14 @@ def events(database):
 
 
 def test_of_two_overlapping_holds_of_a_user_the_first_one_counts(take):
-    assert isinstance(take("ada", "bob"), str)
+    assert is_taken(take("ada", "bob"))
 
     assert take("bob", "eve", starts=TEN + 29 * MINUTE, request="other") == [
         Overlap("bob", TEN, TEN + 30 * MINUTE)
     ]
-    assert isinstance(take("bob", starts=TEN + 30 * MINUTE, request="after"), str)
+    assert is_taken(take("bob", starts=TEN + 30 * MINUTE, request="after"))
     # The refused one holds nothing.
-    assert isinstance(take("eve", request="eve"), str)
+    assert is_taken(take("eve", request="eve"))
 
 
 def test_padding_widens_held_time(take):
@@ -78,26 +82,29 @@ def test_padding_widens_held_time(take):
     later = TEN + 40 * MINUTE
 
     assert take("ada", starts=later, request="x", after=11 * MINUTE)
-    assert isinstance(take("ada", starts=later, request="x", after=10 * MINUTE), str)
+    assert is_taken(take("ada", starts=later, request="x", after=10 * MINUTE))
     earlier = TEN - 40 * MINUTE
     assert take("ada", starts=earlier, request="y", before=11 * MINUTE)
-    assert isinstance(take("ada", starts=earlier, request="y", before=10 * MINUTE), str)
+    assert is_taken(take("ada", starts=earlier, request="y", before=10 * MINUTE))
 
 
 def test_expired_time_can_be_taken_before_any_upkeep(fresh_database, take):
     take("ada")
 
-    assert isinstance(take("ada", now=NOW + 5 * MINUTE, request="next"), str)
+    assert is_taken(take("ada", now=NOW + 5 * MINUTE, request="next"))
     with fresh_database.reading() as session:
         assert [row.request_key for row in session.scalars(select(Hold))] == ["next"]
 
 
 def test_a_repeated_request_replaces_its_own_hold(fresh_database, take):
-    first, second = take("ada"), take("ada")
+    first, second = take("ada", lasts=6 * MINUTE), take("ada")
 
-    assert first != second
+    assert first.id != second.id
+    assert [first.repeated, second.repeated] == [False, True]
     with fresh_database.reading() as session:
-        assert session.scalars(select(Hold.id)).all() == [second]
+        (row,) = session.scalars(select(Hold)).all()
+    # The first one may still be in use, so its time does not end earlier.
+    assert (row.id, row.expires_at) == (second.id, NOW + 6 * MINUTE)
 
 
 def test_of_concurrent_takers_exactly_one_wins(fresh_database, team):
@@ -114,7 +121,7 @@ def test_of_concurrent_takers_exactly_one_wins(fresh_database, team):
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(one, range(8)))
 
-    assert sum(isinstance(each, str) for each in found) == 1
+    assert sum(map(is_taken, found)) == 1
     with fresh_database.reading() as session:
         assert len(session.scalars(select(HeldTime)).all()) == 2
 
@@ -153,7 +160,7 @@ def test_only_promised_time_is_public(fresh_database, take, promised):
 
 
 def test_a_hold_that_expired_before_its_answer_is_not_promised(fresh_database, take):
-    hold_id = take("ada")
+    hold_id = take("ada").id
 
     with fresh_database.writing() as session:
         late = NOW + 5 * MINUTE
