@@ -105,7 +105,10 @@ class UserById(MethodView):
         new_id: str = body["userId"] if "userId" in body else body["id"]
         with services().stores.database.writing() as session:
             users.rename(session, caller(), userId, new_id)
-            return _view(session, new_id, params["include"])
+            view = _view(session, new_id, params["include"])
+        # Held time is cached by the identifiers of users.
+        services().stores.held_times.invalidate_best_effort()
+        return view
 
     @route_facts("deleteUser")
     @blp.arguments(IncludeQuery, location="query")

@@ -8,10 +8,26 @@ from io import StringIO
 import pytest
 from werkzeug.datastructures import MultiDict
 
+from app.dashboard.bulk import undo as bulk_undo
 from store.sql.queries import organization_grants, organizations
 from store.sql.queries.organization_grants import NewGrant
+from tests.conftest import connect
 from tests.dashboard.audit_records import records
 from tests.dashboard.visiting import words
+
+
+@pytest.fixture
+def imported(signed_in, stores, new_organization, unique):
+    """An organization with a grant, its number, and a member whom the grant reads."""
+    slug, user = new_organization(), unique("ada")
+    scope = ["https://www.googleapis.com/auth/calendar.readonly"]
+    grant = NewGrant("google", "admin@acme.example", "robot@acme.example", None, None, "{}", scope)
+    with stores.database.writing() as session:
+        number = organizations.ids(session, [slug], organization_id=None)[slug]
+        organization_grants.save(session, stores.keyring, number, grant)
+    path = f"/organizations/{slug}/grants/google/members/import"
+    signed_in.do(path, {"members": f"{user},{user}@acme.example"})
+    return slug, number, user
 
 
 @pytest.fixture
@@ -78,15 +94,8 @@ def test_a_removal_is_undone_in_its_own_organization_only(signed_in, acme, new_o
     assert members(page) == []
 
 
-def test_undoing_restores_the_delegated_connections(signed_in, stores, new_organization, unique):
-    slug, user = new_organization(), unique("ada")
-    scope = ["https://www.googleapis.com/auth/calendar.readonly"]
-    grant = NewGrant("google", "admin@acme.example", "robot@acme.example", None, None, "{}", scope)
-    with stores.database.writing() as session:
-        number = organizations.ids(session, [slug], organization_id=None)[slug]
-        organization_grants.save(session, stores.keyring, number, grant)
-    path = f"/organizations/{slug}/grants/google/members/import"
-    signed_in.do(path, {"members": f"{user},{user}@acme.example"})
+def test_undoing_restores_the_delegated_connections(signed_in, stores, imported):
+    slug, number, user = imported
 
     def delegated():
         with stores.database.reading() as session:
@@ -98,13 +107,26 @@ def test_undoing_restores_the_delegated_connections(signed_in, stores, new_organ
     assert delegated() == []
     assert undo(signed_in, page).notices == ["Undone: 1 is a member again."]
     assert delegated() == before
-
     page = several(signed_in, f"/organizations/{slug}/members/remove", [user])
     with stores.database.writing() as session:
         organization_grants.remove(session, number, "google")
     page = undo(signed_in, page)
     assert members(page) == [user]
     assert "has changed, so import them again" in page.notices[0]
+
+
+def test_undoing_cleans_up_after_an_account_that_was_connected_meanwhile(
+    signed_in, api, sandbox, imported, monkeypatch
+):
+    slug, _, user = imported
+    page = several(signed_in, f"/organizations/{slug}/members/remove", [user])
+    connect(api, user, sandbox.account("google", f"{user}@acme.example"))
+    cleaned = []
+    monkeypatch.setattr(bulk_undo, "clean_up", cleaned.extend)
+
+    undo(signed_in, page)
+
+    assert len(cleaned) == 1
 
 
 def test_nothing_selected(signed_in, acme):

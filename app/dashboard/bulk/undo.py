@@ -10,6 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from app.accounts import delegations, organizations
 from app.accounts.delegations import Member
+from app.accounts.disconnect import clean_up
 from app.dashboard.blueprint import blp, done, failed, warned
 from app.dashboard.sign_in import sessions
 from app.http.api_key_hook import caller
@@ -76,9 +77,12 @@ def _delegate(removal: Removal, left: set[str]) -> bool:
         ]
         try:
             with services().stores.database.writing() as session:
-                delegations.import_members(session, caller(), removal.slug, provider, members)
+                imported = delegations.import_members(session, caller(), removal.slug, provider, members)
         except ApiError:
             complete = False
+        else:
+            # A member may have connected the account personally meanwhile.
+            clean_up(imported.replaced)
     return complete
 
 

@@ -83,6 +83,6 @@ def _check_password(name: str, password: str) -> Administrator | None:
     if passwords.outdated(found.password_hash):
         hashed = passwords.hashed(password)
         with services().stores.database.writing() as session:
-            administrators.change_password(session, found.id, hashed)
+            administrators.rehash_password(session, found.id, found.password_hash, hashed)
         found.password_hash = hashed
     return found

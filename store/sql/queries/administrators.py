@@ -73,10 +73,18 @@ def renew_password(session: Session, administrator_id: int, password_hash: str) 
 
 
 def change_password(session: Session, administrator_id: int, password_hash: str) -> None:
-    """Store a new hash of the same password, without deleting invitations."""
+    """Store the hash of a new password; invitations stay open."""
     session.execute(
         update(Administrator).where(Administrator.id == administrator_id).values(password_hash=password_hash)
     )
+
+
+def rehash_password(session: Session, administrator_id: int, verified_hash: str, new_hash: str) -> None:
+    """Replace the hash of a password that was verified, unless the password has changed meanwhile."""
+    row = update(Administrator).where(
+        Administrator.id == administrator_id, Administrator.password_hash == verified_hash
+    )
+    session.execute(row.values(password_hash=new_hash))
 
 
 def change_role(session: Session, administrator_id: int, role: Role) -> None:

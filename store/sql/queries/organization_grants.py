@@ -214,7 +214,8 @@ def save(session: Session, keyring: Keyring, organization_id: int, grant: NewGra
             isouter=True,
         )
         .where(Organization.id == organization_id)
-        .with_for_update(of=Organization)
+        # Not FOR UPDATE, which would wait for callers that keep the row from deletion.
+        .with_for_update(of=Organization, key_share=True)
     ).one()
     grant_id = older[1] or secrets.token_hex(16)
     secret = grant.secret and keyring.encrypt(grant.secret, associated_data(grant_id))

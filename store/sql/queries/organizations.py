@@ -207,7 +207,8 @@ def add_members(session: Session, organization_id: int, user_ids: Collection[int
     """Add members; returns those who were not members before."""
     if not user_ids:
         return set()
-    rows = [{"organization_id": organization_id, "user_id": user_id} for user_id in set(user_ids)]
+    # In one order, so that concurrent calls do not deadlock.
+    rows = [{"organization_id": organization_id, "user_id": user_id} for user_id in sorted(set(user_ids))]
     insert = _INSERT[session.get_bind().dialect.name](Membership)
     added = session.scalars(insert.on_conflict_do_nothing().returning(Membership.user_id), rows)
     return set(added)

@@ -39,6 +39,8 @@ def rotate(session: Session, keyring: Keyring, row: WebhookEndpoint, *, overlap:
     Deliveries are signed with the replaced secret too, until ``overlap`` has passed. A second rotation within
     that time ends the oldest secret. A secret that no key decrypts is not kept.
     """
+    # A concurrent rotation waits here, and then keeps the secret that this one has returned.
+    session.refresh(row, with_for_update=True)
     secret = new_secret()
     row.sealed_previous_secret = _kept(keyring, row) if overlap else None
     row.overlap_until = now() + overlap if row.sealed_previous_secret else None

@@ -21,6 +21,7 @@ from store.sql.models import (
     Membership,
     OAuthConnection,
     Organization,
+    OrganizationGrant,
     User,
     WebhookDelivery,
     WebhookEndpoint,
@@ -259,7 +260,10 @@ _Listener = Row[int, str, str, str | None, str | None, str, list[str]]
 
 
 def _listeners(session: Session, event: WebhookEvent, connection_ids: Collection[str]) -> list[_Listener]:
-    """The endpoints that are subscribed to an event of some connections, each with a connection's user."""
+    """The endpoints that are subscribed to an event of some connections, each with a connection's user.
+
+    A delegated connection concerns only the organization whose grant reads it.
+    """
     theirs = select(Membership.organization_id).where(Membership.user_id == User.id).correlate(User)
     query = (
         select(
@@ -276,6 +280,14 @@ def _listeners(session: Session, event: WebhookEvent, connection_ids: Collection
         .join(
             WebhookEndpoint,
             or_(WebhookEndpoint.organization_id.is_(None), WebhookEndpoint.organization_id.in_(theirs)),
+        )
+        .join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
+        .where(
+            or_(
+                WebhookEndpoint.organization_id.is_(None),
+                OAuthConnection.grant_id.is_(None),
+                OrganizationGrant.organization_id == WebhookEndpoint.organization_id,
+            )
         )
         .where(OAuthConnection.id.in_(connection_ids), WebhookEndpoint.disabled_at.is_(None))
         # One order for row locks, so that concurrent recordings do not deadlock.

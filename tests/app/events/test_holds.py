@@ -94,6 +94,17 @@ def test_held_time_is_offered_by_no_route_until_it_is_released(api, person, take
 
 
 @GOOGLE
+def test_a_renamed_user_is_still_held(api, person, take, unique):
+    held(take(person.user, body=TEN))
+    assert starts(api.get(f"/users/{person.user}/scheduling", **MORNING)) == ["09:00", "11:00"]
+    renamed = unique("renamed")
+
+    assert api.put(f"/users/{person.user}", {"userId": renamed}).status_code == 200
+
+    assert starts(api.get(f"/users/{renamed}/scheduling", **MORNING)) == ["09:00", "11:00"]
+
+
+@GOOGLE
 def test_overlapping_time_is_taken(person, take):
     held(take(person.user))
 

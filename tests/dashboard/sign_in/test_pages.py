@@ -487,6 +487,17 @@ def test_a_password_is_kept_as_a_hash_by_argon2id(new_administrator, stores, mon
     assert stored != passwords.hashed(ada.password)
 
 
+def test_a_hash_that_has_changed_since_it_was_verified_stays(new_administrator, stores):
+    """Otherwise a sign-in could restore the password from before a change."""
+    ada = new_administrator()
+    with stores.database.writing() as session:
+        found = administrators.find(session, ada.name)
+        administrators.change_password(session, found.id, "new")
+        administrators.rehash_password(session, found.id, "verified", "old password, hashed again")
+    with stores.database.reading() as session:
+        assert administrators.find(session, ada.name).password_hash == "new"
+
+
 def test_a_weaker_hash_is_replaced_when_its_password_is_known(browser_of, new_administrator, stores):
     ada = new_administrator()
     weak = passwords.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(ada.password)

@@ -112,6 +112,22 @@ def test_secrets_that_no_key_opens_are_counted(fresh_database, keyring, save):
         assert organization_grants.check_decryption(session, Keyring([b"x" * 32]), 10) == (1, 1)
 
 
+def test_an_event_of_a_delegated_connection_goes_to_its_own_organization(fresh_database, acme, delegated):
+    user = delegated("ada")
+    with fresh_database.writing() as session:
+        other = Organization(slug="other")
+        session.add(other)
+        session.flush()
+        session.add(Membership(organization_id=other.id, user_id=user.id))
+        endpoints = {number: endpoint(number) for number in (acme, other.id, None)}
+        session.add_all(endpoints.values())
+        own = connection_refs.of_user(session, "ada", organization_id=None)[0].id
+        webhooks.record(session, webhooks.WebhookEvent.CALENDAR_CHANGED, own, calendar_id="primary")
+    with fresh_database.reading() as session:
+        found = {row.endpoint_id for row in session.scalars(select(WebhookDelivery))}
+    assert found == {endpoints[acme].id, endpoints[None].id}
+
+
 def test_a_replaced_grant_keeps_its_connections_and_revives_them(fresh_database, save, delegated, end):
     first = save()
     delegated("ada")

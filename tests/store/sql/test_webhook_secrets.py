@@ -66,6 +66,18 @@ def test_of_two_rotations_the_second_keeps_the_secret_of_the_first(world):
     assert webhook_secrets.open_previous(endpoint, row.sealed_previous_secret, world.keyring) == first
 
 
+def test_a_rotation_keeps_the_secret_of_a_concurrent_one(world):
+    endpoint = world.endpoint()
+    with world.database.reading() as session:
+        outdated = session.get_one(WebhookEndpoint, endpoint)
+    first = rotated(world, endpoint)
+    with world.database.writing() as session:
+        session.add(outdated)
+        webhook_secrets.rotate(session, world.keyring, outdated, overlap=DAY)
+    row = row_of(world, endpoint)
+    assert webhook_secrets.open_previous(endpoint, row.sealed_previous_secret, world.keyring) == first
+
+
 def test_without_an_overlap_nothing_of_the_old_secret_is_left(world):
     endpoint = world.endpoint()
     rotated(world, endpoint)
