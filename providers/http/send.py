@@ -188,7 +188,11 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
                 raise
             time.sleep(pause)
         else:
-            bearer.renew(call.provider, call.operation, deadline=deadline)
+            try:
+                bearer.renew(call.provider, call.operation, deadline=deadline)
+            except ProviderError as error:
+                error.repeated = unclear
+                raise
 
 
 def late(provider: str, operation: str, *, waited: float = 0.0, unsent: bool = False) -> TimedOut:

@@ -67,7 +67,9 @@ def busy(pages: Iterable[Json], zone: Zone, operation: str) -> list[Period]:
 
 
 def values(page: Json) -> list[Any]:
-    """The entries of a page."""
+    """The entries of a page. A page with an error is not whole: Graph may fail while it sends the entries."""
+    if page.get("error"):
+        raise TypeError("the page has an error")
     return array(page["value"])
 
 

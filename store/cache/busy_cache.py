@@ -170,6 +170,9 @@ class BusyCache:
             return
         batch = _Batch()
         for read in reads:
+            # From a request whose process has another bucket length: it would fill a bucket in part.
+            if read.start % self._bucket or read.end % self._bucket:
+                continue
             batch.add(read, self._bucket)
             if len(batch.keys) > MAX_KEYS:
                 batch.queue(pipe, self._ttl, self._watched)

@@ -12,6 +12,8 @@
 
 local arguments = cjson.decode(ARGV[1])
 local prefix = arguments.prefix
+-- First a command that needs no memory: a full Redis then permits the others.
+redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[1], arguments.generation, 'EX', arguments.generation_seconds)
 if redis.call('GET', KEYS[3]) == arguments.unwatch then redis.call('DEL', KEYS[3]) end
 for _, bucket in ipairs(redis.call('SMEMBERS', KEYS[2])) do

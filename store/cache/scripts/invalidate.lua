@@ -28,7 +28,10 @@ for n, key in ipairs(KEYS) do
 end
 
 local function replace_generation(connection)
-    redis.call('SET', 'busy-generation:' .. connection, arguments.generation, 'EX', arguments.generation_seconds)
+    local key = 'busy-generation:' .. connection
+    -- First a command that needs no memory: a full Redis then permits the others.
+    redis.call('DEL', key)
+    redis.call('SET', key, arguments.generation, 'EX', arguments.generation_seconds)
 end
 
 for connection, prefixes in pairs(prefixes_of) do

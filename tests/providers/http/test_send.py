@@ -287,6 +287,16 @@ def test_unrepeatable_call_is_sent_again_after_401(script, scripted_account):
     assert len(script.requests) == 2
 
 
+def test_a_call_that_may_have_been_executed_stays_unclear_when_its_token_has_ended(script, scripted_account):
+    script.say(500, {"error": {}})
+    script.say(401, {"error": {}})
+    script.say(401, {"error": {}})
+    with pytest.raises(GrantGone) as raised:
+        send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(scripted_account.tokens))
+    assert raised.value.repeated
+    assert is_unclear(raised.value)
+
+
 def test_a_success_without_a_body_is_one_only_where_none_is_expected(script):
     script.say(204, b"")
     assert sent(script, answers=False) == {}
@@ -347,7 +357,9 @@ def test_a_retry_after_the_deadline_is_skipped_and_its_wait_reported(script):
     assert len(script.requests) == 1
 
 
-@pytest.mark.parametrize("value", [None, "", "soon", "-5", "nan", "inf", "1e9", "²"])
+@pytest.mark.parametrize(
+    "value", [None, "", "soon", "-5", "nan", "inf", "1e9", "²", f"Thu, 01 Jan 2026 00:00:00 +{'9' * 20}"]
+)
 def test_invalid_retry_after_is_none(value):
     assert retry_after(value) is None
 

@@ -336,6 +336,7 @@ def test_insufficient_scopes_are_reported_without_a_call(sandbox, microsoft, con
         [{"id": "0", "status": 200, "body": {}}],
         [{"id": "0", "status": 200, "body": {"value": None}}],
         [{"id": "0", "status": 200, "body": {"value": [None]}}],
+        [{"id": "0", "status": 200, "body": {"value": [], "error": {"code": "InternalServerError"}}}],
         [{"id": "0", "status": 200, "body": {"value": [{"showAs": "busy"}]}}],
         [{"id": "0", "status": 424, "body": {"error": {"code": "FailedDependency"}}}],
         ["odd"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import fakeredis
@@ -10,16 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redis import Redis
+from redis.exceptions import OutOfMemoryError
 
 from scheduling.intervals import Intervals, clip, merge
 from store.cache.busy_buckets import NEVER, CalendarKey
 from store.cache.busy_cache import INDEX_MARGIN, BusyCache, BusyRead
 from store.cache.fast_redis import FastRedis
+from store.config import embedded_redis
+from store.lua import ScriptRedis
 from store.stores import Stores
 
 BUCKET = 1000
 KEY = CalendarKey("c1", "primary")
 OTHER = CalendarKey("c1", "team")
+HUNDRED = Intervals(np.array([100]), np.array([200]))
 
 
 @pytest.fixture
@@ -54,6 +59,43 @@ def load(cache: BusyCache, keys: list[CalendarKey], start: int, end: int, **more
         Cached(known.busy.group(place), known.missing.get(place), int(known.read_at[place]))
         for place in range(len(keys))
     ]
+
+
+def test_a_read_for_another_bucket_length_is_not_cached(redis: Redis, cache: BusyCache) -> None:
+    """Processes have different lengths while the setting is changed."""
+    for start, end in ((0, 700), (1300, 2000), (700, 1400)):
+        put(redis, cache, HUNDRED, start, end)
+    put(redis, cache, Intervals(np.array([2100]), np.array([2200])), 2000, 3000)
+
+    (known,) = load(cache, [KEY], 0, 3000)
+
+    assert known.missing == (0, 2000)
+    assert known.busy.pairs() == [(2100, 2200)]
+
+
+def test_a_full_redis_still_invalidates(tmp_path: Path) -> None:
+    server = embedded_redis.start(tmp_path, tmp_path / "redis.sock")
+    try:
+        with ScriptRedis(unix_socket_path=str(tmp_path / "redis.sock")) as redis:
+            cache = BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=BUCKET)
+            invalidations = (
+                lambda: cache.invalidate_calendar(KEY),
+                lambda: cache.invalidate_connections([KEY.connection]),
+            )
+            for invalidate in invalidations:
+                noted = cache.begin_reads([KEY.connection], {})[KEY.connection]
+                put(redis, cache, HUNDRED, 0, BUCKET, noted=noted)
+                redis.config_set("maxmemory", 1)
+                with pytest.raises(OutOfMemoryError):
+                    redis.set("anything", 1)
+
+                invalidate()
+
+                redis.config_set("maxmemory", 0)
+                assert load(cache, [KEY], 0, BUCKET)[0].missing == (0, BUCKET)
+    finally:
+        server.kill()
+        server.wait()
 
 
 def merged(intervals: Intervals) -> list[tuple[int, int]]:
