@@ -297,7 +297,7 @@ def test_an_all_day_event_needs_the_day_of_its_calendar(new_person, api, provide
 
 
 @GOOGLE
-def test_an_all_day_event_in_a_calendar_of_an_unknown_zone_needs_the_day_in_all_zones(
+def test_an_all_day_event_needs_the_day_in_all_zones_if_its_zone_is_unknown(
     new_person, api, sandbox, provider
 ):
     day = {"start": "2026-12-03", "end": "2026-12-04"}
