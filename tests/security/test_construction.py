@@ -35,6 +35,8 @@ OURS = {
     ("app/accounts/organization_grants.py", "(client_id is None) != (client_secret is None)"),
     ("app/dashboard/grants/forms.py", "('clientId' in form.values) != has_secret"),
     ("store/sql/queries/holds.py", "Hold.claim == token"),
+    # The hash that was read before; the password has changed if it differs.
+    ("store/sql/queries/administrators.py", "Administrator.password_hash == verified_hash"),
     # The ciphertext that was read before; the row has changed if it differs.
     (
         "store/sql/queries/second_factors.py",
