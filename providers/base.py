@@ -123,6 +123,15 @@ class Calendar:
     # The owner's e-mail address, where the provider gives it (Microsoft).
     owner: str = ""
 
+    @property
+    def known_time_zone(self) -> str:
+        """Its zone, "" if that is not known.
+
+        In Microsoft's list, UTC also stands for a mailbox's zone that could not be read.
+        """
+        is_unclear = self.provider == ProviderName.MICROSOFT and self.time_zone == "UTC"
+        return "" if is_unclear else self.time_zone
+
 
 @dataclass(frozen=True, slots=True)
 class MainCalendar:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
 DAY = 86_400_000
+
+# Where a day begins first and ends last on earth. A day in an unknown zone is busy between the two: that
+# blocks too much, but never shows busy time as free.
+FIRST_MIDNIGHT = timezone(timedelta(hours=14))
+LAST_MIDNIGHT = timezone(timedelta(hours=-12))
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clock on purpose: the offset is subtracted apart

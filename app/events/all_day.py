@@ -6,21 +6,18 @@ The providers write an all-day event as days. The zone of the request does not m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import tzinfo
 from zoneinfo import ZoneInfo
 
 from app.availability.selection import is_main
 from app.events import worker_calls
 from providers.base import Calendar
 from providers.events import Day
-from providers.names import ProviderName
+from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, wall_instant
 from scheduling.windows import zone_exists
 from store.sql.queries.connection_refs import ConnectionRef
 from workers.jobs import ShowCalendars
 from workers.queues import Queue
-
-# Where a day begins first, and where it ends last.
-FIRST_ZONE, LAST_ZONE = timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))
 
 
 def span(
@@ -31,31 +28,29 @@ def span(
     ``fallback`` is the zone of calendars whose zone is not known. Without it, that may be any zone of the
     earth.
     """
-    unknown = [FIRST_ZONE, LAST_ZONE] if fallback is None else [fallback]
-    zones = _zones(calendars, unknown) or unknown
-    return min(_midnight(first, zone) for zone in zones), max(_midnight(end, zone) for zone in zones)
+    if_unknown = [FIRST_MIDNIGHT, LAST_MIDNIGHT] if fallback is None else [fallback]
+    zones = _zones(calendars, if_unknown) or if_unknown
+    begins, ends = f"{first.date}T00:00:00", f"{end.date}T00:00:00"
+    return (
+        min(wall_instant(begins, zone) for zone in zones),
+        max(wall_instant(ends, zone, up=True) for zone in zones),
+    )
 
 
-def _zones(calendars: Sequence[tuple[ConnectionRef, str]], unknown: Sequence[tzinfo]) -> list[tzinfo]:
+def _zones(calendars: Sequence[tuple[ConnectionRef, str]], if_unknown: Sequence[tzinfo]) -> list[tzinfo]:
     """The zones of these calendars, from the provider: their owner may have changed a stored one."""
     jobs = {ref.id: ShowCalendars(ref.id) for ref, _ in calendars}
     replies = worker_calls.gather(jobs, Queue.READS, deadline=worker_calls.deadline())
     zones: list[tzinfo] = []
     for ref, calendar in calendars:
         name = _zone_name(ref, calendar, replies[ref.id].calendars)
-        zones += [ZoneInfo(name)] if name is not None else unknown
+        zones += [ZoneInfo(name)] if name is not None else if_unknown
     return zones
 
 
 def _zone_name(ref: ConnectionRef, calendar: str, listed: Sequence[Calendar]) -> str | None:
     for each in listed:
         if each.id == calendar or (each.primary and is_main(ref, calendar)):
-            # In Microsoft's list, UTC also stands for a mailbox's zone that could not be read.
-            is_unclear = each.provider == ProviderName.MICROSOFT and each.time_zone == "UTC"
-            name = ref.time_zone if is_unclear else each.time_zone
+            name = each.known_time_zone or (ref.time_zone if each.primary else None)
             return name if name and zone_exists(name) else None
     return None
-
-
-def _midnight(day: Day, zone: tzinfo) -> int:
-    return int(datetime.fromisoformat(day.date).replace(tzinfo=zone).timestamp() * 1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, timedelta, timezone, tzinfo
+from datetime import UTC, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
@@ -18,7 +18,7 @@ from providers.microsoft.pages import Pages
 from providers.microsoft.payloads import GraphCalendar, GraphEvent
 from providers.microsoft.zones import iana_zone
 from providers.names import ProviderName
-from providers.timestamps import ordered, wall_instant
+from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, ordered, wall_instant
 
 # All other values mean busy, including "unknown" and future ones:
 # https://learn.microsoft.com/en-us/graph/api/resources/event#properties (showAs)
@@ -26,11 +26,6 @@ NOT_BUSY = frozenset({"free", "workingElsewhere"})
 
 # The IANA zone of a mailbox, None without permission to read it, or the error of reading it.
 Zone = str | None | ProviderError
-
-# Where a day begins first and ends last on earth. A day in an unknown zone is busy between the two: that
-# blocks too much, but never shows busy time as free.
-FIRST_MIDNIGHT = timezone(timedelta(hours=14))
-LAST_MIDNIGHT = timezone(timedelta(hours=-12))
 
 
 class UnknownZone(ProviderError):

@@ -36,7 +36,7 @@ FAILURE_KEPT = 5_000
 FOLLOWED = 310_000
 # The number of flights that one script changes. More would block Redis for long, and Lua unpacks no more than
 # 8 000 keys.
-AT_ONCE = 256
+FLIGHTS_AT_ONCE = 256
 
 Item = TypeVar("Item")
 
@@ -190,7 +190,7 @@ def _set_leases(pipe: Pipeline, flights: Sequence[str], milliseconds: int) -> No
 
 
 def _in_parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
+    return (items[start : start + FLIGHTS_AT_ONCE] for start in range(0, len(items), FLIGHTS_AT_ONCE))
 
 
 def flight_key(flight: str) -> str:

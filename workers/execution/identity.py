@@ -130,7 +130,7 @@ def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Cale
         if each.primary:
             address = each.id if credentials.provider == ProviderName.GOOGLE else each.owner
             before = credentials
-            main = MainCalendar(each.id, address, _listed_zone(each))
+            main = MainCalendar(each.id, address, each.known_time_zone)
             credentials = _store(stores, credentials, main)
             if before.main_calendar_id is not None and _names(credentials) != _names(before):
                 # The cached calendars carry tags of the old name.
@@ -190,15 +190,6 @@ def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Cred
 def _names(credentials: Credentials) -> tuple[str | None, str | None]:
     """The provider's names of the main calendar, from which cache tags are made."""
     return credentials.main_calendar_id, credentials.mailbox
-
-
-def _listed_zone(calendar: Calendar) -> str:
-    """The zone of a calendar on a list, ``""`` if it is not known.
-
-    In Microsoft's list, UTC also stands for a mailbox's zone that could not be read.
-    """
-    is_unclear = calendar.provider == ProviderName.MICROSOFT and calendar.time_zone == "UTC"
-    return "" if is_unclear else calendar.time_zone
 
 
 def failed_lately(stores: Stores, connection_id: str) -> bool:

@@ -155,7 +155,7 @@ def test_the_first_leads_and_others_follow(claim):
 
 
 def test_reads_of_one_request_are_claimed_in_parts(flights, monkeypatch):
-    monkeypatch.setattr(single_flight, "AT_ONCE", 3)
+    monkeypatch.setattr(single_flight, "FLIGHTS_AT_ONCE", 3)
     reads = [ReadKey(CONNECTION, f"{n} of {CONNECTION}", n) for n in range(7)]
 
     def states(waiter):
