@@ -17,7 +17,7 @@ from app.accounts.calendar_names import calendar_name
 from app.api import cache_control, replay_access
 from app.availability import parameters
 from app.availability.selection import CalendarSelector
-from app.events import conditions, creates, lists, worker_calls
+from app.events import conditions, lists, worker_calls, writes
 from app.events.drafts import changes, draft, new_meta_id
 from app.events.views import event_view
 from app.http import idempotency, paging
@@ -142,11 +142,11 @@ class CalendarEvents(MethodView):
         )
         with conditions.leased(authentication(), condition) as lease:
             job = CreateEvent(ref.id, calendarId, new)
-            reply = creates.send_one(ref, job, deadline=worker_calls.deadline(), repeatable=repeatable)
+            reply = writes.send_one(ref, job, deadline=worker_calls.deadline(), repeatable=repeatable)
             if reply.failed is not None:
-                if creates.may_exist(reply.failed):
+                if writes.may_have_happened(reply.failed):
                     lease.keep()
-                raise creates.error(ref, reply.failed, calendarId, repeatable=repeatable)
+                raise writes.error(ref, job, reply.failed, repeatable=repeatable)
         return _one_event(ref, reply, calendarId, status=201)
 
 
@@ -190,7 +190,7 @@ class CalendarEvent(MethodView):
         ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.UPDATE_EVENT, calendar_id=calendarId)
         job = UpdateEvent(ref.id, calendarId, eventId, content, etag=condition["etag"])
-        return _one_event(ref, _write(ref, job), calendarId)
+        return _one_event(ref, _change(ref, job), calendarId)
 
     @route_facts("deleteEvent", fails_with_provider=True, codes=(Code.EVENT_CHANGED,))
     @blp.arguments(DeleteQuery, location="query")
@@ -215,7 +215,7 @@ class CalendarEvent(MethodView):
         connections.require(ref, Operation.DELETE_EVENT, calendar_id=calendarId)
         notify = params.get("sendNotifications")
         job = DeleteEvent(ref.id, calendarId, eventId, notify, etag=condition["etag"])
-        _raise_failure(ref, _write(ref, job).failed, calendarId)
+        _change(ref, job)
         return {"success": True}
 
 
@@ -270,13 +270,15 @@ def _read(ref: ConnectionRef, job: Job) -> Reply:
     return worker_calls.gather({ref.id: job}, Queue.READS, deadline=worker_calls.deadline())[ref.id]
 
 
-def _write(ref: ConnectionRef, job: CreateEvent | UpdateEvent | DeleteEvent) -> Reply:
-    return worker_calls.write_events({ref.id: job}, deadline=worker_calls.deadline())[ref.id]
+def _change(ref: ConnectionRef, job: UpdateEvent | DeleteEvent) -> Reply:
+    """The reply to an update or a delete.
 
-
-def _raise_failure(ref: ConnectionRef, failed: Failed | None, calendar_id: str) -> None:
-    if failed is not None:
-        raise connections.error(ref, failed, calendar_id)
+    :raise ApiError: when it failed, or may have failed
+    """
+    reply = writes.send_one(ref, job, deadline=worker_calls.deadline())
+    if reply.failed is not None:
+        raise writes.error(ref, job, reply.failed)
+    return reply
 
 
 def _one_event(
@@ -288,7 +290,8 @@ def _one_event(
 
     :raise ApiError: if the job failed
     """
-    _raise_failure(ref, reply.failed, calendar_id)
+    if reply.failed is not None:
+        raise connections.error(ref, reply.failed, calendar_id)
     (events,) = reply.events.values()
     if isinstance(events, Failed):
         raise connections.error(ref, events, calendar_id)

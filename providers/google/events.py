@@ -10,7 +10,6 @@ import time
 from typing import cast
 
 from providers import etags
-from providers.create_outcomes import found_after_failure, insert_deadline
 from providers.errors import (
     EventExists,
     EventNotFound,
@@ -29,6 +28,7 @@ from providers.google.payloads import EventRecord
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
 from providers.timestamps import DAY, utc_text
+from providers.write_outcomes import found_after_failure, insert_deadline
 
 # Attempts to read and write an event while others change it in between.
 TRIES = 4
