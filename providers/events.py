@@ -65,6 +65,7 @@ class Event:
 
     The fields after it are None when the provider does not give them. ``recurring_event_id`` is the id of the
     series of an occurrence, ``updated_at`` is in UTC milliseconds, ``etag`` is in the form of ``etags.weak``.
+    ``is_series``: it stands for a whole series; its start and end are those of the first occurrence.
     """
 
     id: str
@@ -88,6 +89,7 @@ class Event:
     recurring_event_id: str | None = None
     updated_at: int | None = None
     etag: str | None = None
+    is_series: bool = False
 
 
 # Tagged, so that decoding JSON restores the right type.
