@@ -160,6 +160,11 @@ class Changes:
         return edge_error(self.start or Moment(event.start), self.end or Moment(event.end))
 
     @property
+    def has_time(self) -> bool:
+        """Whether an edge is written."""
+        return self.start is not None or self.end is not None
+
+    @property
     def has_one_edge(self) -> bool:
         """Whether exactly one edge is written."""
         return (self.start is None) != (self.end is None)

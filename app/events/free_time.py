@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, Invalid
 from app.http.provider_failures import most_telling
 from app.services import services
-from scheduling.intervals import Intervals, free_parts
+from scheduling.intervals import Groups, Intervals, free_parts
 from scheduling.json_render import timestamp
 from scheduling.query import Query, free
 from scheduling.windows import DAY, MINUTE
@@ -45,6 +46,17 @@ class Time(NamedTuple):
             raise RangeTooLarge(f"The time from start to end must not be longer than {longest} days")
         return cls(start, end, options["padding"] * MINUTE, options["maxOverlaps"])
 
+    def query(self) -> Query:
+        """The search for one slot, which is this time."""
+        return Query(
+            self.start,
+            self.end,
+            self.end - self.start,
+            padding_before=self.padding,
+            padding_after=self.padding,
+            max_overlaps=self.max_overlaps,
+        )
+
     def taken_by(self, overlaps: Sequence[Overlap]) -> list[Overlap]:
         """The parts of this time that held time takes, with the padding."""
         return [
@@ -67,26 +79,28 @@ def slot_taken(conflicts: Sequence[Overlap], sentence: str = "The time is taken"
 
 
 def busy(
-    authentication: Authentication, calendar_requests: Mapping[str, CalendarRequest], time: Time
+    authentication: Authentication,
+    calendar_requests: Mapping[str, CalendarRequest],
+    time: Time,
+    known: Intervals | None = None,
 ) -> list[Overlap]:
     """The parts of the time in which the calendars of each user are busy, read from now on; empty if free.
 
+    ``known`` are the busy periods of one more calendar of the only user.
+
     :raise ApiError: when a calendar of one of them could not be read
     """
-    query = Query(
-        time.start,
-        time.end,
-        time.end - time.start,
-        padding_before=time.padding,
-        padding_after=time.padding,
-        max_overlaps=time.max_overlaps,
-    )
+    query = time.query()
     freshness = Freshness(newer_than=now_ms())
     users = list(calendar_requests)
     result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
     failures = {users[n]: Failures.of(result, n) for n in sorted(result.failing())}
     if failures:
         raise _unread(failures)
+    if known is not None:
+        assert result.user_count == 1, "a calendar of the only user"
+        together = Groups.concat([result.busy, Groups.pack([known])])
+        result = replace(result, busy=together, user_of=np.append(result.user_of, 0))
     # Without held time: the caller has locked the time in the database.
     free_time = free(query, result.busy, result.user_of, result.user_count)
     whole = Intervals(np.array([time.start]), np.array([time.end]))

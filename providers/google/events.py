@@ -58,8 +58,8 @@ def busy_without(calendar: GoogleCalendar, event_id: str, start: int, end: int) 
     """The busy periods over ``[start, end)`` as if an event, or an occurrence of a series, were not there."""
     periods: list[Period] = []
     for page in _window(calendar, start, end):
-        records, zone = _not_cancelled(page, calendar), zone_of(page, calendar.operation)
-        periods += parse_events.busy(records, zone, calendar.operation, without=event_id)
+        zone = zone_of(page, calendar.operation)
+        periods += parse_events.busy(page["items"], zone, calendar.operation, without=event_id)
     return Read.of_each({event_id: periods}, start, end)[event_id]
 
 

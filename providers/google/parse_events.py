@@ -110,7 +110,9 @@ def busy(records: Sequence[Json], zone: str, operation: str, *, without: str) ->
     """
     try:
         blocking = [
-            each for each in cast("Sequence[EventRecord]", records) if each["id"] != without and _blocks(each)
+            each
+            for each in cast("Sequence[EventRecord]", records)
+            if each.get("id") != without and _blocks(each)
         ]
         return [
             ordered(_instant(each["start"], zone), _instant(each["end"], zone, up=True)) for each in blocking

@@ -58,7 +58,7 @@ def busy(pages: Iterable[Json], zone: Zone, operation: str, *, without: str | No
     try:
         found = (values(page) for page in pages)
         if without is not None:
-            found = ([each for each in entries if each["id"] != without] for entries in found)
+            found = ([each for each in entries if each.get("id") != without] for entries in found)
         events = [event for entries in found for event in calendar_view.events(entries)]
         return [_period(event, zone, operation) for event in events if _blocks(event)]
     except SHAPE_ERRORS:
