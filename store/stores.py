@@ -13,7 +13,7 @@ from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarLists
 from store.cache.fast_redis import FastRedis
 from store.cache.held_times import HeldTimes
-from store.cache.versioned_cache import HOLDS_VERSION_KEY, VersionedCache
+from store.cache.versioned_cache import VersionedCache
 from store.config.settings import Settings
 from store.coordination.account_locks import AccountLocks
 from store.coordination.api_rate_limiter import ApiRateLimiter
@@ -124,7 +124,7 @@ class Stores:
     @cached_property
     def held_times(self) -> HeldTimes:
         """This process's cache of held time."""
-        return HeldTimes(self.database, VersionedCache(self.redis, self.fast_redis, HOLDS_VERSION_KEY))
+        return HeldTimes(self.database, self.redis, self.fast_redis)
 
     @cached_property
     def fast_redis(self) -> FastRedis:

@@ -11,7 +11,7 @@ the hooks that ``app.web:create_app`` installs, which takes all other requests:
 - a long query, more than ``MAX_SLOTS`` slots or ``MAX_BUCKETS`` buckets;
 - a key or a user that this process has not cached, or not under the current version;
 - a connection that cannot be read, and busy periods that are not cached or older than ``ALMANAC_BUSY_TTL``;
-- held time that this process has not cached under the current version;
+- held time that this process has not cached under the current versions;
 - Redis that takes longer than ``REDIS_SECONDS``, for the next ``PAUSE`` too.
 """
 
@@ -32,9 +32,10 @@ from werkzeug.datastructures import MultiDict
 
 from app.accounts import connections
 from app.api.scheduling import blp, slots_of_user
-from app.availability import held_time, lookup, parameters
+from app.availability import lookup, parameters
 from app.availability.failures import Failures
 from app.availability.freshness import now_ms
+from app.availability.held_time import HeldNames
 from app.availability.result import ResultBuilder
 from app.availability.selection import CalendarRequest, Target, known_targets
 from app.http import api_key_hook, fast_args, query_string, request_ids
@@ -79,8 +80,8 @@ class _Parsed:
     authentication: Authentication
     params: Mapping[str, Any]
     query: Query
-    calendar_request: CalendarRequest
     targets: Sequence[Target]
+    held_names: HeldNames
     load: BucketLoad
     request_id: str
     accepts_gzip: bool
@@ -169,26 +170,27 @@ class FastSlots:
             return None
         targets = known_targets(calendar_request, {})
         keys = list(dict.fromkeys(target.key for target in targets))
-        load = self._stores.busy.bucket_load(keys, *query.busy_range(), extra_keys=lookup.VERSION_KEYS)
+        held_names = HeldNames([calendar_request], [targets])
+        extra_keys = (*lookup.VERSION_KEYS, *held_names.version_keys())
+        load = self._stores.busy.bucket_load(keys, *query.busy_range(), extra_keys=extra_keys)
         if len(keys) * len(load.numbers) > MAX_BUCKETS:
             return None
         request_id = request_ids.choose(headers.get(b"x-request-id", b"").decode("latin1"))
-        return _Parsed(
-            authentication, params, query, calendar_request, targets, load, request_id, accepts_gzip
-        )
+        return _Parsed(authentication, params, query, targets, held_names, load, request_id, accepts_gzip)
 
     def _render(
         self, parsed: _Parsed, values: Sequence[bytes | None]
     ) -> tuple[list[tuple[bytes, bytes]], bytes] | None:
         known = parsed.load.join(values)
-        version, holds_version = known.extra_values
+        version = known.extra_values[0]
         parsed.authentication.verify_version(version)
-        held = self._stores.held_times.cached(holds_version)
+        rows, versions = parsed.authentication.rows, known.extra_values[len(lookup.VERSION_KEYS) :]
+        held = self._stores.held_times.cached(rows, parsed.held_names.all, versions)
         if held is None or known.missing or self._stores.busy.stale(known, now_ms()):
             return None
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
-        result = builder.build(1, (), held_time.active_by_user(held, [parsed.calendar_request]))
+        result = builder.build(1, (), parsed.held_names.active_by_user(held))
         options = parameters.echoed_options(parsed.params, parsed.query)
         body = b"".join(slots_of_user(parsed.query, result, Failures.of(result), options))
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)

@@ -38,7 +38,8 @@ class Holds(MethodView):
     def get(self, params: dict[str, Any]) -> Response:
         """List holds
 
-        By start. An API key that is bound to an organization sees holds whose users are all its members.
+        By start. An API key that is bound to an organization sees the holds that keys of the organization
+        took, with those of their users who are members.
         """
         hold_views = holds.listed(authentication(), params.get("user"))
         page, extra_fields = paging.cut_by_sort_key(params, hold_views, _sort_key)
@@ -48,7 +49,7 @@ class Holds(MethodView):
         "createHold",
         replay_check=replay_access.hold,
         fails_with_provider=True,
-        codes=(Code.USER_NOT_FOUND, Code.NO_CONNECTED_CALENDARS, Code.SLOT_TAKEN),
+        codes=(Code.USER_NOT_FOUND, Code.NO_CONNECTED_CALENDARS, Code.SLOT_TAKEN, Code.QUOTA_EXCEEDED),
     )
     @blp.arguments(HoldBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -57,9 +58,10 @@ class Holds(MethodView):
         """Hold time of users
 
         For all users of the request, or for none. Their calendars are read past the cache; when one cannot
-        be read, nothing is held. Of simultaneous requests for overlapping time of a user, at most one
-        succeeds. From the answer on, the time counts as busy on every route of scheduling, until the hold
-        expires, is deleted, or an event is created by it.
+        be read, nothing is held. Of simultaneous requests for overlapping time of a user or of a mailbox, at
+        most one succeeds. From the answer on, the time counts as one busy period on every route of
+        scheduling, for everyone who books the same mailboxes, until the hold expires, is deleted, or an event
+        is created by it.
         """
         # Not in the document: clients that have them in the query of slots may send them there here too.
         params = Blueprint.ARGUMENTS_PARSER.parse(MarginQuery(), request, location="query")

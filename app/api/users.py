@@ -105,10 +105,7 @@ class UserById(MethodView):
         new_id: str = body["userId"] if "userId" in body else body["id"]
         with services().stores.database.writing() as session:
             users.rename(session, caller(), userId, new_id)
-            view = _view(session, new_id, params["include"])
-        # Held time is cached by the identifiers of users.
-        services().stores.held_times.invalidate_best_effort()
-        return view
+            return _view(session, new_id, params["include"])
 
     @route_facts("deleteUser")
     @blp.arguments(IncludeQuery, location="query")

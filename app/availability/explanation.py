@@ -94,7 +94,11 @@ def _explained(
     targets = [result.targets[each] for each in result.target_indexes(user_index)]
     calendars = [each for each in facts.covering if each.calendar < len(targets)]
     blocking = tuple(Blocking(targets[each.calendar], each) for each in calendars)
-    held = tuple(_held(result, user_index, each) for each in facts.covering[len(calendars) :])
+    # Each hold is a calendar of its own, behind those of the user.
+    held = tuple(
+        HeldBlocking(each, result.held[user_index][each.calendar - len(targets)].expires_at)
+        for each in facts.covering[len(calendars) :]
+    )
     failures = Failures.of(result, user_index)
     if failures and not (partial and failures.something_read):
         sentence = explanation_text.unread_sentence(facts.at, query.zone, _unread(failures))
@@ -108,14 +112,6 @@ def _explained(
     if failures:
         sentence = f"{sentence} {explanation_text.left_out_sentence(_unread(failures))}"
     return UserVerdict(facts.verdict, sentence, facts, blocking, held)
-
-
-def _held(result: BusyResult, user_index: int, period: Covering) -> HeldBlocking:
-    """Held time of a user; touching holds form one period, which is held until the last of them expires."""
-    inside = [
-        each for each in result.held[user_index] if each.starts < period.end and each.ends > period.start
-    ]
-    return HeldBlocking(period, max(each.expires_at for each in inside))
 
 
 def _unread(failures: Failures) -> Sequence[Unreadable]:

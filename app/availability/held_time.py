@@ -2,24 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from app.availability.freshness import now_ms
-from app.availability.selection import CalendarRequest
-from store.cache.held_times import Held
+from app.availability.selection import CalendarRequest, Target, is_main
+from store.cache.cache_tags import booked_names, user_name
+from store.cache.held_times import Held, version_key
 from store.sql.queries.holds import ActiveTime
 
+# The owners of calendars that another mailbox shares, by connection and calendar.
+Owners = Mapping[tuple[str, str], str]
 
-def active_by_user(
-    held: Held, calendar_requests: Sequence[CalendarRequest]
-) -> dict[int, Sequence[ActiveTime]]:
-    """The held time of each user that has not expired, by index; users without any are absent."""
-    if not held:
-        return {}
-    moment = now_ms()
-    active_of: dict[int, Sequence[ActiveTime]] = {}
-    for number, calendar_request in enumerate(calendar_requests):
-        times = held.get(calendar_request.connections[0].user, ()) if calendar_request.connections else ()
-        if active := [each for each in times if each.expires_at > moment]:
-            active_of[number] = active
-    return active_of
+NO_OWNERS: Owners = {}
+
+
+class HeldNames:
+    """The names under which the time of each user of a request may be held.
+
+    They are the user, and what is booked with each calendar that is read for the user: others may have booked
+    it through connections of their own.
+    """
+
+    def __init__(
+        self,
+        calendar_requests: Sequence[CalendarRequest],
+        targets: Iterable[Sequence[Target]],
+        owners: Owners = NO_OWNERS,
+    ) -> None:
+        self._of_users = [
+            _of_user(calendar_request, user_targets, owners)
+            for calendar_request, user_targets in zip(calendar_requests, targets, strict=True)
+        ]
+        self.all = tuple(dict.fromkeys(chain.from_iterable(self._of_users)))
+
+    def version_keys(self) -> list[str]:
+        """The Redis keys of the versions of ``all``."""
+        return list(map(version_key, self.all))
+
+    def active_by_user(self, held: Held) -> dict[int, Sequence[ActiveTime]]:
+        """The held time of each user that has not expired, by index; users without any are absent.
+
+        A hold counts once for a user, whatever it takes of the user's.
+        """
+        if not held:
+            return {}
+        moment = now_ms()
+        active_of: dict[int, Sequence[ActiveTime]] = {}
+        for number, names in enumerate(self._of_users):
+            times = {each for name in names for each in held.get(name, ()) if each.expires_at > moment}
+            if times:
+                active_of[number] = sorted(times, key=lambda each: (each.starts, each.ends, each.hold))
+        return active_of
+
+
+def _of_user(calendar_request: CalendarRequest, targets: Sequence[Target], owners: Owners) -> Sequence[str]:
+    if not calendar_request.connections:
+        return ()
+    names = [user_name(calendar_request.connections[0].user_id)]
+    for connection, key, _ in targets:
+        # The first name is enough to find the holds of others.
+        if is_main(connection, key.calendar):
+            names += connection.main_names[:1]
+        else:
+            names += booked_names(connection, key.calendar, owners.get(key, ""))[:1]
+    return names

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from app.accounts import connections
 from app.accounts.calendar_names import renamed
-from app.availability import held_time, parameters, refresh
+from app.availability import parameters, refresh
 from app.availability.freshness import Freshness, now_ms
+from app.availability.held_time import HeldNames
 from app.availability.jobs import grants_of, read_jobs
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
@@ -34,15 +35,15 @@ from scheduling.query import Query
 from store.cache.busy_buckets import CachedBusy, CalendarKey
 from store.cache.calendar_lists import CalendarList
 from store.cache.held_times import Held
-from store.cache.versioned_cache import HOLDS_VERSION_KEY, VERSION_KEY
+from store.cache.versioned_cache import VERSION_KEY
 from store.sql.queries.connection_refs import ConnectionRef
 from workers.fanout.request import CoalescingPolicy
 from workers.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
 
 _READ = (Operation.FREE_BUSY,)
-# Loaded with the busy periods, in this order.
-VERSION_KEYS = (VERSION_KEY, HOLDS_VERSION_KEY)
+# Loaded with the busy periods, in this order. The versions of held time follow.
+VERSION_KEYS = (VERSION_KEY,)
 # How often the cache is loaded at most, if holds change meanwhile.
 _MAX_LOADS = 3
 _LIST_AND_READ = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
@@ -148,7 +149,8 @@ class _AvailabilityLookup:
         lists = self._calendar_lists()
         targets = [known_targets(calendar_request, lists) for calendar_request in self._calendar_requests]
         keys = list(dict.fromkeys(self._keys(targets)))
-        known, held = self._load(keys)
+        held_names = HeldNames(self._calendar_requests, targets)
+        known, held = self._load(keys, held_names)
         unlisted = [unlisted_connections(each, lists) for each in self._calendar_requests]
         listing_jobs = self._listing_jobs(unlisted)
         jobs = read_jobs(keys, known.missing, self._grants) | listing_jobs
@@ -164,28 +166,32 @@ class _AvailabilityLookup:
         result = builder.build(
             len(self._calendar_requests),
             self._lists_read_at(lists),
-            held_time.active_by_user(held, self._calendar_requests),
+            held_names.active_by_user(held),
         )
         # A worker may have learned the real id of a main calendar with its first read.
         return replace(result, targets=renamed(result.targets)) if jobs else result
 
-    def _load(self, keys: Sequence[CalendarKey]) -> tuple[CachedBusy, Held]:
+    def _load(self, keys: Sequence[CalendarKey], held_names: HeldNames) -> tuple[CachedBusy, Held]:
         """The cached busy periods, and the held time of the same moment.
 
         An event that was created by a hold is in the one or in the other: if they were of two moments, it
-        could be in neither. So both are loaded again while holds change, ``_MAX_LOADS`` times at most. Then
-        the last pair counts.
+        could be in neither. So both are loaded again while these holds change, ``_MAX_LOADS`` times at most.
+        Then the last pair counts.
         """
+        held_times, names = self._stores.held_times, held_names.all
+        extra_keys = (*VERSION_KEYS, *held_names.version_keys())
         for attempt in range(_MAX_LOADS):
             known = self._stores.busy.load(
-                keys, self._start, self._end, newer_than=self._freshness.newer_than, extra_keys=VERSION_KEYS
+                keys, self._start, self._end, newer_than=self._freshness.newer_than, extra_keys=extra_keys
             )
-            version, holds_version = known.extra_values
+            version = known.extra_values[0]
+            versions = known.extra_values[len(VERSION_KEYS) :]
             self._authentication.verify_version(version)
-            held = self._stores.held_times.cached(holds_version)
+            rows = self._stores.versioned_cache.switch_to(version)
+            held = held_times.cached(rows, names, versions)
             if held is not None:
                 break
-            held, is_current = self._stores.held_times.load(holds_version, now_ms())
+            held, is_current = held_times.load(rows, names, versions, now_ms())
             if is_current or attempt == _MAX_LOADS - 1:
                 break
         assert held is not None, "it was cached or loaded"

@@ -36,8 +36,8 @@ class BusyResult:
     - ``unread`` has the failures, by the index of the target.
     - ``failed_connections`` has, by user, the connections whose list of calendars could not be read.
     - ``oldest_read`` is the time of the oldest read that was used, in milliseconds; None if there was none.
-    - ``held`` has, by user, the held time. It counts for slots, as one more calendar behind
-      the user's own, and not for busy periods.
+    - ``held`` has, by user, the held time. It counts for slots, each hold as one more calendar behind the
+      user's own, and not for busy periods.
     """
 
     targets: Sequence[Target]
@@ -82,15 +82,15 @@ class BusyResult:
         """The engine's arguments for these users, with their held time."""
         if not self.held:
             return calendars, member_of, len(users)
-        extra = {
-            member: Intervals.of([(each.starts, each.ends) for each in self.held[user_index]])
+        extra = [
+            (member, Intervals.of([(each.starts, each.ends)]))
             for member, user_index in enumerate(users)
-            if user_index in self.held
-        }
-        members = np.append(member_of, np.array(list(extra), np.int64))
+            for each in self.held.get(user_index, ())
+        ]
+        members = np.append(member_of, np.array([member for member, _ in extra], np.int64))
         # Stable: held time comes behind the calendars of its member.
         order = members.argsort(kind="stable")
-        together = Groups.concat([calendars, Groups.pack(list(extra.values()))])
+        together = Groups.concat([calendars, Groups.pack([time for _, time in extra])])
         return together.take(order), members[order], len(users)
 
 

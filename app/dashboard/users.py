@@ -101,8 +101,6 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
     except Conflict:
         form.refuse("id", "is taken by another user")
         return _user_page(custom_id, form, 409)
-    # Held time is cached by the identifiers of users.
-    services().stores.held_times.invalidate_best_effort()
     return done(
         f"{custom_id} is called {new_id} now. Requests with the old identifier get 404.",
         "user",

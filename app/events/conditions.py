@@ -25,20 +25,20 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.accounts import connections
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector, is_main
-from app.events import all_day, free_time, holds, moves, worker_calls
-from app.events.free_time import Time
+from app.events import all_day, bookings, free_time, holds, moves, worker_calls
+from app.events.bookings import Booking
+from app.events.free_time import Overlap, Time
 from app.events.moves import Moved
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
-from app.http.errors import ApiError, NotFound, ServiceUnavailable
+from app.http.errors import ApiError, ServiceUnavailable
 from app.services import services
 from providers.base import PRIMARY
 from providers.errors import Problem
 from providers.events import Changes, Day, Moment
 from store.sql.queries import holds as hold_queries
-from store.sql.queries import users
 from store.sql.queries.connection_refs import ConnectionRef
-from store.sql.queries.holds import ClaimedHold, Overlap
+from store.sql.queries.holds import ClaimedHold, NewHold, TakenHold
 from workers.fanout.admission import Overloaded
 from workers.jobs import GetEvent
 from workers.queues import Queue
@@ -75,9 +75,10 @@ class Lease:
             return
         claimed = self.claimed
         self._end(
+            claimed,
             lambda session: hold_queries.release(
                 session, claimed.id, reason="used", token=self.token, now=now_ms()
-            )
+            ),
         )
 
     def release(self) -> None:
@@ -86,23 +87,19 @@ class Lease:
             self._drop()
             return
         claimed = self.claimed
-        self._end(lambda session: hold_queries.release_claim(session, claimed, token=self.token))
+        self._end(claimed, lambda session: hold_queries.release_claim(session, claimed, token=self.token))
 
     def _drop(self) -> None:
         if self.hold_id is not None:
             holds.drop(self.hold_id)
 
-    def _end(self, change: Callable[[Any], object]) -> None:
+    def _end(self, claimed: ClaimedHold, change: Callable[[Any], object]) -> None:
         stores = services().stores
-        # Before the commit too: a request that has read busy periods from before the event must not miss the
-        # hold and take the version for current.
-        stores.held_times.invalidate_best_effort()
         try:
-            with stores.database.writing() as session:
+            with stores.held_times.changing(claimed.names), stores.database.writing() as session:
                 change(session)
         except SQLAlchemyError as error:
             log.warning("hold not changed, it ends with its lease: %s", type(error).__name__)
-        stores.held_times.invalidate_best_effort()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +195,15 @@ def _acquire_unless_repeated(authentication: Authentication, condition: Conditio
 
 
 def _reserve(authentication: Authentication, condition: Condition) -> Lease:
-    with services().stores.database.reading() as session:
-        numbers = users.ids(session, [condition.user], organization_id=authentication.organization_id)
-    if not numbers:
-        raise NotFound("User not found", Code.USER_NOT_FOUND)
+    booking = bookings.book(authentication, [condition.user], _by_connection(condition.calendars))
     token = condition.token(authentication)
-    taken = holds.reserve(numbers, condition.time, token, holds.lease_end(deadlines=1))
+    time, organization_id = condition.time, authentication.organization_id
+    new = NewHold(time.start, time.end, holds.lease_end(deadlines=1), token, organization_id=organization_id)
+    taken = holds.reserve(booking, time, new)
     # The earlier attempt may still write its event: the time stays reserved although this attempt fails.
     lease = Lease(taken.id, token=token, kept=taken.repeated)
     try:
-        _require_free(authentication, condition)
+        _require_free(authentication, condition, booking, taken)
         with services().stores.database.writing() as session:
             end = holds.lease_end(deadlines=condition.deadlines)
             if not hold_queries.renew(session, taken.id, expires_at=end, now=now_ms()):
@@ -220,21 +216,32 @@ def _reserve(authentication: Authentication, condition: Condition) -> Lease:
     return lease
 
 
-def _require_free(authentication: Authentication, condition: Condition) -> None:
+def _by_connection(calendars: Sequence[tuple[ConnectionRef, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for ref, calendar in calendars:
+        found.setdefault(ref.id, []).append(calendar)
+    return found
+
+
+def _require_free(
+    authentication: Authentication, condition: Condition, booking: Booking, taken: TakenHold
+) -> None:
     """Check by a new read that the calendars are free, apart from copies of an earlier attempt.
 
     :raise Conflict: when they are not
     """
-    calendars, moved, known = _calendars(authentication, condition), condition.moved, None
+    user, moved, known = condition.user, condition.moved, None
+    calendars = _calendars(condition, booking.connections[user])
+    others = {booking.user(number): times for number, times in taken.others.items()}
     if moved is not None and moved.is_near(condition.time):
-        ref = next(each for each in calendars.connections if each.id == moved.ref.id)
+        ref = next((each for each in calendars.connections if each.id == moved.ref.id), moved.ref)
         calendars = moves.others(calendars, moved, in_main=_is_main(ref, moved.calendar))
         known = moved.busy_without(condition.time)
-    conflicts = free_time.busy(authentication, {condition.user: calendars}, condition.time, known)
+    conflicts = free_time.busy(authentication, {user: calendars}, condition.time, others, known)
     if conflicts and (created := _connections_with_event(condition)):
-        others = [ref for ref in calendars.connections if ref.id not in created]
-        calendars = calendars._replace(connections=others)
-        conflicts = free_time.busy(authentication, {condition.user: calendars}, condition.time)
+        kept = [ref for ref in calendars.connections if ref.id not in created]
+        calendars = calendars._replace(connections=kept)
+        conflicts = free_time.busy(authentication, {user: calendars}, condition.time, others)
     if conflicts:
         raise free_time.slot_taken(conflicts)
 
@@ -245,8 +252,11 @@ def _claim(authentication: Authentication, condition: Condition) -> Lease:
     :raise Conflict: when it does not cover the time of the event
     """
     assert condition.hold is not None, "the condition names a hold"
-    time, token = condition.time, condition.token(authentication)
-    with services().stores.database.writing() as session:
+    time, token, stores = condition.time, condition.token(authentication), services().stores
+    with stores.database.reading() as session:
+        names = hold_queries.names(session, condition.hold)
+    # Other processes have cached when it expired before.
+    with stores.held_times.changing(names), stores.database.writing() as session:
         claimed = hold_queries.claim(
             session,
             condition.hold,
@@ -269,14 +279,11 @@ def _claim(authentication: Authentication, condition: Condition) -> Lease:
         raise free_time.slot_taken(
             conflicts, "The hold does not cover the time of the event, has expired, or is in use"
         )
-    # Other processes have cached when it expired before.
-    services().stores.held_times.invalidate_best_effort()
     return Lease(claimed=claimed, token=token, kept=claimed.repeated)
 
 
-def _calendars(authentication: Authentication, condition: Condition) -> CalendarRequest:
+def _calendars(condition: Condition, refs: Sequence[ConnectionRef]) -> CalendarRequest:
     """The calendars that must be free: the user's main ones, and those of the event."""
-    refs = connections.of_user(authentication, condition.user, {"provider": []})
     others = [calendar for ref, calendar in condition.calendars if not _is_main(ref, calendar)]
     return CalendarRequest(refs, CalendarSelector((PRIMARY, *others) if others else ()))
 

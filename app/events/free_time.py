@@ -22,15 +22,28 @@ from scheduling.intervals import Groups, Intervals, free_parts
 from scheduling.json_render import timestamp
 from scheduling.query import Query, free
 from scheduling.windows import DAY, MINUTE
-from store.sql.queries.holds import Overlap
+from store.sql.queries.holds import ActiveTime
+
+
+class Overlap(NamedTuple):
+    """A part of the wanted time in which a user is not free."""
+
+    user: str
+    starts: int
+    ends: int
 
 
 class Time(NamedTuple):
-    """The time that a request wants, and what counts as free; in milliseconds."""
+    """The time that a request wants, and what counts as free, as for slots; in milliseconds.
+
+    Busy periods and held time count from ``padding_before`` before their start to ``padding_after`` after
+    their end.
+    """
 
     start: int
     end: int
-    padding: int = 0
+    padding_before: int = 0
+    padding_after: int = 0
     max_overlaps: int = 0
 
     @classmethod
@@ -44,7 +57,14 @@ class Time(NamedTuple):
         longest = services().settings.max_range_days
         if end - start > longest * DAY:
             raise RangeTooLarge(f"The time from start to end must not be longer than {longest} days")
-        return cls(start, end, options["padding"] * MINUTE, options["maxOverlaps"])
+        padding = options["padding"]
+        return cls(
+            start,
+            end,
+            options.get("paddingBefore", padding) * MINUTE,
+            options.get("paddingAfter", padding) * MINUTE,
+            options["maxOverlaps"],
+        )
 
     def query(self) -> Query:
         """The search for one slot, which is this time."""
@@ -52,20 +72,20 @@ class Time(NamedTuple):
             self.start,
             self.end,
             self.end - self.start,
-            padding_before=self.padding,
-            padding_after=self.padding,
+            padding_before=self.padding_before,
+            padding_after=self.padding_after,
             max_overlaps=self.max_overlaps,
         )
 
-    def taken_by(self, overlaps: Sequence[Overlap]) -> list[Overlap]:
-        """The parts of this time that held time takes, with the padding."""
+    def taken_by(self, user: str, held: Sequence[ActiveTime]) -> list[Overlap]:
+        """The parts of this time that held time takes from a user, with the padding."""
         return [
             Overlap(
-                each.user,
-                max(self.start, each.starts - self.padding),
-                min(self.end, each.ends + self.padding),
+                user,
+                max(self.start, each.starts - self.padding_before),
+                min(self.end, each.ends + self.padding_after),
             )
-            for each in overlaps
+            for each in held
         ]
 
 
@@ -82,9 +102,13 @@ def busy(
     authentication: Authentication,
     calendar_requests: Mapping[str, CalendarRequest],
     time: Time,
+    held: Mapping[str, Sequence[ActiveTime]] | None = None,
     known: Intervals | None = None,
 ) -> list[Overlap]:
-    """The parts of the time in which the calendars of each user are busy, read from now on; empty if free.
+    """The parts of the time in which each user is busy, by a new read of the calendars; empty if free.
+
+    ``held`` is the held time of others that the caller found when it locked the time: each counts as one busy
+    period.
 
     ``known`` are the busy periods of one more calendar of the only user.
 
@@ -96,13 +120,14 @@ def busy(
     result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
     failures = {users[n]: Failures.of(result, n) for n in sorted(result.failing())}
     if failures:
-        raise _unread(failures)
+        raise unread(failures)
     if known is not None:
         assert result.user_count == 1, "a calendar of the only user"
         together = Groups.concat([result.busy, Groups.pack([known])])
         result = replace(result, busy=together, user_of=np.append(result.user_of, 0))
-    # Without held time: the caller has locked the time in the database.
-    free_time = free(query, result.busy, result.user_of, result.user_count)
+    # Of what is held, only what the caller found: the hold of the request itself does not count.
+    of_others = {n: held[user] for n, user in enumerate(users) if held and user in held}
+    free_time = free(query, *replace(result, held=of_others).of_users(np.arange(len(users))))
     whole = Intervals(np.array([time.start]), np.array([time.end]))
     return [
         Overlap(user, start, end)
@@ -111,7 +136,7 @@ def busy(
     ]
 
 
-def _unread(failures: Mapping[str, Failures]) -> ApiError:
+def unread(failures: Mapping[str, Failures]) -> ApiError:
     """The error for the most telling failure, which names the users that could not be read."""
     decisive = most_telling(each.failed for user_failures in failures.values() for each in user_failures)
     error = next(

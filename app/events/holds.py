@@ -14,14 +14,16 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from app.accounts import connections
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector
-from app.events import free_time
+from app.events import bookings, free_time
+from app.events.bookings import Booking
 from app.events.free_time import Time
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
 from app.http.errors import Conflict, Invalid, NotFound, ServiceUnavailable
+from app.http.shares import quota_exceeded
 from app.services import services
 from scheduling.windows import DAY
-from store.sql.queries import audit, connection_refs, holds, users
+from store.sql.queries import audit, holds, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.hold_events import HoldView
 from store.sql.queries.holds import NewHold, TakenHold
@@ -47,23 +49,29 @@ def take(
     :raise ApiError: when a user is unknown, or could not be read; then nothing is held
     """
     time = _time(body, zone)
-    names = list(dict.fromkeys(body["users"]))
-    with services().stores.database.reading() as session:
-        refs = connection_refs.of_users(session, names, organization_id=authentication.organization_id)
-        numbers = users.ids(session, names, organization_id=authentication.organization_id)
-    if len(numbers) < len(names):
-        raise NotFound("User not found", Code.USER_NOT_FOUND)
-    if not all(refs[each] for each in names):
+    wanted = list(dict.fromkeys(body["users"]))
+    booking = bookings.book(authentication, wanted)
+    if not all(booking.connections[each] for each in wanted):
         raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
-    request_key = idempotency_key or secrets.token_hex(32)
-    hold_id = reserve(numbers, time, request_key, lease_end(deadlines=1), note=body["note"]).id
+    new = NewHold(
+        time.start,
+        time.end,
+        lease_end(deadlines=1),
+        idempotency_key or secrets.token_hex(32),
+        body["note"],
+        authentication.organization_id,
+    )
+    taken = reserve(booking, time, new, limited=True)
     try:
-        calendar_requests = {each: CalendarRequest(refs[each], CalendarSelector()) for each in names}
-        if conflicts := free_time.busy(authentication, calendar_requests, time):
+        calendar_requests = {
+            each: CalendarRequest(booking.connections[each], CalendarSelector()) for each in wanted
+        }
+        others = {booking.user(number): times for number, times in taken.others.items()}
+        if conflicts := free_time.busy(authentication, calendar_requests, time, others):
             raise free_time.slot_taken(conflicts)
-        return _promise(authentication.caller, hold_id, body["expiresIn"])
+        return _promise(authentication.caller, taken.id, body["expiresIn"])
     except BaseException:
-        drop(hold_id)
+        drop(taken.id)
         raise
 
 
@@ -82,7 +90,7 @@ def listed(authentication: Authentication, user: str | None) -> list[HoldView]:
 def find(authentication: Authentication, hold_id: str) -> HoldView:
     """A hold.
 
-    :raise NotFound: when it has expired, or the caller does not reach all of its users
+    :raise NotFound: when it has expired, or another organization took it
     """
     with services().stores.database.reading() as session:
         hold = holds.find(session, hold_id, organization_id=authentication.organization_id, now=now_ms())
@@ -98,31 +106,48 @@ def release(authentication: Authentication, hold_id: str) -> None:
     :raise Conflict: while a create is using it
     """
     find(authentication, hold_id)
-    with services().stores.database.writing() as session:
+    stores = services().stores
+    with stores.database.reading() as session:
+        names = holds.names(session, hold_id)
+    with stores.held_times.changing(names), stores.database.writing() as session:
         if not holds.release(session, hold_id, reason="deleted", now=now_ms()):
             raise Conflict("An event is being created by the hold", Code.HOLD_IN_USE, retry_after=1)
         audit.record(session, actor=authentication.caller.visible, action="deleteHold", subject=hold_id)
-    services().stores.held_times.invalidate_best_effort()
 
 
-def reserve(
-    numbers: Mapping[str, int], time: Time, request_key: str, expires_at: int, *, note: str | None = None
-) -> TakenHold:
-    """Take time of users, by their internal ids, without a promise.
+def reserve(booking: Booking, time: Time, new: NewHold, *, limited: bool = False) -> TakenHold:
+    """Take time of the users of a booking, without a promise.
+
+    ``limited``: if the organization may hold so many users at once.
 
     :raise Conflict: when other requests hold some of it
+    :raise ApiError: when the organization would hold too many users
     """
-    new = NewHold(time.start, time.end, expires_at, request_key, note)
-    margin = {"before": time.padding, "after": time.padding}
+    moment = now_ms()
     try:
         with services().stores.database.writing() as session:
-            outcome = holds.take(session, list(numbers.values()), new, now=now_ms(), **margin)
-            if isinstance(outcome, TakenHold):
-                return outcome
-            raise free_time.slot_taken(time.taken_by(outcome))
+            outcome = holds.take(
+                session,
+                booking.names,
+                new,
+                now=moment,
+                before=time.padding_before,
+                after=time.padding_after,
+                max_overlaps=time.max_overlaps,
+            )
+            if not isinstance(outcome, TakenHold):
+                conflicts = [
+                    each
+                    for number, times in sorted(outcome.items())
+                    for each in time.taken_by(booking.user(number), times)
+                ]
+                raise free_time.slot_taken(conflicts)
+            held = holds.held_users(session, new.organization_id, now=moment) if limited else 0
+            if held > services().settings.max_held_users:
+                raise quota_exceeded("heldUsers")
+            return outcome
     except IntegrityError:
-        # A user was deleted meanwhile, and the next attempt says so; or the constraint of PostgreSQL on
-        # overlapping held time refused the row.
+        # A user was deleted meanwhile, and the next attempt says so.
         raise ServiceUnavailable from None
 
 
@@ -146,16 +171,17 @@ def _promise(caller: Caller, hold_id: str, seconds: int) -> HoldView:
 
     :raise ApiError: when it has expired, or Redis is down, so that other processes would not see it
     """
-    moment = now_ms()
-    with services().stores.database.writing() as session:
+    moment, stores = now_ms(), services().stores
+    with stores.database.writing() as session:
         view = holds.promise(session, hold_id, expires_at=moment + seconds * 1000, now=moment)
         if view is None:
             raise ServiceUnavailable
+        names = holds.names(session, hold_id)
         audit.record(session, actor=caller.visible, action="createHold", subject=_subject(view.users))
     try:
-        services().stores.held_times.invalidate()
+        stores.held_times.invalidate(names)
     except RedisError:
-        with services().stores.database.writing() as session:
+        with stores.database.writing() as session:
             holds.release(session, hold_id, reason="deleted", now=now_ms())
         raise
     return view

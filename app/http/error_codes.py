@@ -400,6 +400,13 @@ class Code(StrEnum):
         "The API key has used up its requests of this minute",
         "Wait `retryAfter` seconds",
     )
+    QUOTA_EXCEEDED = (
+        "quotaExceeded",
+        429,
+        "The organization of the API key uses as much of `quota` as it may at once. Keys that are bound to "
+        "none share one",
+        "Wait until requests, or holds, of the same organization end",
+    )
     RATE_LIMITED = (
         "rateLimited",
         429,

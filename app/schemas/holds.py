@@ -36,8 +36,13 @@ END = {
     "description": "Where it ends, not included; at most 24 hours after `start`, and not in the past.",
     "examples": ["2026-12-03T09:30:00Z"],
 }
-PADDING = {"description": "Minutes that must be free before and after the time too."}
-OVERLAPS = {"description": "How many busy periods may overlap the time. Held time never may."}
+PADDING = {"description": "Minutes kept free before and after busy periods and held time, as for slots."}
+PADDING_BEFORE = {"description": "Minutes kept free before busy periods and held time; default: `padding`."}
+PADDING_AFTER = {"description": "Minutes kept free after busy periods and held time; default: `padding`."}
+OVERLAPS = {
+    "description": "How many busy periods may overlap the time at any moment, as for slots. Each hold of "
+    "others counts as one."
+}
 NOTE = {"description": "A text of your own, which only `GET` shows.", "examples": ["cart 4711"]}
 
 
@@ -45,6 +50,8 @@ class MarginQuery(QuerySchema):
     """What counts as free, as for slots."""
 
     padding = IntegerText(least=0, most=MAX_MINUTES, load_default=0, metadata=PADDING)
+    paddingBefore = IntegerText(least=0, most=MAX_MINUTES, metadata=PADDING_BEFORE)
+    paddingAfter = IntegerText(least=0, most=MAX_MINUTES, metadata=PADDING_AFTER)
     maxOverlaps = IntegerText(least=0, most=MAX_OVERLAPS, load_default=0, metadata=OVERLAPS)
 
 
@@ -67,6 +74,8 @@ class HoldBody(Body):
     )
     note = Text(longest=MAX_NOTE, load_default=None, allow_none=True, metadata=NOTE)
     padding = JsonInteger(least=0, most=MAX_MINUTES, metadata=PADDING)
+    paddingBefore = JsonInteger(least=0, most=MAX_MINUTES, metadata=PADDING_BEFORE)
+    paddingAfter = JsonInteger(least=0, most=MAX_MINUTES, metadata=PADDING_AFTER)
     maxOverlaps = JsonInteger(least=0, most=MAX_OVERLAPS, metadata=OVERLAPS)
 
 

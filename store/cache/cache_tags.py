@@ -8,15 +8,24 @@ address that a client gave for them.
 
 Google calendar ids are global, and a main calendar has the address of its account. Graph ids are valid in
 one mailbox: a calendar that is shared has another id in the other mailbox, and names its owner's address.
+
+Locks and held time have names that are made of the same ids (``booked_names``), so that bookings of one
+calendar meet through whichever user, connection or organization they are made.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Protocol
 
 GOOGLE = "google"
 PRIMARY = "primary"
+
+# A longer name is hashed: an index of PostgreSQL takes rows of up to 2 700 bytes.
+MAX_NAME = 400
+
+USER = "user:"
 
 
 class Identified(Protocol):
@@ -67,6 +76,30 @@ def change_tags(of: Identified, calendar: str, owner: str = "") -> Tags:
     return Tags((_mailbox(of, owner),) if owner else (), tuple(calendars))
 
 
+def booked_names(of: Identified, calendar: str, owner: str = "") -> tuple[str, ...]:
+    """The names under which a booking of this calendar is locked and held; ``owner`` as in ``read_tags``.
+
+    The first one is enough to find what others have booked: every connection that is identified has it. At
+    Google it is the calendar. At Microsoft it is the mailbox that owns the calendar, because the id of one
+    calendar differs between mailboxes. A main calendar also has the name of its account.
+    """
+    if of.provider == GOOGLE:
+        main = calendar in (PRIMARY, of.main_calendar_id) or calendar.lower() == _address(of)
+        names = [*_calendar(of, PRIMARY if main else calendar)]
+    else:
+        main = not owner
+        address = owner or _address(of)
+        names = [_mailbox(of, address)] if address else []
+    if main and of.account_id:
+        names.append(_account(of, of.account_id))
+    return tuple(map(_short, names))
+
+
+def user_name(number: int) -> str:
+    """The name of what is booked of a user, by the internal id: it stays when the connections change."""
+    return f"{USER}{number}"
+
+
 def owner_of(of: Identified, address: str) -> str:
     """The address of a calendar's owner if that is another mailbox, else ``""``."""
     address = address.lower()
@@ -74,9 +107,13 @@ def owner_of(of: Identified, address: str) -> str:
 
 
 def _mailboxes(of: Identified) -> tuple[str, ...]:
-    account = (f"{of.provider}:account:{of.account_id}",) if of.account_id else ()
+    account = (_account(of, of.account_id),) if of.account_id else ()
     address = _address(of)
     return (*account, _mailbox(of, address)) if address else account
+
+
+def _account(of: Identified, account_id: str) -> str:
+    return f"{of.provider}:account:{account_id}"
 
 
 def _calendar(of: Identified, calendar: str) -> tuple[str, ...]:
@@ -101,3 +138,7 @@ def _mailbox(of: Identified, address: str) -> str:
 
 def _shared(of: Identified, owner: str) -> str:
     return f"{of.provider}:shared:{owner}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"sha256:{hashlib.sha256(name.encode()).hexdigest()}"

@@ -1,63 +1,120 @@
-"""The held time of all users, cached in each process under a version in Redis.
+"""Held time, cached in each process under a version of each user, calendar and mailbox that is held.
 
-A hold counts as soon as its client has the answer, in every process: the version is replaced between the
-commit and the answer, and a request reads the version with its busy periods. A hold that expires needs no new
-version, because its expiry is part of what is cached.
+A hold counts as soon as its client has the answer, in every process: the versions of its names are replaced
+between the commit and the answer, and a request reads the versions of its own names with its busy periods. So
+the holds of others cost it nothing. A hold that expires needs no new version, because its expiry is part of
+what is cached.
+
+A version that is missing in Redis is a version too: nothing has changed under that name for hours. If Redis
+lost its data, the version of the database rows is lost as well, and what is cached goes with those rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from store.cache.versioned_cache import VersionedCache
+from redis import Redis
+from redis.exceptions import RedisError
+
+from store.cache.fast_redis import FastRedis
+from store.cache.versioned_cache import MAX_CACHED, VERSION_BYTES, CachedRows
 from store.sql.database import Database
 from store.sql.queries import holds
 from store.sql.queries.holds import ActiveTime
 
-# Held time by user. Users without any are absent.
-Held = Mapping[str, Sequence[ActiveTime]]
+log = logging.getLogger(__name__)
 
-_ALL = "all"
+# Held time by name. Names without any are absent.
+Held = Mapping[str, Sequence[ActiveTime]]
+Versions = Sequence[bytes | None]
+
+# Longer than any hold lasts, and much longer than anything is cached.
+VERSION_SECONDS = 4 * 3600
+
+# The place among the cached rows.
+_HELD = "held time"
 
 
 class HeldTimes:
-    """Loads and caches the held time of all users. There is little of it: a hold lasts an hour at most."""
+    """Loads held time by name, and caches it as long as the database rows of the process."""
 
-    def __init__(self, database: Database, versions: VersionedCache) -> None:
+    def __init__(self, database: Database, redis: Redis, fast_redis: FastRedis) -> None:
         self._database = database
-        self._versions = versions
+        self._redis = redis
+        self._fast_redis = fast_redis
 
-    def cached(self, version: bytes | None) -> Held | None:
-        """The held time under a version that was just read from Redis; None if it is not cached."""
-        if version is None:
-            return None
-        found: Held | None = self._versions.switch_to(version).get(_ALL)
+    def cached(self, rows: CachedRows, names: Sequence[str], versions: Versions) -> Held | None:
+        """The held time of ``names`` under versions that were just read; None if some is not cached."""
+        known = rows.get(_HELD)
+        if known is None:
+            return None if names else {}
+        found: dict[str, Sequence[ActiveTime]] = {}
+        for name, version in zip(names, versions, strict=True):
+            entry = known.get(name)
+            if entry is None or entry[0] != version:
+                return None
+            if entry[1]:
+                found[name] = entry[1]
         return found
 
-    def load(self, version: bytes | None, now: int) -> tuple[Held, bool]:
-        """The held time from the database, and whether the version is still the current one.
+    def load(self, rows: CachedRows, names: Sequence[str], versions: Versions, now: int) -> tuple[Held, bool]:
+        """The held time of ``names``, in one statement for those that are not cached.
 
-        If it is not, the busy periods that were read with the version may be older than the held time.
+        And whether the versions are still the current ones. If not, the busy periods that were read with the
+        versions may be older than the held time.
         """
-        if version is None:
-            self._versions.current()
-        held = self._versions.switch_to(version).get_or_load(_ALL, lambda: self._load(now))
-        return held, version is not None and self._versions.current().version == version
+        known: dict[str, tuple[bytes | None, Sequence[ActiveTime]]] = rows.get_or_load(_HELD, dict)
+        wanted = dict(zip(names, versions, strict=True))
+        entries = {name: known.get(name) for name in wanted}
+        missing = [n for n, entry in entries.items() if entry is None or entry[0] != wanted[n]]
+        with self._database.reading() as session:
+            loaded = holds.active(session, missing, now=now)
+        if len(known) + len(missing) > MAX_CACHED:
+            known.clear()
+        new = {name: (wanted[name], loaded.get(name, ())) for name in missing}
+        known.update(new)
+        found = {name: entry[1] for name, entry in (entries | new).items() if entry and entry[1]}
+        return found, self._read(names) == list(versions)
 
-    def invalidate(self) -> None:
+    def invalidate(self, names: Iterable[str]) -> None:
         """Have all processes load held time again, before the client of a new hold has its answer.
 
         :raise redis.RedisError: when Redis is down
         """
-        self._versions.replace_version()
+        version = secrets.token_bytes(VERSION_BYTES)
+        with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.set(version_key(name), version, ex=VERSION_SECONDS)
+            pipe.execute()
 
-    def invalidate_best_effort(self) -> None:
-        """The same for time that is no longer held: other processes may see it late if Redis is down."""
-        self._versions.bump_version()
+    @contextmanager
+    def changing(self, names: Iterable[str]) -> Iterator[None]:
+        """Invalidate before and after a change that ends held time, which the block commits.
 
-    def _load(self, now: int) -> Held:
-        held: dict[str, list[ActiveTime]] = {}
-        with self._database.reading() as session:
-            for each in holds.active(session, now=now):
-                held.setdefault(each.user, []).append(each)
-        return held
+        Before the commit too: a request that has read busy periods from before the event of a hold must not
+        miss the hold and take its version for current. Other processes may see the change late if Redis is
+        down.
+        """
+        distinct = set(names)
+        self._invalidate_best_effort(distinct)
+        try:
+            yield
+        finally:
+            self._invalidate_best_effort(distinct)
+
+    def _invalidate_best_effort(self, names: Iterable[str]) -> None:
+        try:
+            self.invalidate(names)
+        except RedisError as error:
+            log.warning("change of held time may be seen late: %s", type(error).__name__)
+
+    def _read(self, names: Sequence[str]) -> list[bytes | None]:
+        return self._fast_redis.mget([version_key(each) for each in names]) if names else []
+
+
+def version_key(name: str) -> str:
+    """The Redis key of a name's version."""
+    return f"held:{name}"

@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 
 # The key keeps its first name: during an upgrade, processes of the old and the new release share it.
 VERSION_KEY = "directory"
-HOLDS_VERSION_KEY = "holds:version"
 VERSION_BYTES = 12
 
 # Connections, about 0.5 kB each, that a process caches at most.
@@ -77,10 +76,9 @@ class CachedRows:
 class VersionedCache:
     """The cache of this process, and the shared version that invalidates it in all processes."""
 
-    def __init__(self, redis: Redis, fast_redis: FastRedis, key: str = VERSION_KEY) -> None:
+    def __init__(self, redis: Redis, fast_redis: FastRedis) -> None:
         self._redis = redis
         self._fast_redis = fast_redis
-        self._key = key
         self._memory = CachedRows()
 
     def recent(self) -> CachedRows:
@@ -90,7 +88,7 @@ class VersionedCache:
     def current(self) -> CachedRows:
         """The cache for a request that begins now, in one round trip. It is empty while Redis is down."""
         try:
-            (version,) = self._fast_redis.mget([self._key])
+            (version,) = self._fast_redis.mget([VERSION_KEY])
             return self.switch_to(version or self._first_version())
         except RedisError as error:
             log.warning("database rows are not cached without Redis: %s", type(error).__name__)
@@ -108,7 +106,7 @@ class VersionedCache:
     def bump_version(self) -> None:
         """Replace the version, which invalidates all processes' caches. Called before and after a commit."""
         try:
-            self.replace_version()
+            self._redis.set(VERSION_KEY, secrets.token_bytes(VERSION_BYTES))
         except RedisError as error:
             log.warning(
                 "cache version not replaced: other processes may see a change %.0f s late: %s",
@@ -116,13 +114,6 @@ class VersionedCache:
                 type(error).__name__,
             )
 
-    def replace_version(self) -> None:
-        """As ``bump_version``, for changes that all processes must see at once.
-
-        :raise redis.RedisError: when Redis is down
-        """
-        self._redis.set(self._key, secrets.token_bytes(VERSION_BYTES))
-
     def _first_version(self) -> bytes | None:
-        self._redis.set(self._key, secrets.token_bytes(VERSION_BYTES), nx=True)
-        return self._fast_redis.mget([self._key])[0]
+        self._redis.set(VERSION_KEY, secrets.token_bytes(VERSION_BYTES), nx=True)
+        return self._fast_redis.mget([VERSION_KEY])[0]

@@ -484,6 +484,14 @@ WAITING_WRITES = Setting(
     help="Requests that can wait for provider writes at once, over all web processes; 32 of them in one "
     "process",
 )
+MAX_HELD_USERS = Setting(
+    "ALMANAC_MAX_HELD_USERS",
+    int,
+    1000,
+    minimum=1,
+    help="The most users that the holds of one organization hold at once; a user of two holds counts twice. "
+    "Keys that are bound to no organization share one such number. Holds over it get 429",
+)
 
 SECTIONS = (
     Section("Storage", (DATA_DIR, DATABASE_URL, REDIS_URL, BROKER_URL)),
@@ -529,7 +537,7 @@ SECTIONS = (
     Section("Observability", (LOG_FORMAT, LOG_LEVEL, METRICS_TOKEN, OTLP_ENDPOINT)),
     Section("Push", (PUSH_TTL, PUSH_AUDIT)),
     Section("Flower", (FLOWER_USER, FLOWER_PASSWORD)),
-    Section("Limits", (MAX_RANGE_DAYS, MAX_SLOTS, RATE_LIMIT, WAITING_READS, WAITING_WRITES)),
+    Section("Limits", (MAX_RANGE_DAYS, MAX_SLOTS, RATE_LIMIT, WAITING_READS, WAITING_WRITES, MAX_HELD_USERS)),
 )
 
 # Without the variables that only a library reads.

@@ -93,6 +93,7 @@ class Settings:
     rate_limit: int
     waiting_reads: int
     waiting_writes: int
+    max_held_users: int
     metrics_token: str = field(repr=False)
     public_url: str
     trusted_proxies: int
@@ -189,6 +190,7 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         rate_limit=values[declaration.RATE_LIMIT],
         waiting_reads=values[declaration.WAITING_READS],
         waiting_writes=values[declaration.WAITING_WRITES],
+        max_held_users=values[declaration.MAX_HELD_USERS],
         metrics_token=values[declaration.METRICS_TOKEN],
         public_url=_public_url(values[declaration.PUBLIC_URL].rstrip("/")),
         trusted_proxies=values[declaration.TRUSTED_PROXIES],

@@ -285,7 +285,8 @@ class Hold(Base):
 
     A hold that is not ``promised`` blocks other holds only: its client has no answer yet, or it is the lock
     of a create. ``request_key`` identifies the request that took it, so that a repeated request can replace
-    it. ``claim`` identifies the create that is using it.
+    it. ``claim`` identifies the create that is using it. ``organization_id`` is the organization of the API
+    key that took it, None for a key that is bound to none.
     """
 
     __tablename__ = "holds"
@@ -298,14 +299,13 @@ class Hold(Base):
     request_key: Mapped[str] = mapped_column("request", String(64), index=True)
     claim: Mapped[str | None] = mapped_column(String(64))
     note: Mapped[str | None] = mapped_column(String(256))
+    organization_id: Mapped[int | None] = mapped_column(
+        ForeignKey("organizations.id", ondelete="CASCADE"), index=True
+    )
 
 
 class HeldTime(Base):
-    """The time of one user of a hold.
-
-    In PostgreSQL a constraint refuses two rows of a user that overlap, unless btree_gist is missing; the row
-    locks suffice.
-    """
+    """A user of a hold, whose time it is; ``starts`` and ``ends`` are those of the hold."""
 
     __tablename__ = "held_times"
 
@@ -315,6 +315,22 @@ class HeldTime(Base):
     )
     starts: Mapped[int] = mapped_column(BigInteger)
     ends: Mapped[int] = mapped_column(BigInteger)
+
+
+class HeldName(Base):
+    """A calendar or mailbox that a hold takes through one of its users.
+
+    ``name`` is of ``store.cache.cache_tags:booked_names``. Other users may book the same one through
+    connections of their own.
+    """
+
+    __tablename__ = "held_names"
+
+    hold_id: Mapped[str] = mapped_column(ForeignKey("holds.id", ondelete="CASCADE"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    name: Mapped[str] = mapped_column(String(400), primary_key=True, index=True)
 
 
 class WebhookEndpoint(Base):
@@ -347,7 +363,8 @@ class WebhookDelivery(Base):
     ``id`` is the ``webhook-id`` of every attempt, and sorts by age. The delivery is pending while
     ``next_attempt_at`` is set. ``claimed_until`` is the lease of the worker that sends it. ``topic`` is set
     while it is pending and not being sent: a later event of the same topic is then merged into it.
-    ``user_id`` is None for a test event. ``last_body`` is the start of the last answer's body.
+    ``user_id`` is None for a test event, and for an event of a hold: ``user_ids`` are then the users that
+    ``payload`` names, in the same order. ``last_body`` is the start of the last answer's body.
     """
 
     __tablename__ = "webhook_deliveries"
@@ -360,6 +377,7 @@ class WebhookDelivery(Base):
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     endpoint_id: Mapped[str] = mapped_column(ForeignKey("webhook_endpoints.id", ondelete="CASCADE"))
     user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user_ids: Mapped[list[int] | None] = mapped_column(JSON(none_as_null=True))
     topic: Mapped[str | None] = mapped_column(String(64))
     event: Mapped[str] = mapped_column(String(32))
     payload: Mapped[dict[str, Any]] = mapped_column(JSON)

@@ -15,6 +15,7 @@ from store.sql.models import (
     AuditRecord,
     Channel,
     DashboardSession,
+    HeldName,
     HeldTime,
     Hold,
     IdempotencyKey,
@@ -28,10 +29,11 @@ from store.sql.models import (
 UNCACHED = "uncached"
 
 # Models whose changes invalidate nothing. Channels are cached, but a notification of an ended channel is
-# still correct. Holds have a version of their own.
+# still correct. Held time has versions of its own.
 _NEVER_CACHED = (
     AuditRecord,
     Channel,
+    HeldName,
     HeldTime,
     Hold,
     IdempotencyKey,

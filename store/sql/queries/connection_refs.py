@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVarTuple
 
 from sqlalchemy import Row, Select, and_, func, or_, select, true
 from sqlalchemy.orm import Session
 
+from store.cache.cache_tags import PRIMARY, booked_names
 from store.sql.models import Membership, OAuthConnection, OrganizationGrant, User
 
 _Ts = TypeVarTuple("_Ts")
@@ -20,6 +21,8 @@ class ConnectionRef:
 
     ``grant`` is the id of the organization's grant by which a delegated connection is read. Such a connection
     is alive only while the grant is. ``time_zone`` is that of the main calendar, None while it is not known.
+    ``user_id`` is the internal id of the user, ``main_names`` are those of ``booked_names`` for the main
+    calendar: every request needs them.
     """
 
     id: str
@@ -33,6 +36,8 @@ class ConnectionRef:
     mailbox: str | None = None
     grant: str | None = None
     time_zone: str | None = None
+    user_id: int = 0
+    main_names: tuple[str, ...] = ()
 
 
 def of_user(session: Session, custom_id: str, *, organization_id: int | None) -> list[ConnectionRef] | None:
@@ -79,9 +84,9 @@ def with_grant(query: Select[*_Ts]) -> Select[*_Ts]:
 
 _Text = str | None
 
-_Refs = Select[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text]
+_Refs = Select[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text, int]
 
-_RefRow = Row[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text]
+_RefRow = Row[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text, int]
 
 
 def _refs(only_organization_id: int | None) -> _Refs:
@@ -103,6 +108,7 @@ def _refs(only_organization_id: int | None) -> _Refs:
             OAuthConnection.mailbox,
             OAuthConnection.grant_id,
             OAuthConnection.time_zone,
+            User.id.label("user_id"),
         )
         .join(OAuthConnection, of_user, isouter=True)
         .join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
@@ -120,7 +126,7 @@ def _by_user(session: Session, query: _Refs) -> dict[str, list[ConnectionRef]]:
 
 
 def _ref(row: _RefRow) -> ConnectionRef:
-    return ConnectionRef(
+    ref = ConnectionRef(
         row.id,
         row.custom_id,
         row.provider,
@@ -132,4 +138,6 @@ def _ref(row: _RefRow) -> ConnectionRef:
         row.mailbox,
         row.grant_id,
         row.time_zone,
+        row.user_id,
     )
+    return replace(ref, main_names=booked_names(ref, PRIMARY))

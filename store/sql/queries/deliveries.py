@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Update, func, select, update
+from sqlalchemy import ColumnElement, Update, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from store.sql.models import WebhookDelivery, WebhookEndpoint, now
-from store.sql.queries import webhooks
+from store.sql.queries import hold_events, webhooks
 from store.sql.queries._delivery_conditions import due, is_due_and_unclaimed, user_in_scope
 
 # A delivery that was attempted within this time is not retried early: successes may come every second.
@@ -53,7 +53,8 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDeli
     """Claim the delivery of an endpoint that has been due for longest; no other worker sends it meanwhile.
 
     From then on no later event is merged into it. If none is due, pending deliveries about users who are no
-    longer members of the endpoint's organization are given up without being sent.
+    longer members of the endpoint's organization are given up without being sent. Events of holds name the
+    users who still are.
     """
     moment = now()
     oldest = (
@@ -74,13 +75,19 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDeli
             last_attempt_at=moment,
             topic=None,
         )
-        .returning(WebhookDelivery.id, WebhookDelivery.payload, WebhookDelivery.attempts)
+        .returning(
+            WebhookDelivery.id, WebhookDelivery.payload, WebhookDelivery.user_ids, WebhookDelivery.attempts
+        )
     )
     row = session.execute(taken).one_or_none()
     if row is None:
         _give_up_out_of_scope(session, endpoint_id, moment)
         return None
     endpoint = session.get_one(WebhookEndpoint, endpoint_id)
+    members = hold_events.members_among(session, endpoint.organization_id, row.user_ids or ())
+    if row.user_ids and not members:
+        _give_up(session, WebhookDelivery.id == row.id)
+        return claim(session, endpoint_id, until=until)
     overlap_ends = endpoint.overlap_until
     return ClaimedDelivery(
         row.id,
@@ -88,7 +95,7 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDeli
         endpoint.url,
         endpoint.sealed_secret,
         endpoint.sealed_previous_secret if overlap_ends is not None and overlap_ends > moment else None,
-        row.payload,
+        hold_events.about(row.payload, row.user_ids, members),
         row.attempts,
         until,
     )
@@ -175,15 +182,20 @@ def _with_endpoint() -> Any:
 
 
 def _give_up_out_of_scope(session: Session, endpoint_id: str, moment: datetime) -> None:
+    _give_up(
+        session,
+        WebhookDelivery.endpoint_id == endpoint_id,
+        WebhookEndpoint.id == WebhookDelivery.endpoint_id,
+        is_due_and_unclaimed(moment),
+        ~user_in_scope(),
+    )
+
+
+def _give_up(session: Session, *conditions: ColumnElement[bool]) -> None:
     session.execute(
         update(WebhookDelivery)
-        .where(
-            WebhookDelivery.endpoint_id == endpoint_id,
-            WebhookEndpoint.id == WebhookDelivery.endpoint_id,
-            is_due_and_unclaimed(moment),
-            ~user_in_scope(),
-        )
-        .values(next_attempt_at=None, topic=None, last_error="no longer a member")
+        .where(*conditions)
+        .values(next_attempt_at=None, claimed_until=None, topic=None, last_error="no longer a member")
     )
 
 

@@ -9,9 +9,11 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.orm import Session
+from sqlalchemy.orm.attributes import set_committed_value
 
 from store.sql import after_commit
 from store.sql.models import User, WebhookDelivery, WebhookEndpoint, now
+from store.sql.queries import hold_events
 from store.sql.queries._delivery_conditions import ENDPOINT_IS_ACTIVE, user_in_scope
 
 Status = Literal["pending", "delivered", "failed"]
@@ -41,7 +43,8 @@ def page(
 ) -> Sequence[WebhookDelivery]:
     """The deliveries to an endpoint, the newest first, beginning before ``before``.
 
-    For an organization's endpoint, only deliveries about its current members are listed.
+    For an organization's endpoint, only deliveries about its current members are listed, and events of holds
+    name no others.
     """
     query = (
         select(WebhookDelivery)
@@ -50,7 +53,8 @@ def page(
     )
     if before is not None:
         query = query.where(WebhookDelivery.id < before)
-    return session.scalars(query.order_by(WebhookDelivery.id.desc()).limit(limit)).all()
+    rows = session.scalars(query.order_by(WebhookDelivery.id.desc()).limit(limit)).all()
+    return _about_members(session, endpoint_id, rows)
 
 
 def recent(
@@ -117,6 +121,7 @@ def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDeliv
             update(WebhookEndpoint).where(WebhookEndpoint.id == endpoint_id).values(disabled_at=None)
         )
         after_commit.note(session, [endpoint_id])
+        _about_members(session, endpoint_id, [row])
     return row
 
 
@@ -144,6 +149,20 @@ def replay_failed(session: Session, endpoint_id: str) -> int:
         )
         after_commit.note(session, [endpoint_id])
     return count
+
+
+def _about_members(
+    session: Session, endpoint_id: str, rows: Sequence[WebhookDelivery]
+) -> Sequence[WebhookDelivery]:
+    """The deliveries with payloads that name the users whom the endpoint may know of now."""
+    user_ids = {number for row in rows for number in row.user_ids or ()}
+    if user_ids:
+        organization_id = session.get_one(WebhookEndpoint, endpoint_id).organization_id
+        members = hold_events.members_among(session, organization_id, user_ids)
+        for row in rows:
+            # Shown only: what is stored stays.
+            set_committed_value(row, "payload", hold_events.about(row.payload, row.user_ids, members))
+    return rows
 
 
 def status(row: WebhookDelivery) -> Status:

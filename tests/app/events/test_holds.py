@@ -186,7 +186,8 @@ def test_an_expired_hold_blocks_nothing(api, person, take, monkeypatch):
     stores = stores_of(api.client.application)
     with stores.database.writing() as session:
         holds.renew(session, hold["id"], expires_at=int(time.time() * 1000) + 300, now=0)
-    stores.held_times.invalidate_best_effort()
+        names = holds.names(session, hold["id"])
+    stores.held_times.invalidate(names)
     assert starts(api.get(f"/users/{person.user}/scheduling", **MORNING)) == ["10:00", "11:00"]
 
     time.sleep(0.4)
@@ -208,24 +209,59 @@ def test_a_repeated_request_has_one_hold(api, person, take):
 
 
 @GOOGLE
-def test_a_bound_key_reaches_holds_of_its_members_only(
+def test_a_bound_key_reaches_holds_of_its_own_organization_only(
     api, new_api, person, new_person, new_organization, take
 ):
-    slug = new_organization()
+    user, slug, rival = person.user, new_organization(), new_organization()
     other = new_person("microsoft")
-    api.post(f"/organizations/{slug}/members", {"userIds": [person.user]})
-    bound = new_api(organization=slug)
-    both, own = held(take(person.user, other.user)), held(take(person.user, body=TEN))
+    for each in (slug, rival):
+        api.post(f"/organizations/{each}/members", {"userIds": [user]})
+    bound, stranger = new_api(organization=slug), new_api(organization=rival)
+    path = f"/users/{user}/calendar/events/google/primary"
+    own = held(bound.post("/holds", {"users": [user], **NINE, "note": "private"}))
+    unbound = held(take(user, body=TEN))
 
     assert [each["id"] for each in bound.get("/holds").json["data"]] == [own["id"]]
-    assert bound.get(f"/holds/{both['id']}").status_code == 404
-    assert bound.delete(f"/holds/{both['id']}").status_code == 404
+    assert bound.get(f"/holds/{unbound['id']}").status_code == 404
+    # The rival shares the user, and learns only that the time is taken.
+    assert stranger.get("/holds").json["data"] == []
+    assert stranger.get("/holds", user=user).json["data"] == []
+    assert stranger.get(f"/holds/{own['id']}").status_code == 404
+    assert stranger.delete(f"/holds/{own['id']}").status_code == 404
+    assert conflicts(stranger.post("/holds", {"users": [user], **NINE})) == [(user, "09:00", "10:00")]
+    foreign = stranger.post(path, NINE, query_string={"hold": own["id"]})
+    unknown = stranger.post(path, NINE, query_string={"hold": f"hold_{0:024x}"})
+    assert conflicts(foreign) == [(user, "09:00", "10:00")]
+    assert foreign.json == unknown.json
+    assert starts(stranger.get(f"/users/{user}/scheduling", **MORNING)) == ["11:00"]
     assert bound.get("/holds", user=other.user).status_code == 404
     assert bound.post("/holds", {"users": [other.user], **NINE}).status_code == 404
-    assert conflicts(bound.post("/holds", {"users": [person.user], **NINE})) == [
-        (person.user, "09:00", "10:00")
+    assert new_api(read_only=True).post("/holds", {"users": [user], **NINE}).status_code == 403
+    # A key that is bound to no organization reaches all.
+    assert {each["id"] for each in api.get("/holds", user=user).json["data"]} == {own["id"], unbound["id"]}
+    assert api.get(f"/holds/{own['id']}").json["data"]["note"] == "private"
+    assert bound.post(path, NINE, query_string={"hold": own["id"]}).status_code == 201
+
+
+@GOOGLE
+def test_a_hold_names_no_user_who_has_left_the_organization(
+    api, new_api, person, new_person, new_organization
+):
+    slug, other = new_organization(), new_person("microsoft")
+    both = [person.user, other.user]
+    api.post(f"/organizations/{slug}/members", {"userIds": both})
+    bound = new_api(organization=slug)
+    hold = held(bound.post("/holds", {"users": both, **NINE}))
+    assert hold["users"] == sorted(both)
+
+    api.delete(f"/organizations/{slug}/members", {"userIds": [other.user]})
+
+    assert bound.get(f"/holds/{hold['id']}").json["data"]["users"] == [person.user]
+    path = f"/users/{other.user}/calendar/events/microsoft/primary"
+    assert conflicts(api.post(path, NINE, query_string={"ifFree": "true"})) == [
+        (other.user, "09:00", "10:00")
     ]
-    assert new_api(read_only=True).post("/holds", {"users": [person.user], **NINE}).status_code == 403
+    assert bound.delete(f"/holds/{hold['id']}").status_code == 200
 
 
 @GOOGLE
@@ -245,7 +281,7 @@ def test_holds_are_audited_and_listed_by_start(api, person, take):
 def test_hold_without_cache_invalidation_is_503_and_not_stored(api, person, take, monkeypatch):
     from redis.exceptions import ConnectionError as Down
 
-    def down(_self):
+    def down(_self, _names):
         raise Down
 
     with monkeypatch.context() as patched:

@@ -100,7 +100,7 @@ def test_a_changed_zone_is_stored(runtime, row, known):
 
 def test_a_zone_invalidates_neither_cached_rows_nor_busy_periods(runtime, known):
     stores, credentials = runtime.stores, known()
-    stores.versioned_cache.replace_version()
+    stores.versioned_cache.bump_version()
     version = stores.redis.get(VERSION_KEY)
     generation = stores.busy.begin_reads([credentials.id], {})
 
@@ -112,7 +112,7 @@ def test_a_zone_invalidates_neither_cached_rows_nor_busy_periods(runtime, known)
 
 def test_another_name_invalidates_both(runtime, known):
     stores, credentials = runtime.stores, known()
-    stores.versioned_cache.replace_version()
+    stores.versioned_cache.bump_version()
     version = stores.redis.get(VERSION_KEY)
     generation = stores.busy.begin_reads([credentials.id], {})
 
