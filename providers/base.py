@@ -240,6 +240,16 @@ class CalendarProvider(Protocol):
         """
         ...
 
+    def busy_without(
+        self, account: Account, calendar_id: str, event_id: str, start: int, end: int, *, deadline: float
+    ) -> Read:
+        """The busy periods of one calendar as if one event, or one occurrence of a series, were not in it.
+
+        Other events in its time still count. They are read one by one: an answer with only busy periods has
+        merged them.
+        """
+        ...
+
     def busy_of_members(
         self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
     ) -> dict[str, MemberOutcome]:

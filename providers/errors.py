@@ -93,7 +93,10 @@ class LocalResourceExhausted(Unavailable):
 
 
 class OutcomeUnknown(Unavailable):
-    """A create got no usable answer and the event was not found afterwards: it may still exist."""
+    """A write got no usable answer, so the provider may have executed it.
+
+    After a create, the event was not found; it may still exist.
+    """
 
     problem = Problem.OUTCOME_UNKNOWN
 

@@ -65,6 +65,7 @@ class Event:
 
     The fields after it are None when the provider does not give them. ``recurring_event_id`` is the id of the
     series of an occurrence, ``updated_at`` is in UTC milliseconds, ``etag`` is in the form of ``etags.weak``.
+    ``is_series``: it stands for a whole series; its start and end are those of the first occurrence.
     """
 
     id: str
@@ -88,6 +89,7 @@ class Event:
     recurring_event_id: str | None = None
     updated_at: int | None = None
     etag: str | None = None
+    is_series: bool = False
 
 
 # Tagged, so that decoding JSON restores the right type.
@@ -156,6 +158,11 @@ class Changes:
             # The length of its days depends on the zone of its calendar.
             return None
         return edge_error(self.start or Moment(event.start), self.end or Moment(event.end))
+
+    @property
+    def has_time(self) -> bool:
+        """Whether an edge is written."""
+        return self.start is not None or self.end is not None
 
     @property
     def has_one_edge(self) -> bool:

@@ -44,6 +44,19 @@ class ReadBusy(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
         return self.calendars == (PRIMARY,)
 
 
+class ReadBusyWithout(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Read the busy periods of one calendar over ``[start, end)`` as if one event were not in it.
+
+    The reply is for this question only, and is never cached.
+    """
+
+    connection: str
+    calendar: str
+    event: str
+    start: int
+    end: int
+
+
 class ListCalendars(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Read which calendars one connection has."""
 
@@ -160,10 +173,11 @@ class GrantCheck(msgspec.Struct, frozen=True, array_like=True):
     message: str = ""
 
 
-CalendarRead = ReadBusy | ListCalendars | ShowCalendars | ReadEvents | GetEvent
+CalendarRead = ReadBusy | ReadBusyWithout | ListCalendars | ShowCalendars | ReadEvents | GetEvent
 EventWrite = CreateEvent | UpdateEvent | DeleteEvent
 Job = (
     ReadBusy
+    | ReadBusyWithout
     | ListCalendars
     | ShowCalendars
     | ReadEvents

@@ -17,10 +17,10 @@ from app.accounts.calendar_names import calendar_name
 from app.api import cache_control, replay_access
 from app.availability import parameters
 from app.availability.selection import CalendarSelector
-from app.events import conditions, creates, lists, worker_calls
+from app.events import conditions, lists, moves, worker_calls, writes
 from app.events.drafts import changes, draft, new_meta_id
 from app.events.views import event_view
-from app.http import idempotency, paging
+from app.http import idempotency, paging, query_string
 from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
@@ -37,13 +37,13 @@ from app.schemas.events import (
     ListZoneHeader,
     OptionalZoneHeader,
 )
-from app.schemas.holds import CreateQuery
+from app.schemas.holds import CreateQuery, MoveQuery
 from app.schemas.records import SuccessSchema
 from providers.base import Failed
 from providers.events import Event
 from providers.scopes import Operation
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.jobs import CreateEvent, DeleteEvent, GetEvent, Job, Reply, UpdateEvent
+from workers.jobs import CreateEvent, DeleteEvent, EventWrite, GetEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 
 blp = Blueprint(
@@ -141,12 +141,7 @@ class CalendarEvents(MethodView):
             params, userId, content, header.get("zone"), calendars, repeatable=repeatable
         )
         with conditions.leased(authentication(), condition) as lease:
-            job = CreateEvent(ref.id, calendarId, new)
-            reply = creates.send_one(ref, job, deadline=worker_calls.deadline(), repeatable=repeatable)
-            if reply.failed is not None:
-                if creates.may_exist(reply.failed):
-                    lease.keep()
-                raise creates.error(ref, reply.failed, calendarId, repeatable=repeatable)
+            reply = _write(ref, CreateEvent(ref.id, calendarId, new), lease, repeatable=repeatable)
         return _one_event(ref, reply, calendarId, status=201)
 
 
@@ -166,15 +161,21 @@ class CalendarEvent(MethodView):
         job = GetEvent(ref.id, calendarId, eventId)
         return _one_event(ref, _read(ref, job), calendarId, with_etag=True)
 
-    @route_facts("updateEvent", fails_with_provider=True, codes=(Code.EVENT_CHANGED,))
+    @route_facts(
+        "updateEvent",
+        fails_with_provider=True,
+        codes=(Code.EVENT_CHANGED, Code.SLOT_TAKEN, Code.RANGE_TOO_LARGE),
+    )
+    @blp.arguments(MoveQuery, location="query")
     @blp.arguments(EventChangeBody)
     @blp.arguments(ConditionHeader, location="headers")
     @blp.arguments(OptionalZoneHeader, location="headers")
     @blp.response(200, EventAnswer)
     def put(
         self,
+        params: dict[str, Any],
         body: dict[str, Any],
-        condition: dict[str, str | None],
+        required: dict[str, str | None],
         header: dict[str, ZoneInfo],
         userId: str,
         provider: str,
@@ -184,13 +185,26 @@ class CalendarEvent(MethodView):
         """Change an event
 
         Only what is sent is written. `attendees` replace the list; who stays on it keeps their answer. With
-        `If-Match`, only an event that no other client has changed since you read it.
+        `If-Match`, only an event that no other client has changed since you read it. With `ifFree=true`, a
+        new `start` or `end` is written only if the new time is free: otherwise 409 `slotTaken`, and nothing
+        is written. The time that the event has now counts as free. Occurrences of a series are moved one by
+        one. The error `outcomeUnknown` means that the event may have been changed; the request is safe to
+        repeat.
         """
+        query_string.refuse("hold", "an update")
         content = changes(body, header.get("zone"))
         ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.UPDATE_EVENT, calendar_id=calendarId)
-        job = UpdateEvent(ref.id, calendarId, eventId, content, etag=condition["etag"])
-        return _one_event(ref, _write(ref, job), calendarId)
+        condition = None
+        if params["ifFree"] and content.has_time:
+            moved, content = moves.find(ref, calendarId, eventId, content)
+            condition = conditions.condition(
+                params, userId, content, header.get("zone"), [(ref, calendarId)], moved=moved
+            )
+        with conditions.leased(authentication(), condition) as lease:
+            job = UpdateEvent(ref.id, calendarId, eventId, content, etag=required["etag"])
+            reply = _write(ref, job, lease)
+        return _one_event(ref, reply, calendarId)
 
     @route_facts("deleteEvent", fails_with_provider=True, codes=(Code.EVENT_CHANGED,))
     @blp.arguments(DeleteQuery, location="query")
@@ -209,13 +223,14 @@ class CalendarEvent(MethodView):
 
         A second deletion is 404. Google notifies guests only with `sendNotifications=true`; Microsoft
         always does. With `If-Match`, only an event that no other client has changed since you read it is
-        deleted.
+        deleted. The error `outcomeUnknown` means that the event may have been deleted; the request is safe
+        to repeat.
         """
         ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.DELETE_EVENT, calendar_id=calendarId)
         notify = params.get("sendNotifications")
         job = DeleteEvent(ref.id, calendarId, eventId, notify, etag=condition["etag"])
-        _raise_failure(ref, _write(ref, job).failed, calendarId)
+        _write(ref, job)
         return {"success": True}
 
 
@@ -270,13 +285,19 @@ def _read(ref: ConnectionRef, job: Job) -> Reply:
     return worker_calls.gather({ref.id: job}, Queue.READS, deadline=worker_calls.deadline())[ref.id]
 
 
-def _write(ref: ConnectionRef, job: CreateEvent | UpdateEvent | DeleteEvent) -> Reply:
-    return worker_calls.write_events({ref.id: job}, deadline=worker_calls.deadline())[ref.id]
+def _write(
+    ref: ConnectionRef, job: EventWrite, lease: conditions.Lease | None = None, *, repeatable: bool = True
+) -> Reply:
+    """The reply to a write; ``lease`` has the time of the event. For ``repeatable``, see ``writes.error``.
 
-
-def _raise_failure(ref: ConnectionRef, failed: Failed | None, calendar_id: str) -> None:
-    if failed is not None:
-        raise connections.error(ref, failed, calendar_id)
+    :raise ApiError: when it failed, or may have failed
+    """
+    reply = writes.send_one(ref, job, deadline=worker_calls.deadline(), repeatable=repeatable)
+    if reply.failed is not None:
+        if lease is not None and writes.may_have_happened(reply.failed):
+            lease.keep()
+        raise writes.error(ref, job, reply.failed, repeatable=repeatable)
+    return reply
 
 
 def _one_event(
@@ -288,7 +309,8 @@ def _one_event(
 
     :raise ApiError: if the job failed
     """
-    _raise_failure(ref, reply.failed, calendar_id)
+    if reply.failed is not None:
+        raise connections.error(ref, reply.failed, calendar_id)
     (events,) = reply.events.values()
     if isinstance(events, Failed):
         raise connections.error(ref, events, calendar_id)

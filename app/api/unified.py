@@ -14,7 +14,7 @@ from app.api import replay_access
 from app.events import conditions, unified
 from app.events.drafts import changes, new_meta_id
 from app.events.views import unified_view
-from app.http import idempotency
+from app.http import idempotency, query_string
 from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
@@ -120,6 +120,8 @@ class UnifiedEvent(MethodView):
         Only what is sent is written. When some accounts fail, the error names them in `failedCalendars`,
         and the request can be repeated.
         """
+        for name in ("ifFree", "hold"):
+            query_string.refuse(name, "a unified event: move its copies")
         refs = connections.of_user(authentication(), userId, params)
         content = changes(body, header.get("zone"))
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))

@@ -1,8 +1,9 @@
-"""Conditions of event creates: the time is free (``ifFree``), or a hold covers it (``hold``).
+"""Conditions of event creates and moves: the time is free (``ifFree``), or a hold covers it (``hold``).
 
 A create with a condition has the time to itself while it runs: it takes an unpromised hold, or claims the
 hold that the client names. Both are leases, which end after the longest time that the create can take. If the
-process is killed, the slot is lost for that long, and no event is created in time that others have taken.
+process is killed, the slot is lost for that long, and no event is created in time that others have taken. A
+move has the same lease on its new time. It cannot be made by a hold.
 
 A repeated request may find its time taken by its own event, whose answer was lost. It is found by its metaId,
 which such a request has always: from its body, or derived from its idempotency key.
@@ -24,9 +25,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.accounts import connections
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector, is_main
-from app.events import all_day, bookings, free_time, holds, worker_calls
+from app.events import all_day, bookings, free_time, holds, moves, worker_calls
 from app.events.bookings import Booking
 from app.events.free_time import Overlap, Time
+from app.events.moves import Moved
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
 from app.http.errors import ApiError, ServiceUnavailable
@@ -114,13 +116,19 @@ class Condition:
     calendars: Sequence[tuple[ConnectionRef, str]]
     meta_id: str | None
     deadlines: int
+    moved: Moved | None = None
 
     def token(self, authentication: Authentication) -> str:
         """The token of the lease: equal for repetitions of a request, random if it cannot be repeated."""
-        if self.meta_id is None:
+        if self.moved is not None:
+            # A move can always be repeated: it gives one event one time.
+            name = f"move {self.moved.id} {self.time.start} {self.time.end}"
+        elif self.meta_id is not None:
+            name = self.meta_id
+        else:
             return secrets.token_hex(32)
         calendars = [f"{ref.id} {calendar}" for ref, calendar in self.calendars]
-        parts = [str(authentication.caller.id), self.user, self.meta_id, *calendars]
+        parts = [str(authentication.caller.id), self.user, name, *calendars]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -136,10 +144,11 @@ def condition(
     zone: ZoneInfo | None,
     calendars: Sequence[tuple[ConnectionRef, str]],
     *,
-    repeatable: bool,
+    repeatable: bool = False,
     deadlines: int = ONE_EVENT,
+    moved: Moved | None = None,
 ) -> Condition | None:
-    """The condition in the query of a create; None without one.
+    """The condition in the query of a create, or of the update of ``moved``; None without one.
 
     :raise ApiError: when the event has no length
     """
@@ -149,12 +158,13 @@ def condition(
     if isinstance(start, Moment) and isinstance(end, Moment):
         edges = start.at, end.at
     else:
-        assert isinstance(start, Day), "a create has both, of one kind"
-        assert isinstance(end, Day), "a create has both, of one kind"
+        assert isinstance(start, Day), "the content has both, of one kind"
+        assert isinstance(end, Day), "the content has both, of one kind"
         # A hold of a day cannot cover that day in all zones.
         edges = all_day.span(start, end, calendars, (zone or UTC) if "hold" in params else None)
     meta_id = content.meta_id if repeatable else None
-    return Condition(user, Time.of(*edges, params), params.get("hold"), calendars, meta_id, deadlines)
+    time = Time.of(*edges, params)
+    return Condition(user, time, params.get("hold"), calendars, meta_id, deadlines, moved)
 
 
 @contextmanager
@@ -220,10 +230,14 @@ def _require_free(
 
     :raise Conflict: when they are not
     """
-    user = condition.user
+    user, moved, known = condition.user, condition.moved, None
     calendars = _calendars(condition, booking.connections[user])
     others = {booking.user(number): times for number, times in taken.others.items()}
-    conflicts = free_time.busy(authentication, {user: calendars}, condition.time, others)
+    if moved is not None and moved.is_near(condition.time):
+        ref = next((each for each in calendars.connections if each.id == moved.ref.id), moved.ref)
+        calendars = moves.others(calendars, moved, in_main=_is_main(ref, moved.calendar))
+        known = moved.busy_without(condition.time)
+    conflicts = free_time.busy(authentication, {user: calendars}, condition.time, others, known)
     if conflicts and (created := _connections_with_event(condition)):
         kept = [ref for ref in calendars.connections if ref.id not in created]
         calendars = calendars._replace(connections=kept)

@@ -18,7 +18,7 @@ from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, Invalid
 from app.http.provider_failures import most_telling
 from app.services import services
-from scheduling.intervals import Intervals, free_parts
+from scheduling.intervals import Groups, Intervals, free_parts
 from scheduling.json_render import timestamp
 from scheduling.query import Query, free
 from scheduling.windows import DAY, MINUTE
@@ -66,6 +66,17 @@ class Time(NamedTuple):
             options["maxOverlaps"],
         )
 
+    def query(self) -> Query:
+        """The search for one slot, which is this time."""
+        return Query(
+            self.start,
+            self.end,
+            self.end - self.start,
+            padding_before=self.padding_before,
+            padding_after=self.padding_after,
+            max_overlaps=self.max_overlaps,
+        )
+
     def taken_by(self, user: str, held: Sequence[ActiveTime]) -> list[Overlap]:
         """The parts of this time that held time takes from a user, with the padding."""
         return [
@@ -92,22 +103,18 @@ def busy(
     calendar_requests: Mapping[str, CalendarRequest],
     time: Time,
     held: Mapping[str, Sequence[ActiveTime]] | None = None,
+    known: Intervals | None = None,
 ) -> list[Overlap]:
     """The parts of the time in which each user is busy, by a new read of the calendars; empty if free.
 
     ``held`` is the held time of others that the caller found when it locked the time: each counts as one busy
     period.
 
+    ``known`` are the busy periods of one more calendar of the only user.
+
     :raise ApiError: when a calendar of one of them could not be read
     """
-    query = Query(
-        time.start,
-        time.end,
-        time.end - time.start,
-        padding_before=time.padding_before,
-        padding_after=time.padding_after,
-        max_overlaps=time.max_overlaps,
-    )
+    query = time.query()
     freshness = Freshness(newer_than=now_ms())
     users = list(calendar_requests)
     result = look_up(
@@ -116,6 +123,10 @@ def busy(
     failures = {users[n]: Failures.of(result, n) for n in sorted(result.failing())}
     if failures:
         raise unread(failures)
+    if known is not None:
+        assert result.user_count == 1, "a calendar of the only user"
+        together = Groups.concat([result.busy, Groups.pack([known])])
+        result = replace(result, busy=together, user_of=np.append(result.user_of, 0))
     # Of what is held, only what the caller found: the hold of the request itself does not count.
     of_others = {n: held[user] for n, user in enumerate(users) if held and user in held}
     free_time = free(query, *replace(result, held=of_others).of_users(np.arange(len(users))))

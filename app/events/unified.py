@@ -15,11 +15,10 @@ from redis.exceptions import RedisError
 from app.accounts import connections
 from app.availability.failures import Failures, connection_failure
 from app.availability.selection import precheck
-from app.events import creates as event_creates
-from app.events import worker_calls
+from app.events import worker_calls, writes
 from app.events.drafts import draft, notified
 from app.http.error_codes import Code
-from app.http.errors import ApiError, Conflict, NotFound, ServiceUnavailable
+from app.http.errors import ApiError, Conflict, NotFound
 from app.http.provider_failures import most_telling
 from app.services import services
 from providers.base import PRIMARY, Failed
@@ -29,7 +28,7 @@ from providers.events import Changes, Draft, Event
 from providers.scopes import Operation
 from store.coordination.locks import LockTimeout, unified_lock
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.jobs import CreateEvent, DeleteEvent, GetEvent, Reply, UpdateEvent
+from workers.jobs import CreateEvent, DeleteEvent, EventWrite, GetEvent, Reply, UpdateEvent
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)
@@ -100,16 +99,14 @@ def create(
                 for ref in refs
             }
             jobs = {ref.id: CreateEvent(ref.id, PRIMARY, drafts[ref.id]) for ref in refs}
-            outcomes = _outcomes(refs, event_creates.send(jobs, deadline=deadline), creates=True)
+            outcomes = _outcomes(refs, writes.send(jobs, deadline=deadline), creates=True)
             if outcomes.failed:
                 left = _undo(outcomes, drafts)
                 raise _not_created(outcomes, left, meta_id, made=_has_made(outcomes))
     except (RedisError, BrokerError) as error:
         # Copies may have been created. A repeated request with this metaId finds them.
-        log.error("unified event create interrupted: %s", type(error).__name__)
-        down = ServiceUnavailable()
-        sentence = f"{down.error}. The event may exist: {_safe_to_repeat_text(meta_id)}"
-        raise down.reworded(sentence, Code.OUTCOME_UNKNOWN, metaId=meta_id) from error
+        answer = writes.interrupted(error, f"The event may exist: {_safe_to_repeat_text(meta_id)}")
+        raise answer.reworded(answer.error, metaId=meta_id) from error
     except LockTimeout:
         raise Conflict(
             f"The event {meta_id} is being created by another request", Code.META_ID_IN_USE, retry_after=1
@@ -160,9 +157,7 @@ def update(
         ref.id: UpdateEvent(ref.id, PRIMARY, meta_id, notified(content, ref, notify_for), by_meta=True)
         for ref in refs
     }
-    return _require_success(
-        _outcomes(refs, worker_calls.write_events(jobs, deadline=worker_calls.deadline())), "changed"
-    ).copies
+    return _require_success(_outcomes(refs, _sent(jobs, "changed")), "changed").copies
 
 
 def delete(refs: Sequence[ConnectionRef], meta_id: str, notify_for: Collection[str] | None) -> None:
@@ -178,9 +173,18 @@ def delete(refs: Sequence[ConnectionRef], meta_id: str, notify_for: Collection[s
         )
         for ref in refs
     }
-    _require_success(
-        _outcomes(refs, worker_calls.write_events(jobs, deadline=worker_calls.deadline())), "deleted"
-    )
+    _require_success(_outcomes(refs, _sent(jobs, "deleted")), "deleted")
+
+
+def _sent(jobs: Mapping[str, EventWrite], done: str) -> dict[str, Reply]:
+    """The replies to the changes or deletes of copies.
+
+    :raise ApiError: when Redis or the broker fails meanwhile
+    """
+    try:
+        return writes.send(jobs, deadline=worker_calls.deadline())
+    except (RedisError, BrokerError) as error:
+        raise writes.interrupted(error, f"Copies may have been {done}: {writes.SAFE}") from error
 
 
 def _require_some(refs: Sequence[ConnectionRef]) -> None:
@@ -222,13 +226,19 @@ def _require_success(outcomes: Outcomes, done: str) -> Outcomes:
             raise NotFound("Event not found", Code.EVENT_NOT_FOUND)
         return outcomes
     error = _most_telling_error(outcomes.failed)
+    perhaps = [ref for ref, failed in outcomes.failed if writes.is_unknown(failed)]
     if not outcomes.done:
-        raise error
-    reached, missed = _named([ref for ref, _ in outcomes.done]), _named([ref for ref, _ in outcomes.failed])
+        sentence = f"The event may have been {done} in {_named(perhaps)}: {writes.SAFE}"
+        raise writes.outcome_unknown(error, sentence) if perhaps else error
+    missed = [ref for ref, _ in outcomes.failed if ref not in perhaps]
+    parts = [f"not in {_named(missed)}"] if missed else []
+    parts += [f"perhaps not in {_named(perhaps)}"] if perhaps else []
     sentence = (
-        f"The event was {done} in {reached}, but not in {missed}: {error.error}. Repeat the request to finish"
+        f"The event was {done} in {_named([ref for ref, _ in outcomes.done])}, but {' and '.join(parts)}: "
+        f"{error.error}. Repeat the request to finish"
     )
-    raise error.reworded(sentence, failedCalendars=_failures(outcomes.failed).calendars())
+    code = Code.OUTCOME_UNKNOWN if perhaps else error.code
+    raise error.reworded(sentence, code, failedCalendars=_failures(outcomes.failed).calendars())
 
 
 def _most_telling_error(failed: Sequence[tuple[ConnectionRef, Failed]]) -> ApiError:
@@ -249,7 +259,7 @@ def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef
     created it, so that an older copy is never deleted.
     """
     made = {ref: event for ref, reply in outcomes.done if reply.made for event in _events(reply)}
-    unanswered = [ref for ref, failed in outcomes.failed if event_creates.may_exist(failed)]
+    unanswered = [ref for ref, failed in outcomes.failed if writes.may_have_happened(failed)]
     jobs = {ref.id: _undo_job(ref, drafts[ref.id], made.get(ref)) for ref in [*made, *unanswered]}
     replies = worker_calls.write_events(jobs, deadline=worker_calls.deadline(), bypass_admission=True)
     left = [ref for ref in made if not _is_gone(replies[ref.id].failed)]
@@ -274,7 +284,7 @@ def _is_gone(failed: Failed | None) -> bool:
 def _has_made(outcomes: Outcomes) -> bool:
     """Whether the request has created a copy, or may have."""
     made = any(reply.made for _, reply in outcomes.done)
-    return made or any(event_creates.may_exist(failed) for _, failed in outcomes.failed)
+    return made or any(writes.may_have_happened(failed) for _, failed in outcomes.failed)
 
 
 def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str, *, made: bool) -> ApiError:
@@ -289,7 +299,7 @@ def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str
 
 
 def _safe_to_repeat_text(meta_id: str) -> str:
-    return f"it is safe to repeat the request with the metaId {meta_id}"
+    return f"{writes.SAFE} with the metaId {meta_id}"
 
 
 def _named(refs: Sequence[ConnectionRef]) -> str:

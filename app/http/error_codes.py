@@ -429,10 +429,11 @@ class Code(StrEnum):
     OUTCOME_UNKNOWN = (
         "outcomeUnknown",
         502,
-        "The create was sent and no answer came, or Redis or the broker failed meanwhile: the event may "
-        "exist. The status of a unified create is that of the account that failed; of a create that the "
-        "database, Redis or the broker interrupted, it is 503",
-        "Repeat the request with the same `Idempotency-Key` or `metaId`. If it had neither, look for the "
+        "The write of an event was sent and no answer came, or Redis or the broker failed meanwhile: the "
+        "event may have been created, changed or deleted. The status of a unified write is that of the "
+        "account that failed; of a write that the database, Redis or the broker interrupted, it is 503",
+        "Repeat an update or a delete; a delete that took effect then answers 404, an update with `If-Match` "
+        "412. Repeat a create with the same `Idempotency-Key` or `metaId`; if it had neither, look for the "
         "event first",
     )
 

@@ -8,6 +8,8 @@ import flask
 from werkzeug.datastructures import ImmutableMultiDict, MultiDict
 from werkzeug.utils import cached_property
 
+from app.http.errors import Invalid
+
 
 class Request(flask.Request):
     """Parses the query with the same result as werkzeug, in a third of the time."""
@@ -26,6 +28,15 @@ def parse(query: bytes) -> ImmutableMultiDict[str, str]:
             name, _, value = parameter.partition("=")
             found.setdefault(_text(name), []).append(_text(value))
     return ImmutableMultiDict(found)
+
+
+def refuse(name: str, where: str) -> None:
+    """Refuse a parameter of other routes that would change what this one does.
+
+    :raise Invalid: when the query of the request has it, and not as ``false``
+    """
+    if flask.request.args.get(name, "false") != "false":
+        raise Invalid(f"{name} must not be given for {where}", param=name)
 
 
 def _text(encoded: str) -> str:

@@ -50,9 +50,9 @@ def codes_of(facts: RouteFacts, method: str, parameters: Collection[str], *, has
         # Changes of a user or of a connection.
         (Code.USER_IN_OTHER_ORGANIZATIONS,): of_user and writes and not fails,
         # Writes of events.
-        (Code.EVENT_REFUSED,): of_user and writes and fails,
+        (Code.EVENT_REFUSED, Code.OUTCOME_UNKNOWN): of_user and writes and fails,
         (Code.EVENT_UNREADABLE,): of_user and writes and fails and has_body,
-        (Code.EVENT_EXISTS, Code.OUTCOME_UNKNOWN): creates and fails and of_user,
+        (Code.EVENT_EXISTS,): creates and fails and of_user,
     }
     found = {code for codes, applies in rules.items() if applies for code in codes}
     of_path = {code for name in parameters for code in OF_PARAMETERS.get(name, ())}

@@ -1,4 +1,4 @@
-"""Schemas of holds, and of the conditions of event creates."""
+"""Schemas of holds, and of the conditions of event creates and moves."""
 
 from __future__ import annotations
 
@@ -135,6 +135,18 @@ class CreateQuery(MarginQuery):
         """Reject two conditions at once."""
         if data.get("ifFree") and "hold" in data:
             raise ValidationError("must not be given together with ifFree", "hold")
+
+
+class MoveQuery(MarginQuery):
+    """The condition of an update that gives an event another time: that this is free."""
+
+    ifFree = TrueOrFalse(
+        load_default=False,
+        metadata={
+            "description": "Move the event only if its new time is free, by a new read, while no other "
+            "request can take it. The time that the event has now counts as free. Otherwise 409 `slotTaken`."
+        },
+    )
 
 
 class UnifiedCreateQuery(CreateQuery, ProviderQuery):

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from providers.base import Account
-from providers.errors import EventNotFound, InvalidCalendarId
+from providers.errors import EventNotFound, InvalidCalendarId, ProviderError
 from providers.etags import strong
 from providers.google.errors import PROVIDER, error_for, write_error_for
 from providers.google.pages import every_page
@@ -18,6 +18,7 @@ from providers.google.parse_events import Reader
 from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.names import ProviderName
 from providers.scopes import Operation, require
+from providers.write_outcomes import with_outcome
 
 # Maximum: https://developers.google.com/workspace/calendar/api/v3/reference/events/list
 EVENTS_PER_PAGE = 2500
@@ -82,11 +83,15 @@ class GoogleCalendar:
 
         :raise EventOutdated: when the etag differs
         :raise EventExists, EventRefused, Deleted: see :func:`write_error_for`
+        :raise OutcomeUnknown: when Google may have executed it
         """
         content = None if body is None else orjson.dumps(body)
         headers = {"If-Match": strong(match)} if match else {}
         call = self._call(method, path, query, content, answers=False, headers=headers)
-        return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
+        try:
+            return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
+        except ProviderError as error:
+            raise with_outcome(error) from None
 
     def pages(self, **query: str) -> Iterator[Json]:
         """Every page of the calendar's events."""

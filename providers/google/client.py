@@ -92,6 +92,13 @@ class Google:
             raise refused[0]
         return outcomes
 
+    def busy_without(
+        self, account: Account, calendar_id: str, event_id: str, start: int, end: int, *, deadline: float
+    ) -> Read:
+        """The busy periods of one calendar without one event, from the list of its events."""
+        calendar = self._calendar(account, calendar_id, Operation.LIST_EVENTS, deadline)
+        return events.busy_without(calendar, event_id, start, end)
+
     def busy_of_members(
         self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
     ) -> dict[str, MemberOutcome]:

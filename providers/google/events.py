@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator
 from typing import cast
 
 from providers import etags
-from providers.create_outcomes import found_after_failure, insert_deadline
+from providers.base import Period, Read
 from providers.errors import (
     EventExists,
     EventNotFound,
@@ -29,6 +30,7 @@ from providers.google.payloads import EventRecord
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
 from providers.timestamps import DAY, utc_text
+from providers.write_outcomes import found_after_failure, insert_deadline
 
 # Attempts to read and write an event while others change it in between.
 TRIES = 4
@@ -43,18 +45,32 @@ _CONFERENCE = {"conferenceDataVersion": "1"}
 
 
 def list_events(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, ...]:
-    """The events that overlap ``[start, end)``, by start; series are expanded.
-
-    Google compares the end of an event with ``timeMin`` and its start with ``timeMax``, both exclusive, and
-    all-day events in a zone of its own: the query adds a day on both sides, and the result is filtered.
-    """
-    window = {"timeMin": utc_text(start - DAY), "timeMax": utc_text(end + DAY)}
+    """The events that overlap ``[start, end)``, by start; series are expanded."""
     found: list[Event] = []
-    for page in calendar.pages(singleEvents="true", **window):
+    for page in _window(calendar, start, end):
         zone = zone_of(page, calendar.operation)
         found += [calendar.reader.event(each, zone) for each in _not_cancelled(page, calendar)]
     found = [each for each in found if overlaps(each, start, end)]
     return tuple(sorted(found, key=lambda each: (each.start, each.end, each.id)))
+
+
+def busy_without(calendar: GoogleCalendar, event_id: str, start: int, end: int) -> Read:
+    """The busy periods over ``[start, end)`` as if an event, or an occurrence of a series, were not there."""
+    periods: list[Period] = []
+    for page in _window(calendar, start, end):
+        zone = zone_of(page, calendar.operation)
+        periods += parse_events.busy(page["items"], zone, calendar.operation, without=event_id)
+    return Read.of_each({event_id: periods}, start, end)[event_id]
+
+
+def _window(calendar: GoogleCalendar, start: int, end: int) -> Iterator[Json]:
+    """The pages of the events of a time, which have events around it too; series are expanded.
+
+    Google compares the end of an event with ``timeMin`` and its start with ``timeMax``, both exclusive, and
+    all-day events in a zone of its own: the query adds a day on both sides, and the caller cuts them off.
+    """
+    window = {"timeMin": utc_text(start - DAY), "timeMax": utc_text(end + DAY)}
+    return calendar.pages(singleEvents="true", **window)
 
 
 def read(calendar: GoogleCalendar, event_id: str) -> Event:

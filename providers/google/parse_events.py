@@ -5,11 +5,13 @@ https://developers.google.com/workspace/calendar/api/v3/reference/events#resourc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 from zoneinfo import ZoneInfo
 
 from providers import etags
+from providers.base import Period
 from providers.events import Attendee, Event, EventStatus, Organizer, ResponseStatus, ShowAs
 from providers.google.errors import PROVIDER
 from providers.google.payloads import EventAttendee, EventEdge, EventOrganizer, EventRecord
@@ -72,6 +74,7 @@ class Reader:
             recurring_event_id=optional_text(record.get("recurringEventId")),
             updated_at=instant(record["updated"]) if record.get("updated") else None,
             etag=etags.weak(optional_text(record.get("etag"))),
+            is_series=bool(record.get("recurrence")),
         )
 
     def _organizer(self, entry: EventOrganizer | None) -> Organizer | None:
@@ -95,6 +98,37 @@ class Reader:
             response_status=ResponseStatus(answer) if answer in _ANSWERS else ResponseStatus.NEEDS_ACTION,
             original=cast("Json", entry),
         )
+
+
+def busy(records: Sequence[Json], zone: str, operation: str, *, without: str) -> list[Period]:
+    """The times of the events that make the calendar's owner busy, but for the event with the id ``without``.
+
+    The rules are those of Google's freeBusy: an event does not count if it is shown as free, or if its
+    calendar, as a guest, has declined it.
+
+    :raise Unavailable: when an event that counts has no readable time
+    """
+    try:
+        blocking = [
+            each
+            for each in cast("Sequence[EventRecord]", records)
+            if each.get("id") != without and _blocks(each)
+        ]
+        return [
+            ordered(_instant(each["start"], zone), _instant(each["end"], zone, up=True)) for each in blocking
+        ]
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, operation) from None
+
+
+def _blocks(record: EventRecord) -> bool:
+    # Only the guest that Google itself marks is the calendar's owner. The account's own address is not: in a
+    # shared calendar it is a guest like any other.
+    declined = any(
+        flag(each.get("self")) and each.get("responseStatus") == ResponseStatus.DECLINED
+        for each in record.get("attendees") or ()
+    )
+    return not (is_cancelled(record) or _show_as(record) is ShowAs.FREE or declined)
 
 
 def is_cancelled(record: EventRecord) -> bool:

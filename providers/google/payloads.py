@@ -103,6 +103,7 @@ class EventRecord(TypedDict, total=False):
     transparency: str
     organizer: EventOrganizer
     recurringEventId: str
+    recurrence: list[str]
     summary: str
     description: str
     location: str

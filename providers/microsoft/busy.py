@@ -12,7 +12,7 @@ from providers.errors import ProviderError
 from providers.http.send import Bearer
 from providers.microsoft import calendar_view, parse
 from providers.microsoft.batch import Part
-from providers.microsoft.mailbox import SETTINGS, Mailbox, settings_path, user_path, view_path
+from providers.microsoft.mailbox import AS_TEXT, SETTINGS, Mailbox, settings_path, user_path, view_path
 from providers.microsoft.member_batches import MemberBatches
 from providers.microsoft.pages import Pages, every_page
 from providers.names import ProviderName
@@ -47,6 +47,18 @@ def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end:
         except ProviderError as error:
             failed[each] = Failed.from_error(error)
     return {**Read.of_each(found, start, end), **failed}
+
+
+def without(mailbox: Mailbox, calendar_id: str, event_id: str, start: int, end: int) -> Read:
+    """The busy periods of one calendar as if an event, or one occurrence of a series, were not in it."""
+    view = Part(PRIMARY, _view(mailbox.path, calendar_id, start, end, fields=f"id,{_FIELDS}"), AS_TEXT)
+    answers = mailbox.fetch([*mailbox.settings(), view])
+    pages = answers[view.id]
+    if isinstance(pages, ProviderError):
+        raise pages
+    zone = parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation)
+    periods = parse.busy(pages, zone, mailbox.operation, without=event_id)
+    return Read.of_each({calendar_id: periods}, start, end)[calendar_id]
 
 
 def of_members(
@@ -94,11 +106,11 @@ def of_members(
     return {**Read.of_each(found, start, end), **failed}
 
 
-def _view(mailbox_path: str, calendar_id: str, start: int, end: int) -> str:
+def _view(mailbox_path: str, calendar_id: str, start: int, end: int, *, fields: str = _FIELDS) -> str:
     # Graph selects all-day events as if their dates were in UTC. An event of the UTC days [d, e) is busy
     # from d - 14 h to e + 12 h at most, so one more day on each side is enough.
     window = view_path(mailbox_path, calendar_id, start - DAY, end + DAY)
-    return f"{window}&$select={_FIELDS}&$top={EVENTS_PER_PAGE}"
+    return f"{window}&$select={fields}&$top={EVENTS_PER_PAGE}"
 
 
 def _periods(pages: Pages, zone: parse.Zone) -> list[Period]:

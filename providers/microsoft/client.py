@@ -13,6 +13,7 @@ from providers.base import (
     Member,
     MemberOutcome,
     Outcome,
+    Read,
 )
 from providers.errors import EventNotFound, ProviderError
 from providers.events import Changes, CreateResult, Draft, Event
@@ -77,6 +78,14 @@ class Microsoft:
         """The outcome for every calendar; see :func:`busy.of_calendars`."""
         mailbox = self._mailbox(account, Operation.FREE_BUSY, deadline)
         return busy.of_calendars(mailbox, calendar_ids, start, end)
+
+    def busy_without(
+        self, account: Account, calendar_id: str, event_id: str, start: int, end: int, *, deadline: float
+    ) -> Read:
+        """The busy periods of one calendar without one event; see :func:`busy.without`."""
+        return busy.without(
+            self._mailbox(account, Operation.LIST_EVENTS, deadline), calendar_id, event_id, start, end
+        )
 
     def busy_of_members(
         self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float

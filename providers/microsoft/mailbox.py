@@ -20,6 +20,7 @@ from providers.microsoft.pages import Pages, every_page
 from providers.names import ProviderName
 from providers.scopes import Operation, has_scope, require
 from providers.timestamps import utc_text
+from providers.write_outcomes import with_outcome
 
 # Id of the part for the mailbox's zone; parts for calendars have numbers.
 SETTINGS = "settings"
@@ -73,11 +74,15 @@ class Mailbox:
 
         :raise EventOutdated: when the etag differs
         :raise DuplicateTransaction, EventRefused: see :func:`write_error_for`
+        :raise OutcomeUnknown: when Graph may have executed it
         """
         headers = {"Prefer": AS_TEXT} | ({"If-Match": match} if match else {})
         content = None if body is None else orjson.dumps(body)
         call = self._call(method, path, body=content, answers=False, headers=headers)
-        return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
+        try:
+            return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
+        except ProviderError as error:
+            raise with_outcome(error) from None
 
     def settings(self) -> list[Part]:
         """The part for the mailbox's zone; empty without permission to read it."""

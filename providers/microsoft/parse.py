@@ -46,16 +46,20 @@ def mailbox_zone(settings: Pages | None, operation: str) -> Zone:
     return zone or UnknownZone(f"{PROVIDER} does not say the time zone of this mailbox", operation=operation)
 
 
-def busy(pages: Iterable[Json], zone: Zone, operation: str) -> list[Period]:
+def busy(pages: Iterable[Json], zone: Zone, operation: str, *, without: str | None = None) -> list[Period]:
     """The busy periods of one calendarView, unsorted; ``zone`` is the mailbox's.
 
-    Without it, an all-day event covers its days in every zone.
+    Without it, an all-day event covers its days in every zone. The event with the id ``without`` does not
+    count; the pages must be plain JSON then.
 
     :raise ProviderError: ``zone`` when it is an error and an all-day event needs it; UnknownZone for a
         time in an unknown zone; Unavailable when a page cannot be parsed
     """
     try:
-        events = [event for page in pages for event in calendar_view.events(values(page))]
+        found = (values(page) for page in pages)
+        if without is not None:
+            found = ([each for each in entries if each.get("id") != without] for entries in found)
+        events = [event for entries in found for event in calendar_view.events(entries)]
         return [_period(event, zone, operation) for event in events if _blocks(event)]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None

@@ -89,6 +89,7 @@ class Reader:
             recurring_event_id=optional_text(record.get("seriesMasterId")),
             updated_at=instant(updated) if (updated := record.get("lastModifiedDateTime")) else None,
             etag=etags.weak(optional_text(record.get("@odata.etag"))),
+            is_series=record.get("type") == "seriesMaster",
         )
 
     def _organizer(self, record: GraphEvent) -> Organizer | None:

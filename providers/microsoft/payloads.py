@@ -102,6 +102,7 @@ GraphEvent = TypedDict(
         "singleValueExtendedProperties": list[ExtendedProperty] | None,
         "calendar": CalendarOfEvent | None,
         "seriesMasterId": str | None,
+        "type": str,
     },
     total=False,
 )

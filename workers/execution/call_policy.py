@@ -35,6 +35,7 @@ from workers.jobs import (
     Job,
     ListCalendars,
     ReadBusy,
+    ReadBusyWithout,
     ReadEvents,
     ShowCalendars,
     UpdateEvent,
@@ -157,7 +158,7 @@ def family(job: Job) -> Family:
     match job:
         case ListCalendars() | ShowCalendars():
             return Family.CALENDARS
-        case ReadEvents() | GetEvent():
+        case ReadBusyWithout() | ReadEvents() | GetEvent():
             return Family.EVENTS
         case CreateEvent() | UpdateEvent() | DeleteEvent():
             return Family.WRITES
@@ -182,7 +183,7 @@ def calls(provider: ProviderName, job: Job) -> int:
             return 2 if is_microsoft else 1
         case ReadEvents():
             return len(job.calendars) + is_microsoft
-        case GetEvent():
+        case GetEvent() | ReadBusyWithout():
             return 1 + is_microsoft
         case CreateEvent() | UpdateEvent() | DeleteEvent():
             # The job reads the event before it changes it, or searches for it after it created it.

@@ -18,7 +18,16 @@ from store.stores import Stores
 from workers.execution import identity
 from workers.execution.account_context import call_reporter, mark_dead_on_revoked_grant, open_account
 from workers.execution.call_policy import family
-from workers.jobs import GetEvent, Job, ListCalendars, ReadBusy, ReadEvents, Reply, ShowCalendars
+from workers.jobs import (
+    GetEvent,
+    Job,
+    ListCalendars,
+    ReadBusy,
+    ReadBusyWithout,
+    ReadEvents,
+    Reply,
+    ShowCalendars,
+)
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -111,9 +120,15 @@ class _Reader:
         return Reply(read_at, listed=listed, outcomes=outcomes)
 
     def read(self, job: Job) -> Reply:
-        """Any read other than busy periods."""
+        """Any read that is not for the cache of busy periods."""
         provider, account, deadline = self._provider, self._account, self._deadline
         match job:
+            case ReadBusyWithout():
+                read_at = _now()
+                busy = provider.busy_without(
+                    account, job.calendar, job.event, job.start, job.end, deadline=deadline
+                )
+                return Reply(read_at, outcomes={job.calendar: busy})
             case ListCalendars():
                 return Reply(_now(), listed=self._list())
             case ShowCalendars():

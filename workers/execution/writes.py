@@ -9,9 +9,9 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from providers.base import Account, CalendarProvider, Failed
-from providers.create_outcomes import is_unclear
 from providers.errors import EventExists, EventNotFound, EventRefused, EventUnreadable, ProviderError
 from providers.events import Event
+from providers.write_outcomes import is_unclear
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials

@@ -159,7 +159,10 @@ class Unreachable(Unavailable):
 
 
 class OutcomeUnknown(Unavailable):
-    """The event may have been created: repeat the request with the same idempotency key or ``meta_id``."""
+    """The event may have been created, changed or deleted.
+
+    It is safe to repeat an update or a delete, and a create with the same idempotency key or ``meta_id``.
+    """
 
 
 class RateLimited(Unavailable):

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from providers.base import Token
-from providers.create_outcomes import is_unclear
 from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, RateLimited, Unavailable
 from providers.google.errors import error_for
 from providers.http import retries, transport
 from providers.http import send as http
 from providers.http.retries import retry_after
 from providers.http.send import Bearer, Call, send
+from providers.write_outcomes import is_unclear
 
 
 def call(script: Any, **more: Any) -> Call:

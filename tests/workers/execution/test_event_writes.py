@@ -6,7 +6,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisLost
 from sqlalchemy import select
 
-from app.events.creates import may_exist
+from app.events.writes import may_have_happened
 from providers.errors import Problem, Reason
 from providers.events import Changes, Draft, Moment
 from store.cache.cache_tags import Tags
@@ -46,7 +46,7 @@ def test_create_after_which_redis_is_lost_may_exist_and_is_recorded(
     failed = written(CreateEvent, draft=DRAFT)
 
     assert sandbox.requests().by_operation["google.events.insert"] == 1
-    assert (failed.problem, may_exist(failed)) == (Problem.OUT_OF_SERVICE, True)
+    assert (failed.problem, may_have_happened(failed)) == (Problem.OUT_OF_SERVICE, True)
     with runtime.stores.database.reading() as session:
         assert session.scalars(select(WebhookDelivery.event)).all() == [WebhookEvent.CALENDAR_CHANGED]
 

@@ -34,6 +34,7 @@ from workers.jobs import (
     GetEvent,
     ListCalendars,
     ReadBusy,
+    ReadBusyWithout,
     ReadEvents,
     Reply,
     Revoke,
@@ -74,6 +75,7 @@ jobs = st.one_of(
         st.none() | names,
     ),
     st.builds(GetEvent, names, names, names, st.booleans()),
+    st.builds(ReadBusyWithout, names, names, names, moments, moments),
     *(
         st.builds(kind, names)
         for kind in (ListCalendars, ShowCalendars, FreshToken, Revoke, ExchangeCode, CheckRegistration)

@@ -18,6 +18,7 @@ from workers.jobs import (
     GetEvent,
     ListCalendars,
     ReadBusy,
+    ReadBusyWithout,
     ReadEvents,
     Reply,
     ShowCalendars,
@@ -54,6 +55,7 @@ READS = [
     ShowCalendars,
     lambda connection: ReadEvents(connection, ("a",), 0, 1),
     lambda connection: GetEvent(connection, "a", "e"),
+    lambda connection: ReadBusyWithout(connection, "a", "e", 0, 1),
 ]
 OTHERS = [FreshToken, StopChannels]
 

@@ -1,4 +1,8 @@
-"""Creates whose answer was lost: the adapter looks for the event before it reports a failure."""
+"""Writes of events whose answer was lost.
+
+After a create, the adapter looks for the event before it reports a failure. An update or a delete is safe to
+repeat, so the adapter only reports that its outcome is unknown.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from providers.errors import (
+    AccessDenied,
     AuthorizationInvalid,
     EventExists,
     LocalResourceExhausted,
@@ -37,6 +42,19 @@ def is_unclear(error: ProviderError) -> bool:
     if isinstance(error, RateLimited | LocalResourceExhausted) or error.unsent:
         return error.repeated
     return error.repeated or isinstance(error, Unavailable)
+
+
+def with_outcome(error: ProviderError) -> ProviderError:
+    """The failure of a write, as ``OutcomeUnknown`` if the write may have been executed.
+
+    Other errors say enough: that the event does not exist, that it has changed, that its content is refused,
+    or that the grant has ended.
+    """
+    if not (is_unclear(error) and isinstance(error, Unavailable | AccessDenied)):
+        return error
+    unknown = OutcomeUnknown(error.message, operation=error.operation)
+    unknown.repeated = error.repeated
+    return unknown
 
 
 def found_after_failure(error: ProviderError, lookup: Callable[[], CreateResult | None]) -> CreateResult:

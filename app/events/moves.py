@@ -1,0 +1,102 @@
+"""Moves of events: an update that gives an event another time, if that is free.
+
+The time that the event has now counts as free, because the move ends it. Other events in it do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from app.accounts import connections
+from app.availability.selection import CalendarRequest, CalendarSelector
+from app.events import worker_calls
+from app.events.free_time import Time
+from app.http.error_codes import Code
+from app.http.errors import ApiError, Invalid
+from providers.base import Failed
+from providers.events import Changes, Event, Moment
+from providers.scopes import Operation
+from providers.timestamps import DAY
+from scheduling.intervals import Intervals
+from store.sql.queries.connection_refs import ConnectionRef
+from workers.jobs import GetEvent, ReadBusyWithout
+from workers.queues import Queue
+
+
+class Moved(NamedTuple):
+    """The event that a request moves, and the time that it may have now, in milliseconds."""
+
+    ref: ConnectionRef
+    calendar: str
+    id: str
+    start: int
+    end: int
+
+    def is_near(self, time: Time) -> bool:
+        """Whether the event may count as busy in the time that the request wants."""
+        start, end = time.query().busy_range()
+        return self.start < end and self.end > start
+
+    def busy_without(self, time: Time) -> Intervals:
+        """The busy periods of its calendar without the event, by a new read.
+
+        :raise ApiError: when the calendar could not be read
+        """
+        job = ReadBusyWithout(self.ref.id, self.calendar, self.id, *time.query().busy_range())
+        reply = worker_calls.gather({self.ref.id: job}, Queue.READS, deadline=worker_calls.deadline())[
+            self.ref.id
+        ]
+        outcome = reply.failed or reply.outcomes[self.calendar]
+        if isinstance(outcome, Failed):
+            raise connections.error(self.ref, outcome, self.calendar)
+        return outcome.busy
+
+
+def find(ref: ConnectionRef, calendar_id: str, event_id: str, content: Changes) -> tuple[Moved, Changes]:
+    """The event that an update moves, and the changes with both a start and an end.
+
+    An edge that they lack is written too: if another client changes it meanwhile, the event must not end up
+    in time that nobody has checked.
+
+    :raise ApiError: when the event could not be read, or cannot be moved like this
+    """
+    connections.require(ref, Operation.GET_EVENT, Operation.LIST_EVENTS, calendar_id=calendar_id)
+    event = _read(ref, calendar_id, event_id)
+    if event.is_series:
+        raise Invalid(
+            "ifFree must not be given for a series: move its occurrences one by one", param="ifFree"
+        )
+    if content.has_one_edge:
+        content = _completed(content, event)
+    # The days of the calendar may lie elsewhere than where they were read, if its zone is not known.
+    margin = DAY if event.all_day else 0
+    return Moved(ref, calendar_id, event.id, event.start - margin, event.end + margin), content
+
+
+def others(calendars: CalendarRequest, moved: Moved, *, in_main: bool) -> CalendarRequest:
+    """The main calendars, without that of the event; ``in_main``: if it is the main one of its account."""
+    refs = [ref for ref in calendars.connections if not (in_main and ref.id == moved.ref.id)]
+    return CalendarRequest(refs, CalendarSelector())
+
+
+def _read(ref: ConnectionRef, calendar_id: str, event_id: str) -> Event:
+    job = GetEvent(ref.id, calendar_id, event_id)
+    reply = worker_calls.gather({ref.id: job}, Queue.READS, deadline=worker_calls.deadline())[ref.id]
+    outcome = reply.failed or reply.events[calendar_id]
+    if isinstance(outcome, Failed):
+        raise connections.error(ref, outcome, calendar_id)
+    return outcome[0]
+
+
+def _completed(content: Changes, event: Event) -> Changes:
+    """The changes with the edge that they lack.
+
+    :raise ApiError: when their edge does not fit that of the event
+    """
+    if (fault := content.edge_error_for(event)) is not None:
+        raise ApiError(fault, Code.EVENT_REFUSED)
+    if event.all_day:
+        missing = "start" if content.start is None else "end"
+        raise Invalid(f"{missing} must be given too, to move an all-day event with ifFree", param=missing)
+    return replace(content, start=content.start or Moment(event.start), end=content.end or Moment(event.end))
