@@ -159,8 +159,7 @@ WAYS: tuple[Settle, ...] = (two_users, two_connections, two_organizations, share
 
 
 def _domain(sandbox: Sandbox, provider: str, name: str) -> SandboxDomain:
-    subject = {"subject": f"admin@{name}.example"} if provider == "google" else {}
-    return sandbox.domain(provider, f"{name}.example", **subject)
+    return sandbox.domain(provider, f"{name}.example", [f"admin@{name}.example"])
 
 
 def _delegated(installation: Installation, domain: SandboxDomain, account: SandboxAccount, slug: str) -> str:
@@ -267,8 +266,8 @@ CERTAIN = ("taken", "slotTaken")
 class Tally:
     """What came of the rounds of one race.
 
-    ``one``: as many as the slot admits succeeded, and so many are there. ``killed``: nothing succeeded because
-    a worker was killed. ``none``: nothing succeeded, or less than the slot admits, without such a reason.
+    ``one``: as many as the slot admits succeeded, and so many are there. ``killed``: fewer succeeded, and a
+    worker was killed. ``none``: fewer succeeded without such a reason.
     ``two``: more than the slot admits, in the answers or at the provider. ``lost``: a success that is not
     there. ``words`` are the answers that are neither a success nor 409 ``slotTaken``.
     """
