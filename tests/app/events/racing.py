@@ -154,11 +154,32 @@ def delegated_room(installation: Installation, sandbox: Sandbox, provider: str, 
     return Contested(sandbox, room, ways)
 
 
+def room_of_two_domains(installation: Installation, sandbox: Sandbox, provider: str, name: str) -> Contested:
+    """A room is on the lists of two people, each read by the grant of an organization with its own domain."""
+    room = sandbox.account(provider, f"{name}@rooms.example")
+    ways = []
+    for number in range(2):
+        domain = f"{name}-{number}"
+        account = sandbox.account(provider, f"ada@{domain}.example")
+        calendar = sandbox.share(room, account)
+        user = _delegated(installation, _domain(sandbox, provider, domain), account, f"{domain}-org")
+        ways.append(Way(user, _key(installation, f"{domain}-org"), calendar, is_main=False))
+    return Contested(sandbox, room, ways)
+
+
 Settle = Callable[[Installation, Sandbox, str, str], Contested]
-WAYS: tuple[Settle, ...] = (two_users, two_connections, two_organizations, shared_room, delegated_room)
+WAYS: tuple[Settle, ...] = (
+    two_users,
+    two_connections,
+    two_organizations,
+    shared_room,
+    delegated_room,
+    room_of_two_domains,
+)
 
 
 def _domain(sandbox: Sandbox, provider: str, name: str) -> SandboxDomain:
+    """A domain with a grant; ``name`` is the first word of its name."""
     return sandbox.domain(provider, f"{name}.example", [f"admin@{name}.example"])
 
 
