@@ -316,10 +316,13 @@ class Tally:
         return self.two == self.none == self.lost == 0
 
 
-def table(tallies: Sequence[Tally]) -> str:
-    """The tallies as a table in Markdown."""
-    rows = [Tally.TITLES, tuple("---" for _ in Tally.TITLES), *(each.row for each in tallies)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+# The first rows of a table in Markdown.
+HEAD = (Tally.TITLES, tuple("---" for _ in Tally.TITLES))
+
+
+def line(row: Sequence[str]) -> str:
+    """A row of the table."""
+    return f"| {' | '.join(row)} |"
 
 
 @dataclass
