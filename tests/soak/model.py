@@ -149,7 +149,7 @@ class Held:
     expires_at: float
 
     def counts_for(self, person: Person) -> bool:
-        """Whether the hold takes time of a person, through whoever it was taken."""
+        """Whether the hold takes time of a person, also when it was taken for another user of the mailbox."""
         return any(own is each for own in person.calendars for each in self.calendars)
 
 

@@ -1,4 +1,4 @@
-"""A slow and obvious model of who is free: the minutes of each mailbox, counted one by one."""
+"""A slow and obvious model of free time: the minutes of each mailbox, counted one by one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Mailbox:
     events: dict[str, Period] = field(default_factory=dict)
 
     def busy(self, but: str | None = None) -> list[Period]:
-        """The events, except one: those that overlap or touch are one busy period."""
+        """The events, except one. Events that overlap or touch are one busy period."""
         events = [period for event, period in self.events.items() if event != but]
         minutes = sorted({at for start, end in events for at in range(start, end)})
         found: list[Period] = []
@@ -50,7 +50,7 @@ class Held:
 
 @dataclass
 class Model:
-    """Mailboxes by name, the names of those that each user connected, and the holds by id."""
+    """``connected`` has the names of each user's mailboxes; ``holds`` are by id."""
 
     connected: dict[str, list[str]]
     mailboxes: dict[str, Mailbox] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Model:
         self.holds[hold] = Held(period, names)
 
     def depth(self, user: str, at: int, margin: Margin, but: str | None = None) -> int:
-        """How many busy periods cover a minute of a user: each hold is one, through whoever it was taken."""
+        """How many busy periods cover a minute of a user; each hold of the user's mailboxes is one."""
         own = self.connected[user]
         periods = [period for name in own for period in self.mailboxes[name].busy(but)]
         periods += [held.period for held in self.holds.values() if held.mailboxes.intersection(own)]

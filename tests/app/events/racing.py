@@ -1,4 +1,4 @@
-"""Races for one slot of a mailbox or a room, through every way that leads to it, and what came of them."""
+"""Races for one slot of a mailbox or a room, through every way to it, and their outcomes."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ class Client:
 
 
 def word(answer: requests.Response) -> str:
-    """What an answer says, in one word."""
+    """An answer in one word: ``taken``, or the code of the error."""
     if answer.status_code in (200, 201):
         return "taken"
     return str(answer.json().get("code") or answer.status_code)
@@ -285,9 +285,9 @@ CERTAIN = ("taken", "slotTaken")
 
 @dataclass
 class Tally:
-    """What came of the rounds of one race.
+    """The outcomes of the rounds of one race.
 
-    ``one``: as many as the slot admits succeeded, and so many are there. ``killed``: fewer succeeded, and a
+    ``one``: as many as the slot admits succeeded, and are there. ``killed``: fewer succeeded, and a
     worker was killed. ``none``: fewer succeeded without such a reason.
     ``two``: more than the slot admits, in the answers or at the provider. ``lost``: a success that is not
     there. ``words`` are the answers that are neither a success nor 409 ``slotTaken``.
@@ -375,7 +375,7 @@ class Race:
             killer.result()
             self.contested.sandbox.clear_faults()
         there = [self._count(slot)]
-        # Everybody repeats the request, the winner too, until the answer is certain.
+        # Every client repeats its request, the winner too, until the answer is certain.
         again = together(threads, [lambda c=call: until_certain(c) for call in calls])
         there.append(self._count(slot))
         tally.words.update(name for name in map(word, [*first, *again]) if name not in CERTAIN)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("worker")
 
 # Three users share two mailboxes: the second one has both.
 CONNECTED = {"first": ["google"], "both": ["google", "microsoft"], "last": ["microsoft"]}
-# Minutes of the day: what is booked lies in it, with margins within the longer range that is asked for.
+# Minutes of the day: bookings begin in the first range, and slots are read in the second.
 MORNING, ASKED = (120, 300), (60, 360)
 EXAMPLES = int(os.environ.get("ALMANAC_EXAMPLES", "25"))
 # Each example has a day of its own.
@@ -145,7 +145,7 @@ class Bookings:
         return answer.json["data"]
 
     def _event(self, user: str, chosen: int) -> tuple[str, str | None]:
-        """An event of a user, whoever created it."""
+        """An event in a mailbox of a user. Another user may have created it."""
         known = [
             (name, each) for name in CONNECTED[user] for each in sorted(self.model.mailboxes[name].events)
         ]
@@ -176,7 +176,7 @@ class Place:
     names: dict[str, str]
 
     def run(self, steps: list[Step]) -> None:
-        """Take the steps on a new day, then ask for the slots of everybody."""
+        """Take the steps on a new day, then read the slots of all users."""
         midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         bookings = Bookings(self.api, self.names, midnight + timedelta(days=next(_days)))
         try:

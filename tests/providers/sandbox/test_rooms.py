@@ -76,7 +76,7 @@ def members_of_two_domains(sandbox: Sandbox, provider: str) -> list[Through]:
 
 
 def a_member_and_an_account(sandbox: Sandbox, provider: str) -> list[Through]:
-    """The room is a member of a domain, and shared with somebody outside it."""
+    """The room is a member of a domain, and shared with a person outside it."""
     room = sandbox.account(provider, "room-1@acme.example")
     domain = sandbox.domain(provider, "acme.example")
     person = sandbox.account(provider, "bob@elsewhere.example")
