@@ -22,7 +22,8 @@ from tests.app.days import PROVIDERS
 from tests.app.events.booking_model import Margin, Model, Period
 from tests.conftest import Api, stores_of
 
-pytestmark = pytest.mark.usefixtures("worker")
+# A failing sequence is made shorter for minutes.
+pytestmark = [pytest.mark.usefixtures("worker"), pytest.mark.timeout(600)]
 
 # Three users share two mailboxes: the second one has both.
 CONNECTED = {"first": ["google"], "both": ["google", "microsoft"], "last": ["microsoft"]}
