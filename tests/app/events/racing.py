@@ -290,7 +290,8 @@ class Tally:
     ``one``: as many as the slot admits succeeded, and are there. ``killed``: fewer succeeded, and a
     worker was killed. ``none``: fewer succeeded without such a reason.
     ``two``: more than the slot admits, in the answers or at the provider. ``lost``: a success that is not
-    there. ``words`` are the answers that are neither a success nor 409 ``slotTaken``.
+    there. ``refused``: requests that were refused for another reason than the time. ``words`` are the answers
+    that are neither a success nor 409 ``slotTaken``.
     """
 
     what: str
@@ -301,6 +302,7 @@ class Tally:
     two: int = 0
     lost: int = 0
     kills: int = 0
+    refused: int = 0
     words: Counter[str] = field(default_factory=Counter)
 
     TITLES = ("variant", "rounds", "exactly one", "none (killed)", "none", "two", "lost", "kills", "other")
@@ -313,7 +315,7 @@ class Tally:
 
     @property
     def holds_true(self) -> bool:
-        return self.two == self.none == self.lost == 0
+        return self.two == self.none == self.lost == self.refused == 0
 
 
 # The first rows of a table in Markdown.
@@ -378,6 +380,7 @@ class Race:
         # Every client repeats its request, the winner too, until the answer is certain.
         again = together(threads, [lambda c=call: until_certain(c) for call in calls])
         there.append(self._count(slot))
+        tally.refused += sum(is_refused(each) for each in [*first, *again])
         tally.words.update(name for name in map(word, [*first, *again]) if name not in CERTAIN)
         self._judge(tally, [sum(map(won, each)) for each in (first, again)], there, killing)
         self._release(slot)
@@ -441,6 +444,11 @@ def until_certain(call: Callable[[], requests.Response]) -> requests.Response:
             break
         time.sleep(PAUSE)
     return answer
+
+
+def is_refused(answer: requests.Response) -> bool:
+    """Whether the service understands the request otherwise than this client."""
+    return 400 <= answer.status_code < 500 and answer.status_code not in (409, 429)
 
 
 def won(answer: requests.Response) -> bool:
