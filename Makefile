@@ -20,7 +20,7 @@ SOURCES := almanac_start.py app workers scheduling providers store clients tests
 SITE_SOURCES := mkdocs.yml $(shell find docs -path docs/engineering -prune -o -type f ! -name '*.pyc' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo audit test test-slow test-long test-faults test-security test-live test-clients test-generators test-manifests manifests image-dry-run test-typescript client-types test-browser browser fuzz soak screenshots check bench fix lock
+.PHONY: help setup docs demo audit test test-slow test-long test-races test-faults test-security test-live test-clients test-generators test-manifests manifests image-dry-run test-typescript client-types test-browser browser fuzz soak screenshots check bench fix lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -81,6 +81,9 @@ test-long: setup ## 10 000 examples of each property, a rolling upgrade, long sc
 	  echo "Installing pgbouncer ..."; \
 	  apt-get install --yes --quiet --no-install-recommends pgbouncer >/dev/null; }
 	@$(BIN)/python -m pytest -m long -n $(LONG_PROCESSES) --dist worksteal $(if $(ONLY),-k "$(ONLY)")
+
+test-races: setup ## races for one slot of a mailbox or room by every way, with workers killed; ROUNDS=200
+	@ALMANAC_RACE_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest tests/app/events/test_mailbox_races.py -s
 
 test-faults: setup ## kill, stop and slow down parts of whole installations; writes docs/engineering/reliability.md
 	@command -v sqlite3 >/dev/null || ! command -v apt-get >/dev/null || { \

@@ -12,7 +12,7 @@ import redis
 from tests.benchmarks import machine, plots
 from tests.benchmarks.report import progress
 from tests.soak import document
-from tests.soak.client import Client
+from tests.soak.booking import BookingClient
 from tests.soak.faults import Faults
 from tests.soak.installation import SoakInstallation, soak_installation
 from tests.soak.measures import Measures
@@ -50,7 +50,7 @@ def soak(made: SoakInstallation, minutes: float, people: int, clients: int, seed
     records = Records()
     about = [machine.stamp(), *machine.described(connection, made.database)]
     with connection, Measures(made.almanac.parts, connection) as measures:
-        everybody = [Client(made, n, records, seed) for n in range(clients)]
+        everybody = [BookingClient(made, n, records, seed) for n in range(clients)]
         began = time.monotonic()
         with Faults(made, seed) as faults, ThreadPoolExecutor(clients) as threads:
             until = began + minutes * 60

@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import requests
@@ -20,6 +20,7 @@ from tests.soak.model import (
     MINUTE,
     START,
     Calendar,
+    Circle,
     Period,
     Person,
     Question,
@@ -49,12 +50,13 @@ class Client:
         self._session.trust_env = False
         self._session.headers["Authorization"] = f"Bearer {soak_installation.almanac.key}"
         self._numbers = itertools.count()
+        self._circle = Circle(self.people)
         # Clients connect one after the other, so that each web process gets some, and keep connections.
         self._session.get(f"{soak_installation.almanac.url}/healthz", timeout=60)
 
     def run(self, until: float) -> None:
         """Mixed traffic, one request after the other."""
-        actions = [action for action, share in SHARES.items() for _ in range(share)]
+        actions = [action for action, share in self.shares.items() for _ in range(share)]
         while time.monotonic() < until:
             self._clear_doubts()
             action = self._random.choice(actions)
@@ -99,7 +101,7 @@ class Client:
 
     def slots_of_several(self) -> None:
         people = [
-            each for each in self._random.sample(self.people, min(4, len(self.people))) if not each.in_doubt()
+            each for each in self._random.sample(self.people, min(4, len(self.people))) if self._is_sure(each)
         ]
         question = self._question()
         body = {"users": [{"id": each.user} for each in people]}
@@ -138,7 +140,7 @@ class Client:
             if person.user in failed:
                 if by_user[person.user]:
                     self._records.is_wrong(f"{person.user} has failed and has slots")
-            elif not person.in_doubt():
+            elif self._is_sure(person):
                 self._check_slots(person, question, by_user[person.user], asked)
         return None
 
@@ -183,7 +185,7 @@ class Client:
             return None
         self._records.count(answered=1, checked=1)
         offered = {
-            any(a <= at < b for a, b in question.slots(states))
+            any(a <= at < b for a, b in question.slots(states, self._circle.held_of(person)))
             for states in combinations(person.calendars, asked)
         }
         if body["data"]["offered"] not in offered:
@@ -336,10 +338,13 @@ class Client:
             calendar.changed_elsewhere(before, TTL + SLACK)
 
     def _sure(self) -> Person:
-        while not (people := [person for person in self.people if not person.in_doubt()]):
+        while not (people := [person for person in self.people if self._is_sure(person)]):
             time.sleep(0.2)
             self._clear_doubts()
         return self._random.choice(people)
+
+    def _is_sure(self, person: Person) -> bool:
+        return self._circle.is_sure(person, DEADLINE)
 
     def _own(self) -> tuple[Calendar, Person]:
         person = self._sure()
@@ -365,7 +370,8 @@ class Client:
         )
 
     def _check_slots(self, person: Person, question: Question, slots: Sequence[Any], asked: float) -> None:
-        wanted = (question.slots(states) for states in combinations(person.calendars, asked))
+        held = self._circle.held_of(person)
+        wanted = (question.slots(states, held) for states in combinations(person.calendars, asked))
         self._check(periods(slots), wanted, f"slots of {person.user} for {question.query()}", asked)
 
     def _check(self, found: list[Period], wanted: Iterable[list[Period]], what: str, asked: float) -> None:
@@ -381,18 +387,18 @@ class Client:
         ]
         self._records.is_wrong(f"{what}: {'; '.join(differences)}")
 
-
-SHARES: dict[Callable[[Client], None], int] = {
-    Client.busy: 5,
-    Client.slots: 6,
-    Client.slots_of_several: 3,
-    Client.organization_slots: 2,
-    Client.organization_busy: 2,
-    Client.explain: 2,
-    Client.calendars: 1,
-    Client.create: 2,
-    Client.update: 2,
-    Client.delete: 1,
-    Client.unified: 1,
-    Client.elsewhere: 2,
-}
+    # How often each action is chosen.
+    shares: ClassVar[dict[Callable[[Client], None], int]] = {
+        busy: 5,
+        slots: 6,
+        slots_of_several: 3,
+        organization_slots: 2,
+        organization_busy: 2,
+        explain: 2,
+        calendars: 1,
+        create: 2,
+        update: 2,
+        delete: 1,
+        unified: 1,
+        elsewhere: 2,
+    }

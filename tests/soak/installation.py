@@ -41,7 +41,8 @@ START_SECONDS = 300.0
 class SoakInstallation:
     """``circles`` are the people of each client; they form an organization with the client's number.
 
-    Every other one is read by the grants of the organization, the rest by connections of their own.
+    Every other one is read by the grants of the organization, the rest by connections of their own. The last
+    one is a second user with the calendars of the first.
     """
 
     almanac: Installation
@@ -100,6 +101,7 @@ def soak_installation(people: int, clients: int, seed: int) -> Iterator[SoakInst
         circles = []
         for number in range(clients):
             people_of = [_person(sandbox, random, n) for n in range(number, people, clients)]
+            people_of.append(Person(f"{people_of[0].user}-again", people_of[0].calendars))
             _organize(made, f"circle-{number}", people_of, domains)
             circles.append(people_of)
         yield SoakInstallation(made, sandbox, receiver, circles, "PostgreSQL" if present else "SQLite")
@@ -123,7 +125,7 @@ def _calendar(sandbox: Sandbox, random: Random, provider: str, number: int) -> C
 
 def by_grant(circle: Sequence[Person]) -> Sequence[Person]:
     """The people of a circle who are read by the grants of their organization."""
-    return circle[::2]
+    return circle[:-1:2]
 
 
 def meeting(random: Random) -> Period:
@@ -150,8 +152,11 @@ def _organize(
             if each.account.provider == domain.provider
         ]
         _call(made, "POST", f"{path}/members", {"members": imported})
+    delegated = by_grant(people)
     personal = [
-        made.user(each.user, *(calendar.account for calendar in each.calendars)) for each in people[1::2]
+        made.user(each.user, *(calendar.account for calendar in each.calendars))
+        for each in people
+        if each not in delegated
     ]
     _call(made, "POST", f"/organizations/{slug}/members", {"userIds": personal})
 

@@ -1,6 +1,7 @@
 """The true busy times: notes every change when it is made, and what an answer may still show after it.
 
-One client owns each person, so that nothing of a person changes while their answer is on its way.
+One client owns each person, so that nothing of a person changes while their answer is on its way. Two people
+who share a mailbox have the same ``Calendar``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Calendar:
     earlier: list[tuple[float, State]] = field(default_factory=list)
     # Until then a write with an unclear answer may still succeed.
     in_doubt: float = 0.0
+    # The times of creates with an unclear answer, which may be reserved until then.
+    reserved: list[tuple[float, Period]] = field(default_factory=list)
 
     @property
     def now(self) -> State:
@@ -108,13 +111,20 @@ class Question:
             )
         return asked
 
-    def slots(self, calendars: Sequence[State]) -> list[Period]:
-        """The slots of one person, found by checking and counting each minute."""
+    def slots(self, calendars: Sequence[State], held: Sequence[Period] = ()) -> list[Period]:
+        """The slots of one person, found by checking and counting each minute; each hold counts."""
         depth = dict.fromkeys(range(self.start, self.end, MINUTE), 0)
-        for state in calendars:
-            for a, b in merged(state, self.start - 2 * HOUR, self.end + 2 * HOUR):
-                for at in range(max(a - self.padding, self.start), min(b + self.padding, self.end), MINUTE):
-                    depth[at] += 1
+        periods = [
+            *(
+                each
+                for state in calendars
+                for each in merged(state, self.start - 2 * HOUR, self.end + 2 * HOUR)
+            ),
+            *held,
+        ]
+        for a, b in periods:
+            for at in range(max(a - self.padding, self.start), min(b + self.padding, self.end), MINUTE):
+                depth[at] += 1
         found: list[Period] = []
         run = 0
         for at, count in depth.items():
@@ -128,6 +138,59 @@ class Question:
         if self.window is None:
             return True
         return self.window[0] <= at // MINUTE % 1440 < self.window[1]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A hold of people with these calendars; it expires at that moment, or a little earlier or later."""
+
+    period: Period
+    calendars: Sequence[Calendar]
+    expires_at: float
+
+    def counts_for(self, person: Person) -> bool:
+        """Whether the hold takes time of a person, also when it was taken for another user of the mailbox."""
+        return any(own is each for own in person.calendars for each in self.calendars)
+
+
+# How exactly a client knows when a hold expires, in seconds.
+EXACT = 2.0
+
+
+@dataclass
+class Circle:
+    """The people of one client, and their holds by id."""
+
+    people: Sequence[Person]
+    held: dict[str, Held] = field(default_factory=dict)
+
+    def is_sure(self, person: Person, patience: float) -> bool:
+        """Whether everything is known that a request of ``patience`` seconds may find of a person."""
+        now = time.monotonic()
+        self.held = {hold: each for hold, each in self.held.items() if now < each.expires_at + EXACT}
+        soon = now + patience + EXACT
+        expiring = any(each.counts_for(person) and each.expires_at < soon for each in self.held.values())
+        return not expiring and not person.in_doubt()
+
+    def held_of(self, person: Person) -> list[Period]:
+        return [each.period for each in self.held.values() if each.counts_for(person)]
+
+    def is_free(self, person: Person, wanted: Question, but: str | None = None) -> bool:
+        """Whether a person is free for the whole of a time; ``but`` is the event that is moved there."""
+        states = [
+            frozenset(period for event, period in each.events.items() if event != but)
+            for each in person.calendars
+        ]
+        return bool(wanted.slots(states, self.held_of(person)))
+
+    def is_reserved(self, person: Person, wanted: Question) -> bool:
+        """Whether the time may still belong to a create with an unclear answer."""
+        now, margin = time.monotonic(), wanted.padding
+        return any(
+            until > now and start - margin < wanted.end and wanted.start < end + margin
+            for each in person.calendars
+            for until, (start, end) in each.reserved
+        )
 
 
 def text(at: int) -> str:
