@@ -92,6 +92,10 @@ class LocalResourceExhausted(Unavailable):
     problem = Problem.OUT_OF_SERVICE
 
 
+class Unreadable(Unavailable):
+    """The provider answered, and the answer cannot be parsed."""
+
+
 class OutcomeUnknown(Unavailable):
     """A create got no usable answer and the event was not found afterwards: it may still exist."""
 
@@ -130,6 +134,13 @@ class AuthorizationInvalid(ProviderError):
     """The provider rejected the token even after a refresh, or there is no refresh token."""
 
     reason = Reason.AUTHORIZATION_INVALID
+
+
+class TokenRejected(AuthorizationInvalid):
+    """The provider rejects an access token that it has just issued.
+
+    One such answer does not show that the grant has ended: providers give it in incidents too.
+    """
 
 
 class GrantGone(AuthorizationInvalid):

@@ -15,9 +15,10 @@ from providers.etags import strong
 from providers.google.errors import PROVIDER, error_for, write_error_for
 from providers.google.pages import every_page
 from providers.google.parse_events import Reader
-from providers.http.send import Bearer, Call, Json, send, unreadable
+from providers.http.send import Bearer, Call, Json, send
 from providers.names import ProviderName
 from providers.scopes import Operation, require
+from scheduling.zones import iana_zone
 
 # Maximum: https://developers.google.com/workspace/calendar/api/v3/reference/events/list
 EVENTS_PER_PAGE = 2500
@@ -42,7 +43,7 @@ class GoogleCalendar:
         require(ProviderName.GOOGLE, account.scopes, operation)
         self.operation = operation
         self.deadline = deadline
-        self.reader = Reader(calendar_id, account.email, operation)
+        self.reader = Reader(calendar_id, account.addresses, operation)
         self._calendar_id = calendar_id
         self._events = f"{api}/calendars/{quote(calendar_id, safe='')}/events"
         self._bearer = bearer or Bearer.of(account)
@@ -96,7 +97,7 @@ class GoogleCalendar:
     @cached_property
     def zone(self) -> str:
         """The calendar's zone, requested once; it is part of the event list, which every reader may call."""
-        return zone_of(self.get(maxResults="1", fields="timeZone"), self.operation)
+        return zone_of(self.get(maxResults="1", fields="timeZone"))
 
     def missing(self) -> EventNotFound:
         """The error for a missing event: Google answers the same when the calendar does not exist.
@@ -122,12 +123,7 @@ class GoogleCalendar:
         return Call(PROVIDER, self.operation, method, url, body, answers=answers, headers=headers or {})
 
 
-def zone_of(page: Json, operation: str) -> str:
-    """The calendar's zone, from a page of its events.
-
-    :raise Unavailable: when the page has none
-    """
+def zone_of(page: Json) -> str:
+    """The calendar's zone, from a page of its events; UTC when that has none, or one that is not known."""
     zone = page.get("timeZone")
-    if not isinstance(zone, str):
-        raise unreadable(PROVIDER, operation)
-    return zone
+    return (iana_zone(zone) if isinstance(zone, str) else None) or "UTC"

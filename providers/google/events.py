@@ -5,6 +5,7 @@ https://developers.google.com/workspace/calendar/api/v3/reference/events
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from typing import cast
@@ -20,6 +21,7 @@ from providers.errors import (
     NotFound,
     ProviderError,
     Unavailable,
+    Unreadable,
 )
 from providers.events import Changes, CreateResult, Day, Draft, Event, overlaps
 from providers.google import parse_events, writing
@@ -29,6 +31,8 @@ from providers.google.payloads import EventRecord
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
 from providers.timestamps import DAY, utc_text
+
+log = logging.getLogger(__name__)
 
 # Attempts to read and write an event while others change it in between.
 TRIES = 4
@@ -43,17 +47,25 @@ _CONFERENCE = {"conferenceDataVersion": "1"}
 
 
 def list_events(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, ...]:
-    """The events that overlap ``[start, end)``, by start; series are expanded.
+    """The events that overlap ``[start, end)``, by start, each once; series are expanded.
+
+    An event that cannot be parsed is left out, as it cannot be shown: one without an id for example.
 
     Google compares the end of an event with ``timeMin`` and its start with ``timeMax``, both exclusive, and
     all-day events in a zone of its own: the query adds a day on both sides, and the result is filtered.
     """
     window = {"timeMin": utc_text(start - DAY), "timeMax": utc_text(end + DAY)}
-    found: list[Event] = []
+    events: dict[str, Event] = {}
     for page in calendar.pages(singleEvents="true", **window):
-        zone = zone_of(page, calendar.operation)
-        found += [calendar.reader.event(each, zone) for each in _not_cancelled(page, calendar)]
-    found = [each for each in found if overlaps(each, start, end)]
+        zone = zone_of(page)
+        for record in _not_cancelled(page):
+            try:
+                event = calendar.reader.event(record, zone)
+            except Unreadable:
+                log.info("an event that cannot be parsed is left out of a list")
+            else:
+                events[event.id] = event
+    found = [each for each in events.values() if overlaps(each, start, end)]
     return tuple(sorted(found, key=lambda each: (each.start, each.end, each.id)))
 
 
@@ -79,8 +91,8 @@ def find_by_meta_id(calendar: GoogleCalendar, meta_id: str) -> Event:
 def _with_meta_id(calendar: GoogleCalendar, meta_id: str) -> EventRecord | None:
     """https://developers.google.com/workspace/calendar/api/guides/extended-properties"""
     pages = calendar.pages(privateExtendedProperty=f"{parse_events.META_ID}={meta_id}")
-    found = [each for page in pages for each in _not_cancelled(page, calendar)]
-    exact = [each for each in found if _property(calendar, each, parse_events.META_ID) == meta_id]
+    found = [each for page in pages for each in _not_cancelled(page)]
+    exact = [each for each in found if _property(each, parse_events.META_ID) == meta_id]
     first = min(exact, key=lambda each: (str(each.get("created")), str(each.get("id"))), default=None)
     return cast("EventRecord | None", first)
 
@@ -161,12 +173,10 @@ def _load_zone(calendar: GoogleCalendar, content: Changes) -> None:
         _ = calendar.zone
 
 
-def _not_cancelled(page: Json, calendar: GoogleCalendar) -> list[Json]:
+def _not_cancelled(page: Json) -> list[Json]:
     """The events of a page without the cancelled ones."""
-    try:
-        return [each for each in page.get("items", ()) if not parse_events.is_cancelled(each)]
-    except SHAPE_ERRORS:
-        raise unreadable(PROVIDER, calendar.operation) from None
+    events = (each for each in page["items"] if isinstance(each, dict))
+    return [each for each in events if not parse_events.is_cancelled(cast("EventRecord", each))]
 
 
 def _record(calendar: GoogleCalendar, event_id: str) -> EventRecord:
@@ -217,11 +227,12 @@ def _etag(calendar: GoogleCalendar, record: EventRecord) -> str | None:
         raise unreadable(PROVIDER, calendar.operation) from None
 
 
-def _property(calendar: GoogleCalendar, record: Json, name: str) -> str | None:
+def _property(record: Json, name: str) -> str | None:
+    """A property of an event. One that cannot be parsed is not the event that is searched for."""
     try:
         return parse_events.private(cast("EventRecord", record), name)
     except SHAPE_ERRORS:
-        raise unreadable(PROVIDER, calendar.operation) from None
+        return None
 
 
 def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[str, str]) -> CreateResult:

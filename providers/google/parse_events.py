@@ -13,7 +13,7 @@ from providers import etags
 from providers.events import Attendee, Event, EventStatus, Organizer, ResponseStatus, ShowAs
 from providers.google.errors import PROVIDER
 from providers.google.payloads import EventAttendee, EventEdge, EventOrganizer, EventRecord
-from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, optional_text, original, text
+from providers.http.json_validation import SHAPE_ERRORS, identifier, optional_text, original, text
 from providers.http.send import Json, unreadable
 from providers.names import ProviderName
 from providers.timestamps import instant, ordered, wall_instant
@@ -31,10 +31,10 @@ _STATUSES = frozenset(EventStatus)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Parses the events of one calendar; ``email`` is the account's address, when known."""
+    """Parses the events of one calendar; ``own`` are the account's addresses in lower case."""
 
     calendar_id: str
-    email: str | None
+    own: frozenset[str]
     operation: str
 
     def event(self, record: Json, zone: str) -> Event:
@@ -82,8 +82,7 @@ class Reader:
         return Organizer(email, self._is_self(entry, email), optional_text(entry.get("displayName")))
 
     def _is_self(self, entry: EventAttendee | EventOrganizer, email: str) -> bool:
-        own = bool(email) and email.lower() == (self.email or "").lower()
-        return flag(entry.get("self")) or own
+        return entry.get("self") is True or email.lower() in self.own
 
     def _attendee(self, entry: EventAttendee) -> Attendee:
         # A guest known only by a profile has no address.

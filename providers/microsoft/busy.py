@@ -32,8 +32,8 @@ class _ZoneNeeded(ProviderError):
 def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end: int) -> dict[str, Outcome]:
     """The outcome for every calendar, each read as a part of a batch.
 
-    The mailbox's zone is a part of the first batch. Without permission to read it, all-day events cover
-    their days in every zone; when reading it fails, only calendars with busy all-day events fail.
+    The mailbox's zone is a part of the first batch. If it is not known, all-day events cover their days in
+    every zone; when reading it fails for now, only calendars with busy all-day events fail.
     """
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
     views = [Part(number, _view(mailbox.path, each, start, end)) for number, each in names.items()]
@@ -88,6 +88,8 @@ def of_members(
     for number, settings in every_page(batches, parts).items():
         address = by_id[number].address
         try:
+            if isinstance(settings, ProviderError) and settings.retryable:
+                raise settings
             found[address] = _periods(views[number], parse.mailbox_zone(settings, operation))
         except ProviderError as error:
             failed[address] = _failed(error)

@@ -64,7 +64,7 @@ class DuplicateTransaction(ProviderError):
 def error_for(reply: HttpReply) -> ProviderError:
     """The exception for an answer, or a part of a batch, that is not 2xx."""
     known = (BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE)
-    refusal = next(known, None) or errors.by_status(reply.status)
+    refusal = next(known, None) or errors.by_reply(reply)
     return errors.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
 
 

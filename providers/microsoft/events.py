@@ -45,7 +45,7 @@ def list_events(
     views = [Part(number, _view(mailbox, each, start, end), AS_TEXT) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
     zone = parse_events.one_zone(parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation))
-    readers = {each: Reader(each, mailbox.email, zone, mailbox.operation) for each in names.values()}
+    readers = {each: Reader(each, mailbox.addresses, zone, mailbox.operation) for each in names.values()}
     return {each: _outcome(readers[each], answers[number], start, end) for number, each in names.items()}
 
 
@@ -68,11 +68,19 @@ def find_by_meta_id(
         raise pages
     try:
         found = [each for page in pages for each in cast("list[GraphEvent]", parse.values(page))]
-        exact = [each for each in found if properties.value(each, property_id) == wanted]
+        exact = [each for each in found if _property(each, property_id) == wanted]
         living = [each for each in exact if not each.get("isCancelled")]
         return min(living, key=lambda each: (parse_events.created(each), each["id"]), default=None)
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, mailbox.operation) from None
+
+
+def _property(record: GraphEvent, property_id: str) -> str | None:
+    """A property of an event. One that cannot be parsed is not the event that is searched for."""
+    try:
+        return properties.value(record, property_id)
+    except SHAPE_ERRORS:
+        return None
 
 
 def update(
@@ -154,7 +162,7 @@ def in_calendar(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str =
 def parsed(mailbox: Mailbox, calendar_id: str, found: GraphEvent) -> Event:
     """An event that was read by itself; the mailbox's zone is requested only when the event needs it."""
     midnights = parse_events.one_zone(mailbox.zone) if found.get("isAllDay") else "UTC"
-    return Reader(calendar_id, mailbox.email, midnights, mailbox.operation).event(found)
+    return Reader(calendar_id, mailbox.addresses, midnights, mailbox.operation).event(found)
 
 
 def read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:

@@ -39,7 +39,7 @@ class Mailbox:
 
     def __init__(self, graph: str, account: Account, operation: Operation, *, deadline: float) -> None:
         require(ProviderName.MICROSOFT, account.scopes, operation)
-        self.email = account.email
+        self.addresses = account.addresses
         self.path = account.mailbox_path
         self.operation = operation
         self._graph = graph
