@@ -84,8 +84,8 @@ class Account:
     ended by then, but the answer fills the cache for later requests.
     ``request_id``: id of the API request that the calls are made for, None without one.
     ``mailbox_path``: Graph's path of the mailbox; another one than the token's own for an organization grant.
-    ``mailbox``: the mailbox's address as the provider has returned it, if known. ``email`` may be another one,
-    with which the person signs in.
+    ``mailbox``: the mailbox's address as the provider has returned it, if known. ``email`` may be another
+    one, with which the person signs in.
     """
 
     email: str | None

@@ -219,7 +219,7 @@ class Google:
 
 
 def _raise_if_access_ended(error: ProviderError) -> None:
-    """Raise an error that concerns the whole account. A rejected token may be accepted for other calendars."""
+    """Raise an error of the whole account. A rejected token may be accepted for other calendars."""
     if isinstance(error, AuthorizationInvalid) and not isinstance(error, TokenRejected):
         raise error
 

@@ -91,10 +91,29 @@ def find_by_meta_id(calendar: GoogleCalendar, meta_id: str) -> Event:
 def _with_meta_id(calendar: GoogleCalendar, meta_id: str) -> EventRecord | None:
     """https://developers.google.com/workspace/calendar/api/guides/extended-properties"""
     pages = calendar.pages(privateExtendedProperty=f"{parse_events.META_ID}={meta_id}")
-    found = [each for page in pages for each in _not_cancelled(page)]
-    exact = [each for each in found if _property(each, parse_events.META_ID) == meta_id]
+    found = [each for page in pages for each in page["items"]]
+    exact = [each for each in found if _is_named(each, meta_id)]
+    if not exact and not all(map(_is_readable, found)):
+        # Google has selected the events by their metaId, so the one that cannot be parsed may be this one.
+        raise unreadable(PROVIDER, calendar.operation)
     first = min(exact, key=lambda each: (str(each.get("created")), str(each.get("id"))), default=None)
     return cast("EventRecord | None", first)
+
+
+def _is_named(record: Json, meta_id: str) -> bool:
+    """Whether an event has a metaId, and was not deleted."""
+    if not _is_readable(record) or parse_events.is_cancelled(cast("EventRecord", record)):
+        return False
+    return parse_events.private(cast("EventRecord", record), parse_events.META_ID) == meta_id
+
+
+def _is_readable(record: Json) -> bool:
+    """Whether the properties of an event can be parsed."""
+    try:
+        parse_events.private(cast("EventRecord", record), parse_events.META_ID)
+    except SHAPE_ERRORS:
+        return False
+    return True
 
 
 def create(calendar: GoogleCalendar, draft: Draft) -> CreateResult:
@@ -225,14 +244,6 @@ def _etag(calendar: GoogleCalendar, record: EventRecord) -> str | None:
         return etags.weak(optional_text(record.get("etag")))
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, calendar.operation) from None
-
-
-def _property(record: Json, name: str) -> str | None:
-    """A property of an event. One that cannot be parsed is not the event that is searched for."""
-    try:
-        return parse_events.private(cast("EventRecord", record), name)
-    except SHAPE_ERRORS:
-        return None
 
 
 def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[str, str]) -> CreateResult:

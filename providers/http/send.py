@@ -142,7 +142,6 @@ class Bearer:
         self._tokens = tokens
         self._token: Token | None = None
         self._renewed = False
-        # The provider has accepted the present token.
         self._accepted = False
 
     @classmethod
@@ -156,7 +155,7 @@ class Bearer:
 
     @property
     def accepted(self) -> bool:
-        """Whether the provider has accepted the token in this operation."""
+        """Whether the provider has accepted a token in this operation."""
         return self._accepted
 
     def accept(self) -> None:
@@ -178,7 +177,7 @@ class Bearer:
         """Replace a token that was answered with 401.
 
         :raise TokenRejected: when the rejected token itself came from a refresh
-        :raise AccessDenied: when the provider has accepted that token in another call
+        :raise AccessDenied: when another call has shown that the grant is valid
         """
         if self._renewed or self._token is None:
             if self._accepted:
@@ -186,7 +185,6 @@ class Bearer:
             raise TokenRejected(f"{provider} no longer accepts this connection", operation=operation)
         self._token = self._tokens.renewed(self._token, deadline=deadline)
         self._renewed = True
-        self._accepted = False
 
 
 def token_refused_here(provider: str, operation: str) -> AccessDenied:

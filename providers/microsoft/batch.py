@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import orjson
 
-from providers.errors import AuthorizationInvalid, ProviderError, RateLimited, Unreadable
+from providers.errors import AccessDenied, AuthorizationInvalid, ProviderError, RateLimited, Unreadable
 from providers.http.retries import retry_after, wait_before_retry
 from providers.http.send import (
     Bearer,
@@ -96,8 +96,8 @@ class Batches:
             if isinstance(replies, ProviderError):
                 return answers | {part.id: replies for part in parts}
             answers |= {part.id: self._answer(replies.get(part.id)) for part in parts}
-            rejected = self._rejected(parts, replies)
-            if rejected and self._bearer.accepted:
+            rejected = rejected_parts(parts, replies)
+            if rejected and not self._renew(replies):
                 answers |= {part.id: token_refused_here(PROVIDER, self.operation) for part in rejected}
                 rejected = []
             parts = [*rejected, *self._again(parts, rejected, replies, answers, tries)]
@@ -114,6 +114,8 @@ class Batches:
                 raise
             return error
         self._answered = True
+        if _proves_token(replies):
+            self._bearer.accept()
         return replies
 
     def _replies(self, parts: Sequence[Part]) -> Mapping[str, PartReply]:
@@ -143,17 +145,20 @@ class Batches:
             replies[part.id] = attempt(call, deadline=self._deadline, bearer=self._bearer)
         return replies
 
-    def _rejected(self, parts: Sequence[Part], replies: Mapping[str, PartReply]) -> list[Part]:
-        """The parts that were answered with 401. Any other answer shows that the token is valid."""
-        found = []
-        for part in parts:
-            reply = replies.get(part.id)
-            if isinstance(reply, HttpReply):
-                if reply.proves_token:
-                    self._bearer.accept()
-                if reply.status == 401:
-                    found.append(part)
-        return found
+    def _renew(self, replies: Mapping[str, PartReply]) -> bool:
+        """Replace the token that parts were answered with 401. Returns whether they may then be sent again.
+
+        They may not if another part was answered: its token is valid, and they are refused for themselves.
+
+        :raise TokenRejected: when the token itself came from a refresh, and no part was ever answered
+        """
+        if _proves_token(replies):
+            return False
+        try:
+            self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
+        except AccessDenied:
+            return False
+        return True
 
     def _again(
         self,
@@ -163,9 +168,7 @@ class Batches:
         answers: dict[str, Answer],
         tries: int,
     ) -> list[Part]:
-        """The other parts to retry, after the wait; the token is refreshed first for the rejected ones."""
-        if rejected:
-            self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
+        """The other parts to retry, after the wait."""
         waits = self._waits(parts, replies, answers, tries)
         patient = {part: wait for part, wait in waits.items() if wait is not None and part not in rejected}
         if patient:
@@ -262,6 +265,16 @@ class Batches:
             body if isinstance(body, dict) else _text_body(body),
             retry_after(wait),
         )
+
+
+def rejected_parts(parts: Sequence[Part], replies: Mapping[str, PartReply]) -> list[Part]:
+    """The parts that were answered with 401."""
+    found = ((part, replies.get(part.id)) for part in parts)
+    return [part for part, reply in found if isinstance(reply, HttpReply) and reply.status == 401]
+
+
+def _proves_token(replies: Mapping[str, PartReply]) -> bool:
+    return any(isinstance(each, HttpReply) and each.proves_token for each in replies.values())
 
 
 def _text_body(body: object) -> Json | None:

@@ -38,7 +38,7 @@ def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end:
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
     views = [Part(number, _view(mailbox.path, each, start, end)) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [], calendar_view.decode)
-    zone = parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation)
+    zone = parse.mailbox_zone(answers.get(SETTINGS))
     found: dict[str, list[Period]] = {}
     failed: dict[str, Failed] = {}
     for number, each in names.items():
@@ -90,7 +90,7 @@ def of_members(
         try:
             if isinstance(settings, ProviderError) and settings.retryable:
                 raise settings
-            found[address] = _periods(views[number], parse.mailbox_zone(settings, operation))
+            found[address] = _periods(views[number], parse.mailbox_zone(settings))
         except ProviderError as error:
             failed[address] = _failed(error)
     return {**Read.of_each(found, start, end), **failed}

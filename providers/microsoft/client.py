@@ -52,7 +52,7 @@ class Microsoft:
         listed = answers[_CALENDARS]
         if isinstance(listed, ProviderError):
             raise listed
-        zone = parse.mailbox_zone(answers.get(SETTINGS), operation)
+        zone = parse.mailbox_zone(answers.get(SETTINGS))
         known = zone if isinstance(zone, str) else "UTC"
         return parse.calendars(listed, account.email, known, operation)
 
@@ -65,7 +65,7 @@ class Microsoft:
         entries = answers[PRIMARY]
         if isinstance(entries, ProviderError):
             raise entries
-        zone = parse.mailbox_zone(answers.get(SETTINGS), operation)
+        zone = parse.mailbox_zone(answers.get(SETTINGS))
         return parse.main_calendar(entries[0], zone if isinstance(zone, str) else "", operation)
 
     def busy(

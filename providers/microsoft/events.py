@@ -44,7 +44,7 @@ def list_events(
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
     views = [Part(number, _view(mailbox, each, start, end), AS_TEXT) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
-    zone = parse_events.one_zone(parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation))
+    zone = parse_events.one_zone(parse.mailbox_zone(answers.get(SETTINGS)))
     readers = {each: Reader(each, mailbox.addresses, zone, mailbox.operation) for each in names.values()}
     return {each: _outcome(readers[each], answers[number], start, end) for number, each in names.items()}
 
@@ -68,19 +68,24 @@ def find_by_meta_id(
         raise pages
     try:
         found = [each for page in pages for each in cast("list[GraphEvent]", parse.values(page))]
-        exact = [each for each in found if _property(each, property_id) == wanted]
+        readable = [each for each in found if _is_readable(each)]
+        exact = [each for each in readable if properties.value(each, property_id) == wanted]
+        if not exact and len(readable) < len(found):
+            # Graph has selected the events by this property: one that cannot be parsed may be this one.
+            raise unreadable(PROVIDER, mailbox.operation)
         living = [each for each in exact if not each.get("isCancelled")]
         return min(living, key=lambda each: (parse_events.created(each), each["id"]), default=None)
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, mailbox.operation) from None
 
 
-def _property(record: GraphEvent, property_id: str) -> str | None:
-    """A property of an event. One that cannot be parsed is not the event that is searched for."""
+def _is_readable(record: GraphEvent) -> bool:
+    """Whether the properties of an event can be parsed."""
     try:
-        return properties.value(record, property_id)
+        properties.value(record, properties.META_ID)
     except SHAPE_ERRORS:
-        return None
+        return False
+    return True
 
 
 def update(

@@ -92,7 +92,7 @@ class Mailbox:
             pages: Pages = [self.get(settings_path(self.path))]
         except ProviderError as error:
             pages = error
-        return parse.mailbox_zone(pages, self.operation)
+        return parse.mailbox_zone(pages)
 
     def calendar_path(self, calendar_id: str) -> str:
         """The path of a calendar of this mailbox."""

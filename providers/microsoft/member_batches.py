@@ -8,7 +8,7 @@ from providers.base import CallReporter
 from providers.errors import ProviderError, Unavailable, Unreadable
 from providers.http.send import Bearer, token_refused_here
 from providers.microsoft import calendar_view
-from providers.microsoft.batch import Answer, Batches, Part, PartReply
+from providers.microsoft.batch import Answer, Batches, Part, PartReply, rejected_parts
 from providers.microsoft.errors import PROVIDER
 
 
@@ -50,13 +50,12 @@ class MemberBatches(Batches):
         if isinstance(replies, ProviderError):
             return {part.id: replies for part in parts}
         answers = {part.id: self._answer(replies.get(part.id)) for part in parts}
-        rejected = self._rejected(parts, replies)
+        rejected = rejected_parts(parts, replies)
         if not rejected:
             return answers
-        if self._bearer.accepted:
-            return answers | {part.id: token_refused_here(PROVIDER, self.operation) for part in rejected}
-        self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
-        return answers | self._answers(rejected)
+        if self._renew(replies):
+            return answers | self._answers(rejected)
+        return answers | {part.id: token_refused_here(PROVIDER, self.operation) for part in rejected}
 
     def _replies(self, parts: Sequence[Part]) -> Mapping[str, PartReply]:
         return self._batched(parts)

@@ -32,7 +32,7 @@ class UnknownZone(ProviderError):
     """A time has a zone that only its mailbox defines, so it cannot be converted."""
 
 
-def mailbox_zone(settings: Pages | None, operation: str) -> Zone:
+def mailbox_zone(settings: Pages | None) -> Zone:
     """The IANA zone of a mailbox from the answer for its settings.
 
     None without permission to read it, when Graph refuses it, and when there is none or a custom one.
