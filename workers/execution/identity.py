@@ -114,11 +114,19 @@ def known_tags(
 
 
 def listing(credentials: Credentials, calendars: Sequence[Calendar]) -> tuple[ListedCalendar, ...]:
-    """A list of calendars as the cache keeps it."""
-    return tuple(
-        ListedCalendar(each.id, each.primary, "" if each.primary else owner_of(credentials, each.owner))
-        for each in calendars
-    )
+    """A list of calendars as the cache keeps it, always with the main calendar.
+
+    The person may have hidden that one, and its meetings still take place.
+    """
+    main = credentials.main_calendar_id
+    listed = []
+    for each in calendars:
+        primary = each.primary or each.id == main
+        listed.append(ListedCalendar(each.id, primary, "" if primary else owner_of(credentials, each.owner)))
+    if not any(each.primary for each in listed):
+        google = credentials.provider == ProviderName.GOOGLE
+        listed.insert(0, ListedCalendar(main or (google and credentials.email) or PRIMARY, primary=True))
+    return tuple(listed)
 
 
 def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Calendar]) -> Credentials:
