@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -86,6 +87,7 @@ class Account:
     ``mailbox_path``: Graph's path of the mailbox; another one than the token's own for an organization grant.
     ``mailbox``: the mailbox's address as the provider has returned it, if known. ``email`` may be another
     one, with which the person signs in.
+    ``former_calendars``: earlier ids of the main calendar.
     """
 
     email: str | None
@@ -96,6 +98,7 @@ class Account:
     request_id: str | None = None
     mailbox_path: str = "/me"
     mailbox: str | None = None
+    former_calendars: AbstractSet[str] = frozenset()
 
     @property
     def addresses(self) -> frozenset[str]:

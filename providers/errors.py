@@ -187,6 +187,10 @@ class EventRefused(ProviderError):
     problem = Problem.EVENT_REFUSED
 
 
+class ZoneRefused(EventRefused):
+    """The provider does not know the zone of an event as it is spelled."""
+
+
 class EventUnreadable(ProviderError):
     """The provider executed the write, and its answer cannot be parsed as an event."""
 

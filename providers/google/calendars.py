@@ -18,7 +18,8 @@ from providers.google.parse_events import Reader
 from providers.http.send import Bearer, Call, Json, send
 from providers.names import ProviderName
 from providers.scopes import Operation, require
-from scheduling.zones import iana_zone
+from providers.zone_spellings import write_with_known_zone
+from scheduling.zones import iana_zone, renamed_zone
 
 # Maximum: https://developers.google.com/workspace/calendar/api/v3/reference/events/list
 EVENTS_PER_PAGE = 2500
@@ -84,10 +85,14 @@ class GoogleCalendar:
         :raise EventOutdated: when the etag differs
         :raise EventExists, EventRefused, Deleted: see :func:`write_error_for`
         """
-        content = None if body is None else orjson.dumps(body)
         headers = {"If-Match": strong(match)} if match else {}
-        call = self._call(method, path, query, content, answers=False, headers=headers)
-        return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
+
+        def write(spelling: Json | None) -> Json:
+            content = None if spelling is None else orjson.dumps(spelling)
+            call = self._call(method, path, query, content, answers=False, headers=headers)
+            return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
+
+        return write_with_known_zone(body, renamed_zone, write)
 
     def pages(self, **query: str) -> Iterator[Json]:
         """Every page of the calendar's events."""

@@ -22,6 +22,7 @@ from providers.errors import (
     RateLimited,
     TooManyCalendars,
     Unavailable,
+    ZoneRefused,
 )
 from providers.http import errors
 from providers.http.errors import Refusal
@@ -102,6 +103,8 @@ def write_error_for(reply: HttpReply) -> ProviderError:
         return Deleted(f"{PROVIDER} says that the event has been deleted", operation=operation)
     if reply.status == 412:
         return EventOutdated(f"{PROVIDER} says that the event has changed", operation=operation)
+    if reply.status == 400 and _says(reply.body, "time zone"):
+        return ZoneRefused(f"{PROVIDER} does not know the time zone of the event", operation=operation)
     if reply.status in (400, 413) and not _names_an_id(reply.body):
         fault = FAULTS.get(reason, "cannot take this event")
         return EventRefused(f"{PROVIDER} {fault}", operation=operation)
@@ -159,9 +162,12 @@ def _metadata(body: Any) -> list[dict[str, Any]]:
 
 def _names_an_id(body: Any) -> bool:
     # {"domain": "global", "reason": "invalid", "message": "Invalid resource id value."}
-    error = body.get("error") if isinstance(body, dict) else None
-    found = _dicts(error.get("errors")) if isinstance(error, dict) else []
-    return any("id value" in str(each.get("message")) for each in found)
+    return _says(body, "id value")
+
+
+def _says(body: Any, words: str) -> bool:
+    """Whether a message has these words. Google's reasons do not tell what is wrong with a 400."""
+    return any(words in str(each.get("message")) for each in _details(body))
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from providers.errors import ProviderError
 from providers.http.send import Bearer
 from providers.microsoft import calendar_view, parse
 from providers.microsoft.batch import Part
-from providers.microsoft.mailbox import SETTINGS, Mailbox, settings_path, user_path, view_path
+from providers.microsoft.mailbox import SETTINGS, Mailbox, calendar_path, settings_path, user_path, view_path
 from providers.microsoft.member_batches import MemberBatches
 from providers.microsoft.pages import Pages, every_page
 from providers.names import ProviderName
@@ -36,7 +36,7 @@ def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end:
     every zone; when reading it fails for now, only calendars with busy all-day events fail.
     """
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
-    views = [Part(number, _view(mailbox.path, each, start, end)) for number, each in names.items()]
+    views = [Part(number, _view(mailbox.calendar_path(each), start, end)) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [], calendar_view.decode)
     zone = parse.mailbox_zone(answers.get(SETTINGS))
     found: dict[str, list[Period]] = {}
@@ -69,7 +69,10 @@ def of_members(
     )
     views = every_page(
         batches,
-        [Part(number, _view(user_path(each.address), PRIMARY, start, end)) for number, each in by_id.items()],
+        [
+            Part(number, _view(calendar_path(user_path(each.address), PRIMARY), start, end))
+            for number, each in by_id.items()
+        ],
     )
     may_read_zones = has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read")
     no_zone = _ZoneNeeded("The zone of the mailbox was not read") if may_read_zones else None
@@ -96,10 +99,10 @@ def of_members(
     return {**Read.of_each(found, start, end), **failed}
 
 
-def _view(mailbox_path: str, calendar_id: str, start: int, end: int) -> str:
+def _view(calendar: str, start: int, end: int) -> str:
     # Graph selects all-day events as if their dates were in UTC. An event of the UTC days [d, e) is busy
     # from d - 14 h to e + 12 h at most, so one more day on each side is enough.
-    window = view_path(mailbox_path, calendar_id, start - DAY, end + DAY)
+    window = view_path(calendar, start - DAY, end + DAY)
     return f"{window}&$select={_FIELDS}&$top={EVENTS_PER_PAGE}"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from providers import etags
-from providers.base import PRIMARY, Failed
+from providers.base import Failed
 from providers.errors import (
     EventNotFound,
     EventUnreadable,
@@ -197,7 +197,7 @@ def not_found_error(mailbox: Mailbox, calendar_id: str) -> EventNotFound:
 
     :raise NotFound, InvalidCalendarId: when the calendar does not exist
     """
-    if calendar_id != PRIMARY:
+    if not mailbox.is_main(calendar_id):
         mailbox.get(f"{mailbox.calendar_path(calendar_id)}?$select=id")
     return _not_found(mailbox)
 

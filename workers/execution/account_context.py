@@ -16,6 +16,7 @@ from store.coordination.circuit_breaker import CircuitKey, Family
 from store.sql.queries import connections
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution.call_policy import AccountCallReporter
+from workers.execution.former_calendars import FormerCalendars
 from workers.execution.organization_tokens import OrganizationTokens
 from workers.execution.tokens import ConnectionTokens
 from workers.runtime import Runtime
@@ -56,6 +57,7 @@ def open_account(
         request_id,
         path,
         mailbox=credentials.mailbox,
+        former_calendars=FormerCalendars(runtime.stores, credentials.id),
     )
     return provider.calendars, account
 

@@ -22,6 +22,7 @@ from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries import connections
 from store.sql.queries.connection_tokens import Credentials, SealedConnection
 from store.stores import Stores
+from workers.execution import former_calendars
 
 log = logging.getLogger(__name__)
 
@@ -150,13 +151,19 @@ def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Cale
 
 
 def register_readers(
-    stores: Stores, credentials: Credentials, calendars: Sequence[str], of: Mapping[str, str]
+    stores: Stores,
+    credentials: Credentials,
+    account: Account,
+    calendars: Sequence[str],
+    of: Mapping[str, str],
 ) -> None:
     """Register calendars with the cache before they are read; ``of`` has their owners."""
+    former = account.former_calendars if set(calendars) - {PRIMARY} else frozenset()
+    names = {each: PRIMARY if each in former else each for each in calendars}
     stores.busy.register_readers(
         {
-            CalendarKey(credentials.id, each): read_tags(credentials, each, of.get(each, ""))
-            for each in calendars
+            CalendarKey(credentials.id, each): read_tags(credentials, name, of.get(each, ""))
+            for each, name in names.items()
         }
     )
 
@@ -183,6 +190,9 @@ def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Cred
     # A zone changes no availability. Processes show a new one when their cached rows expire.
     renamed = _names(found) != _names(credentials)
     invalidate = renamed and (credentials.main_calendar_id is not None or _count_invalidation(stores))
+    before = credentials.main_calendar_id
+    if before is not None and before != main.id:
+        former_calendars.note(stores, credentials.id, before)
     with stores.database.writing() as session:
         connections.identify(
             session,

@@ -204,7 +204,7 @@ class _Reader:
             calendars,
             deadline=self._identity_deadline(),
         )
-        identity.register_readers(stores, self._credentials, calendars, owners)
+        identity.register_readers(stores, self._credentials, self._account, calendars, owners)
 
 
 def _now() -> int:
