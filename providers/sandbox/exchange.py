@@ -10,6 +10,8 @@ from urllib.parse import parse_qs, unquote
 
 import orjson
 
+from providers.sandbox.damage import damaged
+
 # Damage to an answer in transit: cut short, or the connection reset.
 Wreck = Literal["truncated", "reset"]
 
@@ -67,12 +69,15 @@ class Answer:
     delay: float = 0.0
     wreck: Wreck | None = None
     indent: bool = False
+    # Kinds of ``wild`` that change the bytes.
+    damage: frozenset[str] = frozenset()
 
     def content(self) -> bytes:
         """The bytes of the body."""
-        if self.document is None:
-            return self.body
-        return orjson.dumps(self.document, option=orjson.OPT_INDENT_2 if self.indent else 0)
+        content = self.body
+        if self.document is not None:
+            content = orjson.dumps(self.document, option=orjson.OPT_INDENT_2 if self.indent else 0)
+        return damaged(content, self.damage) if self.damage else content
 
 
 class Refused(Exception):
