@@ -62,11 +62,6 @@ def ordered(start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def between(one: int, other: int) -> tuple[int, int]:
-    """The period between two edges. One that is stated to end before it begins is not free time either."""
-    return min(one, other), max(one, other)
-
-
 def utc_text(milliseconds: int) -> str:
     """``2026-11-20T09:00:00.000Z``."""
     moment = _EPOCH + timedelta(milliseconds=min(max(milliseconds, _FIRST), _LAST))

@@ -10,7 +10,7 @@ from providers.google.payloads import CalendarListEntry, CalendarListPage, FreeB
 from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
 from providers.http.send import unreadable
 from providers.names import ProviderName
-from providers.timestamps import between, instant
+from providers.timestamps import instant, ordered
 
 # "writerWithoutPrivateAccess" is newer than the API's role words: may write, but not see private events.
 # Unknown roles get the lowest one.
@@ -86,7 +86,7 @@ def _periods(entry: FreeBusyCalendar, operation: str) -> list[Period]:
         if errors := entry.get("errors"):
             raise error_inside(errors[0], operation)
         return [
-            between(instant(each["start"]), instant(each["end"], up=True)) for each in array(entry["busy"])
+            ordered(instant(each["start"]), instant(each["end"], up=True)) for each in array(entry["busy"])
         ]
     except SHAPE_ERRORS:
         # A missing "busy" is not an empty one.

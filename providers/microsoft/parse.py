@@ -54,9 +54,7 @@ def busy(pages: Iterable[Json], zone: Zone, operation: str) -> list[Period]:
     """
     try:
         events = [event for page in pages for event in calendar_view.events(values(page))]
-        blocking = (_edges(event, zone, _widest) for event in events if _blocks(event))
-        # An event that ends before it begins blocks the time in between.
-        return [(min(edges), max(edges)) for edges in blocking]
+        return [_period(event, zone, _widest) for event in events if _blocks(event)]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
 
@@ -83,8 +81,7 @@ def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
     def refuse(_edge: tzinfo) -> tzinfo:
         raise UnknownZone(f"{PROVIDER} gave a time in an unknown time zone", operation=operation)
 
-    start, end = _edges(calendar_view.event(event), zone, refuse)
-    return ordered(start, end)
+    return _period(calendar_view.event(event), zone, refuse)
 
 
 def _blocks(event: BusyEvent) -> bool:
@@ -95,8 +92,8 @@ def _blocks(event: BusyEvent) -> bool:
     return event.show_as not in NOT_BUSY
 
 
-def _edges(event: BusyEvent, zone: Zone, unknown: Callable[[tzinfo], tzinfo]) -> list[int]:
-    """Start and end; both for days and for times if ``is_all_day`` does not tell which they are.
+def _period(event: BusyEvent, zone: Zone, unknown: Callable[[tzinfo], tzinfo]) -> Period:
+    """When an event takes place; from the first to the last if ``is_all_day`` does not tell how to read it.
 
     ``unknown`` gives the zone of a time whose own one is not known.
     """
@@ -104,18 +101,22 @@ def _edges(event: BusyEvent, zone: Zone, unknown: Callable[[tzinfo], tzinfo]) ->
     if start is None or end is None:
         raise TypeError("no time")
     # From midnight to midnight may also be whole days of another zone, so ``is_all_day`` decides.
-    found: list[int] = []
+    found: list[Period] = []
     if event.is_all_day is not False and _is_midnight(start) and _is_midnight(end):
         # All-day dates are labelled with the requested zone, but not converted to it.
         if isinstance(zone, ProviderError):
             raise zone
         first, last = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (ZoneInfo(zone),) * 2
-        found += wall_instant(start.date_time, first), wall_instant(end.date_time, last, up=True)
+        found.append(
+            ordered(wall_instant(start.date_time, first), wall_instant(end.date_time, last, up=True))
+        )
     if not (found and event.is_all_day):
         begins = _zone(start) or unknown(FIRST_MIDNIGHT)
         ends = _zone(end) or unknown(LAST_MIDNIGHT)
-        found += wall_instant(start.date_time, begins), wall_instant(end.date_time, ends, up=True)
-    return found
+        found.append(
+            ordered(wall_instant(start.date_time, begins), wall_instant(end.date_time, ends, up=True))
+        )
+    return min(since for since, _ in found), max(until for _, until in found)
 
 
 def _widest(edge: tzinfo) -> tzinfo:

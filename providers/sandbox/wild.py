@@ -6,7 +6,7 @@ A fault with ``wild`` changes the answers of the calls that it applies to:
 - ``refusedPart``: 401, with a token that is valid for every other call.
 - ``loneSurrogate``: titles and names contain half of an emoji.
 - ``byteOrderMark``: the JSON follows a byte order mark.
-- ``oddEvent``: lists end with two events that have no id, one of which ends before it begins.
+- ``oddEvent``: lists of events end with two that have no id, one of which states no time and is free.
 - ``duplicate``: lists end with their last entry a second time.
 - ``noZone``: the settings of a mailbox have no time zone.
 - ``otherSignIn``: the mailbox has another address than the one with which the person signs in.
@@ -50,18 +50,15 @@ def _duplicate(answer: Answer, _request: Request, _email: str) -> None:
 
 def _odd_events(answer: Answer, request: Request, _email: str) -> None:
     document = answer.document
-    for calendar in document.get("calendars", {}).values():
-        if "errors" not in calendar:
-            calendar["busy"] = [*calendar["busy"], {"start": f"{LATER}Z", "end": f"{EARLIER}Z"}]
     if "calendarview" in request.target.lower():
-        start, end = ({"dateTime": each, "timeZone": "UTC"} for each in (LATER, EARLIER))
+        start, end = ({"dateTime": each, "timeZone": "UTC"} for each in (EARLIER, LATER))
         document["value"] = [
             *document["value"],
             {"id": "", "start": start, "end": end, "isAllDay": False, "showAs": "busy"},
             {"id": "", "start": None, "end": None, "isAllDay": False, "showAs": "free"},
         ]
     elif document.get("kind") == "calendar#events":
-        times = {"start": {"dateTime": f"{LATER}Z"}, "end": {"dateTime": f"{EARLIER}Z"}}
+        times = {"start": {"dateTime": f"{EARLIER}Z"}, "end": {"dateTime": f"{LATER}Z"}}
         odd = {"id": "", "status": "confirmed", **times}
         document["items"] = [*document["items"], odd, {"status": "confirmed"}]
 
