@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from providers.sandbox.damage import OF_BYTES
-from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.exchange import OF_BYTES, Answer, Request
 
 Json = dict[str, Any]
 

@@ -144,7 +144,7 @@ def test_an_undocumented_limit_is_a_limit(sandbox, made):
         busy(provider, account)
 
 
-def test_a_front_end_that_refuses_says_nothing_about_rights(sandbox, made):
+def test_403_of_a_front_end_is_tried_again(sandbox, made):
     for name, operation in (("google", "google.freebusy.query"), ("microsoft", VIEW)):
         provider, account = made(name)
         sandbox.fault(operation=operation, status=403, body="html", times=2)

@@ -7,8 +7,7 @@ from typing import Any
 from providers.sandbox import wild
 from providers.sandbox.accounts import Access, Account
 from providers.sandbox.calls import Call, place, replaces, spoilt
-from providers.sandbox.damage import BROKEN_PART
-from providers.sandbox.exchange import Answer, Refused, Request
+from providers.sandbox.exchange import BROKEN_PART, Answer, Refused, Request
 from providers.sandbox.faults import UNHARMED, Fault, Place
 from providers.sandbox.microsoft import (
     applications,

@@ -12,8 +12,7 @@ from typing import Any
 import orjson
 
 from providers.sandbox.calls import Call
-from providers.sandbox.damage import BROKEN, BROKEN_PART
-from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.exchange import BROKEN, BROKEN_PART, Answer, Request
 from providers.sandbox.microsoft.errors import error, refusal
 
 MAX_PARTS = 20

@@ -138,7 +138,7 @@ def test_roles_are_four(role, ours):
     assert parse.calendar(ENTRY | {"accessRole": role}).access_role == ours
 
 
-def test_deleted_and_hidden_entries_are_not_on_the_list_but_a_hidden_main_calendar_is():
+def test_deleted_and_hidden_entries_are_no_calendars_except_the_main_one():
     gone = {"id": "gone", "deleted": True}, {"id": "hidden", "hidden": True}
     main = {"id": "main", "hidden": True, "primary": True}
     page = {"items": [ENTRY, *(ENTRY | each for each in (*gone, main))]}

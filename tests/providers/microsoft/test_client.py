@@ -222,6 +222,14 @@ def test_throttled_batch_part_is_retried_alone_after_retry_after(sandbox, micros
     assert sandbox.requests().by_operation == {BATCH: 2, VIEW: 3, SETTINGS: 1}
 
 
+@pytest.mark.parametrize("header", ["Retry-After", "retry-after", "RETRY-AFTER"])
+def test_the_wait_of_a_part_is_found_in_any_letter_case(script, scripted_account, header):
+    refused = {"id": "0", "status": 429, "headers": {header: "60"}, "body": {"error": {"code": "x"}}}
+    settings = {"id": "settings", "status": 200, "body": {"timeZone": "UTC"}}
+    script.say(body={"responses": [settings, refused]})
+    assert busy(scripted(script), scripted_account, ["c"])["c"].retry_after == 60
+
+
 class Deaf:
     """A ``Traffic`` that allows no retries."""
 
