@@ -85,8 +85,8 @@ class Scopes(fields.List[str]):
         if isinstance(value, str):
             value = [value]
         if isinstance(value, list):
-            # Nothing but spaces stays as it is, to be refused.
-            parts = ((each.split() or [each]) if isinstance(each, str) else [each] for each in value)
+            # Nothing but spaces is an empty scope, which is refused.
+            parts = ((each.split() or [""]) if isinstance(each, str) else [each] for each in value)
             value = [part for each in parts for part in each]
         return super()._deserialize(value, attr, data, **kwargs)
 

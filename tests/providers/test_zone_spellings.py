@@ -31,9 +31,9 @@ def created(script, account, provider, refused, **content):
         script.say(400, REFUSALS[provider])
     script.say(403, {"error": {"code": "ErrorAccessDenied"}})
     adapter = Google(google_at(script.url)) if provider == "google" else Microsoft(microsoft_at(script.url))
-    draft = Draft(key="a" * 32, content=Changes(subject="S", **content), mark="m")
+    draft = Draft(Changes(subject="S", **content), "a" * 64, "f" * 64)
     with pytest.raises(ProviderError) as raised:
-        adapter.create_event(account, "primary", draft, deadline=time.monotonic() + 3)
+        adapter.create_event(account, "primary", draft, deadline=time.monotonic() + 20)
     writes = [each for each in script.requests if b'"start"' in each["body"]]
     return [json.loads(each["body"]) for each in writes], raised.value
 
