@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -84,6 +85,9 @@ class Account:
     ended by then, but the answer fills the cache for later requests.
     ``request_id``: id of the API request that the calls are made for, None without one.
     ``mailbox_path``: Graph's path of the mailbox; another one than the token's own for an organization grant.
+    ``mailbox``: the mailbox's address as the provider has returned it, if known. ``email`` may be another
+    one, with which the person signs in.
+    ``former_calendars``: earlier ids of the main calendar.
     """
 
     email: str | None
@@ -93,6 +97,13 @@ class Account:
     grace: float = 0.0
     request_id: str | None = None
     mailbox_path: str = "/me"
+    mailbox: str | None = None
+    former_calendars: AbstractSet[str] = frozenset()
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """The known addresses of the person, in lower case."""
+        return frozenset(each.lower() for each in (self.email, self.mailbox) if each)
 
 
 @dataclass(frozen=True, slots=True)

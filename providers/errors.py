@@ -92,6 +92,10 @@ class LocalResourceExhausted(Unavailable):
     problem = Problem.OUT_OF_SERVICE
 
 
+class Unreadable(Unavailable):
+    """The provider answered, and the answer cannot be parsed."""
+
+
 class OutcomeUnknown(Unavailable):
     """A write got no usable answer, so the provider may have executed it.
 
@@ -133,6 +137,13 @@ class AuthorizationInvalid(ProviderError):
     """The provider rejected the token even after a refresh, or there is no refresh token."""
 
     reason = Reason.AUTHORIZATION_INVALID
+
+
+class TokenRejected(AuthorizationInvalid):
+    """The provider rejects an access token that it has just issued.
+
+    One such answer does not show that the grant has ended: providers give it in incidents too.
+    """
 
 
 class GrantGone(AuthorizationInvalid):
@@ -177,6 +188,10 @@ class EventRefused(ProviderError):
     """The provider rejects the content of a write; the client has to correct it."""
 
     problem = Problem.EVENT_REFUSED
+
+
+class ZoneRefused(EventRefused):
+    """The provider does not know the zone of an event as it is spelled."""
 
 
 class EventUnreadable(ProviderError):

@@ -34,7 +34,7 @@ def instant(text: str, *, up: bool = False) -> int:
 
     :raise ValueError: for any other text, also for one without an offset
     """
-    moment = datetime.fromisoformat(text)
+    moment = _datetime(text)
     zone = moment.tzinfo
     if zone is None:
         raise ValueError("a moment without an offset")
@@ -48,14 +48,14 @@ def wall_instant(text: str, zone: tzinfo, *, up: bool = False) -> int:
     An hour that occurs twice means the first one; a skipped time means the moment of the skip. An offset
     in the text takes precedence.
     """
-    moment = datetime.fromisoformat(text)
+    moment = _datetime(text)
     return _milliseconds(moment.replace(tzinfo=None), text, moment.tzinfo or zone, up=up)
 
 
 def ordered(start: int, end: int) -> tuple[int, int]:
     """``(start, end)`` of a period, checked.
 
-    :raise ValueError: when the period ends before it begins; such a period never means free time
+    :raise ValueError: when the period ends before it begins
     """
     if end < start:
         raise ValueError("a period that ends before it begins")
@@ -66,6 +66,11 @@ def utc_text(milliseconds: int) -> str:
     """``2026-11-20T09:00:00.000Z``."""
     moment = _EPOCH + timedelta(milliseconds=min(max(milliseconds, _FIRST), _LAST))
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def _datetime(text: str) -> datetime:
+    """The moment of an ISO 8601 text. The year 0, which imported events have, is read as the first year."""
+    return datetime.fromisoformat(f"0001{text[4:]}" if text.startswith("0000") else text)
 
 
 def _milliseconds(wall: datetime, text: str, zone: tzinfo, *, up: bool) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from providers.base import PRIMARY, Failed
 from providers.errors import ProviderError, Reason, connection_ended
+from providers.google.addresses import is_same_address
 from providers.names import ProviderName
 from providers.scopes import Operation, allows, require
 from store.cache.busy_buckets import CalendarKey
@@ -100,7 +101,15 @@ def shown_as(connection: ConnectionRef, calendar_id: str) -> str:
 
 def is_main(connection: ConnectionRef, calendar_id: str) -> bool:
     """Whether an id, or the alias ``primary``, identifies the account's main calendar."""
-    return calendar_id in (PRIMARY, connection.main_calendar_id)
+    return calendar_id == PRIMARY or _is_same(connection, calendar_id, connection.main_calendar_id)
+
+
+def _is_same(connection: ConnectionRef, calendar_id: str, known: str | None) -> bool:
+    """Whether an id names the calendar with the id ``known``. Google's ids are addresses."""
+    if known is None:
+        return False
+    google = connection.provider == ProviderName.GOOGLE
+    return is_same_address(calendar_id, known) if google else calendar_id == known
 
 
 def listed_targets(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:
@@ -184,8 +193,12 @@ def _in_account(
     for connection in connections:
         found = lists.get(connection.id)
         for calendar in found.calendars if found else ():
-            if calendar.id == calendar_id:
+            if _is_same(connection, calendar_id, calendar.id):
                 return listed_targets(connection, [calendar])[0]
+    for connection in connections:
+        if connection.main_calendar_id is None and _is_same(connection, calendar_id, connection.email):
+            # Google knows the calendar by the account's own spelling.
+            calendar_id = connection.email or calendar_id
     likely = ProviderName.GOOGLE if _is_address(calendar_id) else ProviderName.MICROSOFT
     by_form = [connection for connection in connections if connection.provider == likely]
     connection = (by_form or list(connections))[0]

@@ -34,8 +34,8 @@ SCOPE = {
 }
 STORED_SCOPE = {
     "description": (
-        "The provider's own scopes, as granted. A level (`write`, `read`, `free-busy`, `edit`) stands for "
-        "the calendar scopes that it requests."
+        "The provider's own scopes, as granted; also in one string with spaces, as providers return them. A "
+        "level (`write`, `read`, `free-busy`, `edit`) stands for the calendar scopes that it requests."
     ),
     "examples": [["https://www.googleapis.com/auth/calendar"], ["write"]],
 }
@@ -72,6 +72,23 @@ class Address(Text):
         if not ADDRESS.fullmatch(address):
             raise ValidationError("must be an e-mail address, like ada@example.com")
         return address
+
+
+class Scopes(fields.List[str]):
+    """Scopes as an array, or as one string with spaces, as token endpoints return them (RFC 6749, 3.3)."""
+
+    def __init__(self, **options: Any) -> None:
+        length = validate.Length(1, MAX_SCOPES, error="must have {min} to {max} elements")
+        super().__init__(Text(shortest=1, longest=512), validate=length, metadata=STORED_SCOPE, **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        if isinstance(value, str):
+            value = [value]
+        if isinstance(value, list):
+            # Nothing but spaces is an empty scope, which is refused.
+            parts = ((each.split() or [""]) if isinstance(each, str) else [each] for each in value)
+            value = [part for each in parts for part in each]
+        return super()._deserialize(value, attr, data, **kwargs)
 
 
 class ConnectionSchema(Schema):
@@ -137,11 +154,7 @@ class ConnectionBody(Body):
     expiresAt = Instant(
         load_default=None, allow_none=True, metadata={"description": "When the access token expires."}
     )
-    scope = fields.List(
-        Text(shortest=1, longest=512),
-        validate=validate.Length(1, MAX_SCOPES, error="must have {min} to {max} elements"),
-        metadata=STORED_SCOPE,
-    )
+    scope = Scopes()
 
     @validates_schema
     def has_what_its_type_needs(self, data: dict[str, Any], **_: Any) -> None:

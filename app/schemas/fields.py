@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
 
 from app.schemas import timestamps
-from providers.microsoft.zones import iana_zone
 from scheduling.json_render import timestamp
 from scheduling.windows import zone_named
+from scheduling.zones import iana_zone
 
 USER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,127}", re.ASCII)
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{2,127}", re.ASCII)

@@ -1,4 +1,4 @@
 """Google Calendar API v3 as a ``CalendarProvider``.
 
-Imported by ``app.api``, ``providers``, ``workers.execution``.
+Imported by ``app.api``, ``app.availability``, ``providers``, ``providers.oauth``, ``workers.execution``.
 """

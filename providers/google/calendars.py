@@ -15,10 +15,12 @@ from providers.etags import strong
 from providers.google.errors import PROVIDER, error_for, write_error_for
 from providers.google.pages import every_page
 from providers.google.parse_events import Reader
-from providers.http.send import Bearer, Call, Json, send, unreadable
+from providers.http.send import Bearer, Call, Json, send
 from providers.names import ProviderName
 from providers.scopes import Operation, require
 from providers.write_outcomes import with_outcome
+from providers.zone_spellings import write_with_known_zone
+from scheduling.zones import iana_zone, renamed_zone
 
 # Maximum: https://developers.google.com/workspace/calendar/api/v3/reference/events/list
 EVENTS_PER_PAGE = 2500
@@ -43,7 +45,7 @@ class GoogleCalendar:
         require(ProviderName.GOOGLE, account.scopes, operation)
         self.operation = operation
         self.deadline = deadline
-        self.reader = Reader(calendar_id, account.email, operation)
+        self.reader = Reader(calendar_id, account.addresses, operation)
         self._calendar_id = calendar_id
         self._events = f"{api}/calendars/{quote(calendar_id, safe='')}/events"
         self._bearer = bearer or Bearer.of(account)
@@ -85,11 +87,15 @@ class GoogleCalendar:
         :raise EventExists, EventRefused, Deleted: see :func:`write_error_for`
         :raise OutcomeUnknown: when Google may have executed it
         """
-        content = None if body is None else orjson.dumps(body)
         headers = {"If-Match": strong(match)} if match else {}
-        call = self._call(method, path, query, content, answers=False, headers=headers)
-        try:
+
+        def write(spelling: Json | None) -> Json:
+            content = None if spelling is None else orjson.dumps(spelling)
+            call = self._call(method, path, query, content, answers=False, headers=headers)
             return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
+
+        try:
+            return write_with_known_zone(body, renamed_zone, write)
         except ProviderError as error:
             raise with_outcome(error) from None
 
@@ -101,7 +107,7 @@ class GoogleCalendar:
     @cached_property
     def zone(self) -> str:
         """The calendar's zone, requested once; it is part of the event list, which every reader may call."""
-        return zone_of(self.get(maxResults="1", fields="timeZone"), self.operation)
+        return zone_of(self.get(maxResults="1", fields="timeZone"))
 
     def missing(self) -> EventNotFound:
         """The error for a missing event: Google answers the same when the calendar does not exist.
@@ -127,12 +133,12 @@ class GoogleCalendar:
         return Call(PROVIDER, self.operation, method, url, body, answers=answers, headers=headers or {})
 
 
-def zone_of(page: Json, operation: str) -> str:
-    """The calendar's zone, from a page of its events.
+def zone_of(page: Json) -> str:
+    """The calendar's zone, from a page of its events; UTC when that has none, or one that is not known."""
+    return known_zone_of(page) or "UTC"
 
-    :raise Unavailable: when the page has none
-    """
+
+def known_zone_of(page: Json) -> str | None:
+    """The same; None when the page has none, or one that is not known."""
     zone = page.get("timeZone")
-    if not isinstance(zone, str):
-        raise unreadable(PROVIDER, operation)
-    return zone
+    return iana_zone(zone) if isinstance(zone, str) else None

@@ -22,14 +22,14 @@ from providers.base import (
     Read,
     ReadAlone,
 )
-from providers.errors import AuthorizationInvalid, ProviderError, Reason
+from providers.errors import AuthorizationInvalid, ProviderError, Reason, TokenRejected
 from providers.events import Changes, CreateResult, Draft, Event
 from providers.google import events, parse
 from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
 from providers.google.pages import every_page
 from providers.google.payloads import CalendarListEntry, CalendarListPage
-from providers.http.send import Bearer, Call, Json, send
+from providers.http.send import Bearer, Call, Json, send, token_refused_here
 from providers.names import ProviderName
 from providers.oauth.endpoints import GoogleEndpoints
 from providers.scopes import Operation, require
@@ -54,10 +54,14 @@ class Google:
         self._api = endpoints.api.rstrip("/")
 
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
-        """Every calendar on the account's list; a short or empty page may be followed by others."""
+        """Every calendar on the account's list, each once; a short or empty page may be followed by others.
+
+        The main calendar is included also if it is hidden.
+        """
         require(self.name, account.scopes, Operation.LIST_CALENDARS)
         pages = self._calendar_pages(Bearer.of(account), deadline)
-        return [each for page in pages for each in parse.calendars(page, Operation.LIST_CALENDARS)]
+        found = (each for page in pages for each in parse.calendars(page, Operation.LIST_CALENDARS))
+        return list({each.id: each for each in found}.values())
 
     def main_calendar(self, account: Account, *, deadline: float) -> MainCalendar:
         """The main calendar, whose id is the account's address."""
@@ -73,24 +77,22 @@ class Google:
         """The outcome for every calendar, with fifty calendars and sixty days in a call, one call at a time.
 
         A failed call fails its calendars; when every call failed, the error is raised. An invalid
-        authorization is raised at once.
+        authorization is raised at once, unless only a token is rejected: another call may show that it is
+        valid.
         """
         require(self.name, account.scopes, Operation.FREE_BUSY)
         bearer = Bearer.of(account)
         outcomes: dict[str, Outcome] = {}
-        refused: list[ProviderError] = []
-        chunks = list(_chunks(list(dict.fromkeys(calendar_ids))))
-        for chunk in chunks:
+        refused: dict[str, ProviderError] = {}
+        for chunk in _chunks(list(dict.fromkeys(calendar_ids))):
             try:
                 outcomes |= self._read(bearer, chunk, start, end, deadline)
-            except AuthorizationInvalid:
-                raise
             except ProviderError as error:
-                refused.append(error)
-                outcomes |= dict.fromkeys(chunk, Failed.from_error(error))
-        if refused and len(refused) == len(chunks):
-            raise refused[0]
-        return outcomes
+                _raise_if_access_ended(error)
+                refused |= dict.fromkeys(chunk, error)
+        if refused and not outcomes:
+            raise next(iter(refused.values()))
+        return outcomes | _failures(refused, bearer, Operation.FREE_BUSY)
 
     def busy_without(
         self, account: Account, calendar_id: str, event_id: str, start: int, end: int, *, deadline: float
@@ -115,16 +117,19 @@ class Google:
     ) -> dict[str, tuple[Event, ...] | Failed]:
         """The events of each calendar, read one after the other; failures are returned per calendar."""
         bearer = Bearer.of(account)
-        outcomes: dict[str, tuple[Event, ...] | Failed] = {}
+        found: dict[str, tuple[Event, ...] | Failed] = {}
+        refused: dict[str, ProviderError] = {}
         for each in dict.fromkeys(calendar_ids):
             calendar = self._calendar(account, each, Operation.LIST_EVENTS, deadline, bearer)
             try:
-                outcomes[each] = events.list_events(calendar, start, end)
-            except AuthorizationInvalid:
-                raise
+                found[each] = events.list_events(calendar, start, end)
             except ProviderError as error:
-                outcomes[each] = Failed.from_error(error)
-        return outcomes
+                _raise_if_access_ended(error)
+                refused[each] = error
+        rejected = [error for error in refused.values() if isinstance(error, TokenRejected)]
+        if rejected and not bearer.accepted:
+            raise rejected[0]
+        return found | _failures(refused, bearer, Operation.LIST_EVENTS)
 
     def event(self, account: Account, calendar_id: str, event_id: str, *, deadline: float) -> Event:
         """One event."""
@@ -216,8 +221,23 @@ class Google:
             call = Call(PROVIDER, Operation.LIST_CALENDARS, "GET", url)
             return send(call, error_for, deadline=deadline, bearer=bearer)
 
-        query = {"maxResults": str(CALENDARS_PER_PAGE)}
+        query = {"maxResults": str(CALENDARS_PER_PAGE), "showHidden": "true"}
         return cast("Iterator[CalendarListPage]", every_page(fetch, query, Operation.LIST_CALENDARS))
+
+
+def _raise_if_access_ended(error: ProviderError) -> None:
+    """Raise an error of the whole account. A rejected token may be accepted for other calendars."""
+    if isinstance(error, AuthorizationInvalid) and not isinstance(error, TokenRejected):
+        raise error
+
+
+def _failures(refused: Mapping[str, ProviderError], bearer: Bearer, operation: str) -> dict[str, Failed]:
+    """The failure of each calendar. A token that was accepted for another calendar is valid."""
+    here = token_refused_here(PROVIDER, operation)
+    return {
+        calendar: Failed.from_error(here if isinstance(error, TokenRejected) and bearer.accepted else error)
+        for calendar, error in refused.items()
+    }
 
 
 def _chunks(calendar_ids: list[str]) -> Iterator[list[str]]:

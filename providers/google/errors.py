@@ -22,12 +22,16 @@ from providers.errors import (
     RateLimited,
     TooManyCalendars,
     Unavailable,
+    ZoneRefused,
 )
 from providers.http import errors
 from providers.http.errors import Refusal
 from providers.http.send import HttpReply
 
 PROVIDER = "Google Calendar"
+
+# The domain of errors about quotas and rates.
+USAGE_LIMITS = "usageLimits"
 
 # The reason takes precedence over the status: a 403 can mean rate limit, missing scope or no access.
 BY_REASON: dict[str, Refusal] = {
@@ -62,7 +66,7 @@ def error_for(reply: HttpReply) -> ProviderError:
     reason = _reason(reply.body)
     if reply.status == 400 and reason == "invalid" and _names_an_id(reply.body):
         return InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=reply.operation)
-    refusal = BY_REASON.get(reason) or errors.by_status(reply.status)
+    refusal = BY_REASON.get(reason) or _by_domain(_details(reply.body)) or errors.by_reply(reply)
     if refusal[0] is RateLimited and _concerns_the_project(reply.body):
         refusal = ProjectRateLimited, refusal[1]
     error = errors.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
@@ -99,26 +103,38 @@ def write_error_for(reply: HttpReply) -> ProviderError:
         return Deleted(f"{PROVIDER} says that the event has been deleted", operation=operation)
     if reply.status == 412:
         return EventOutdated(f"{PROVIDER} says that the event has changed", operation=operation)
+    if reply.status == 400 and _says(reply.body, "time zone"):
+        return ZoneRefused(f"{PROVIDER} does not know the time zone of the event", operation=operation)
     if reply.status in (400, 413) and not _names_an_id(reply.body):
         fault = FAULTS.get(reason, "cannot take this event")
         return EventRefused(f"{PROVIDER} {fault}", operation=operation)
     return error_for(reply)
 
 
-def error_for_reason(reason: str, operation: str) -> ProviderError:
+def error_inside(detail: Any, operation: str) -> ProviderError:
     """The exception for an error inside a 200; an unknown reason is still a failure."""
-    refusal = BY_REASON.get(reason, (ProviderError, "could not read this calendar"))
+    reason = detail.get("reason") if isinstance(detail, dict) else None
+    known = BY_REASON.get(reason) if isinstance(reason, str) else None
+    refusal = known or _by_domain(_dicts([detail])) or (ProviderError, "could not read this calendar")
     return errors.error(PROVIDER, refusal, operation=operation)
 
 
 def _reason(body: Any) -> str:
     """The most specific reason of either format: ErrorInfo of the front end, else ``errors[0]``."""
-    error = body.get("error") if isinstance(body, dict) else None
-    if not isinstance(error, dict):
-        return ""
-    details = [*_dicts(error.get("details")), *_dicts(error.get("errors"))]
-    reasons = [reason for detail in details if isinstance(reason := detail.get("reason"), str)]
+    reasons = [reason for detail in _details(body) if isinstance(reason := detail.get("reason"), str)]
     return next((reason for reason in reasons if reason in BY_REASON), reasons[0] if reasons else "")
+
+
+def _details(body: Any) -> list[dict[str, Any]]:
+    """The details of an error, in either format."""
+    error = body.get("error") if isinstance(body, dict) else None
+    return [*_dicts(error.get("details")), *_dicts(error.get("errors"))] if isinstance(error, dict) else []
+
+
+def _by_domain(details: list[dict[str, Any]]) -> Refusal | None:
+    """The meaning of an unknown reason: Google has more limits than it documents, all of one domain."""
+    limited = any(each.get("domain") == USAGE_LIMITS for each in details)
+    return (RateLimited, "asks us to slow down") if limited else None
 
 
 def _concerns_the_project(body: Any) -> bool:
@@ -146,9 +162,12 @@ def _metadata(body: Any) -> list[dict[str, Any]]:
 
 def _names_an_id(body: Any) -> bool:
     # {"domain": "global", "reason": "invalid", "message": "Invalid resource id value."}
-    error = body.get("error") if isinstance(body, dict) else None
-    found = _dicts(error.get("errors")) if isinstance(error, dict) else []
-    return any("id value" in str(each.get("message")) for each in found)
+    return _says(body, "id value")
+
+
+def _says(body: Any, words: str) -> bool:
+    """Whether a message has these words. Google's reasons do not tell what is wrong with a 400."""
+    return any(words in str(each.get("message")) for each in _details(body))
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

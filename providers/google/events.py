@@ -5,6 +5,7 @@ https://developers.google.com/workspace/calendar/api/v3/reference/events
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Iterator
@@ -21,16 +22,19 @@ from providers.errors import (
     NotFound,
     ProviderError,
     Unavailable,
+    Unreadable,
 )
 from providers.events import Changes, CreateResult, Day, Draft, Event, overlaps
 from providers.google import parse_events, writing
-from providers.google.calendars import GoogleCalendar, zone_of
+from providers.google.calendars import GoogleCalendar, known_zone_of, zone_of
 from providers.google.errors import PROVIDER, Deleted, EventOutdated
 from providers.google.payloads import EventRecord
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
 from providers.timestamps import DAY, utc_text
 from providers.write_outcomes import found_after_failure, insert_deadline
+
+log = logging.getLogger(__name__)
 
 # Attempts to read and write an event while others change it in between.
 TRIES = 4
@@ -45,12 +49,21 @@ _CONFERENCE = {"conferenceDataVersion": "1"}
 
 
 def list_events(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, ...]:
-    """The events that overlap ``[start, end)``, by start; series are expanded."""
-    found: list[Event] = []
+    """The events that overlap ``[start, end)``, by start, each once; series are expanded.
+
+    An event that cannot be parsed is left out, as it cannot be shown: one without an id for example.
+    """
+    events: dict[str, Event] = {}
     for page in _window(calendar, start, end):
-        zone = zone_of(page, calendar.operation)
-        found += [calendar.reader.event(each, zone) for each in _not_cancelled(page, calendar)]
-    found = [each for each in found if overlaps(each, start, end)]
+        zone = zone_of(page)
+        for record in _not_cancelled(page):
+            try:
+                event = calendar.reader.event(record, zone)
+            except Unreadable:
+                log.info("an event that cannot be parsed is left out of a list")
+            else:
+                events[event.id] = event
+    found = [each for each in events.values() if overlaps(each, start, end)]
     return tuple(sorted(found, key=lambda each: (each.start, each.end, each.id)))
 
 
@@ -58,7 +71,10 @@ def busy_without(calendar: GoogleCalendar, event_id: str, start: int, end: int) 
     """The busy periods over ``[start, end)`` as if an event, or an occurrence of a series, were not there."""
     periods: list[Period] = []
     for page in _window(calendar, start, end):
-        zone = zone_of(page, calendar.operation)
+        zone = known_zone_of(page)
+        if zone is None:
+            # Its days of all-day events are not known.
+            raise unreadable(PROVIDER, calendar.operation)
         periods += parse_events.busy(page["items"], zone, calendar.operation, without=event_id)
     return Read.of_each({event_id: periods}, start, end)[event_id]
 
@@ -95,10 +111,29 @@ def find_by_meta_id(calendar: GoogleCalendar, meta_id: str) -> Event:
 def _with_meta_id(calendar: GoogleCalendar, meta_id: str) -> EventRecord | None:
     """https://developers.google.com/workspace/calendar/api/guides/extended-properties"""
     pages = calendar.pages(privateExtendedProperty=f"{parse_events.META_ID}={meta_id}")
-    found = [each for page in pages for each in _not_cancelled(page, calendar)]
-    exact = [each for each in found if _property(calendar, each, parse_events.META_ID) == meta_id]
+    found = [each for page in pages for each in page["items"]]
+    exact = [each for each in found if _is_named(each, meta_id)]
+    if not exact and not all(map(_is_readable, found)):
+        # Google has selected the events by their metaId, so the one that cannot be parsed may be this one.
+        raise unreadable(PROVIDER, calendar.operation)
     first = min(exact, key=lambda each: (str(each.get("created")), str(each.get("id"))), default=None)
     return cast("EventRecord | None", first)
+
+
+def _is_named(record: Json, meta_id: str) -> bool:
+    """Whether an event has a metaId, and was not deleted."""
+    if not _is_readable(record) or parse_events.is_cancelled(cast("EventRecord", record)):
+        return False
+    return parse_events.private(cast("EventRecord", record), parse_events.META_ID) == meta_id
+
+
+def _is_readable(record: Json) -> bool:
+    """Whether the properties of an event can be parsed."""
+    try:
+        parse_events.private(cast("EventRecord", record), parse_events.META_ID)
+    except SHAPE_ERRORS:
+        return False
+    return True
 
 
 def create(calendar: GoogleCalendar, draft: Draft) -> CreateResult:
@@ -177,12 +212,10 @@ def _load_zone(calendar: GoogleCalendar, content: Changes) -> None:
         _ = calendar.zone
 
 
-def _not_cancelled(page: Json, calendar: GoogleCalendar) -> list[Json]:
+def _not_cancelled(page: Json) -> list[Json]:
     """The events of a page without the cancelled ones."""
-    try:
-        return [each for each in page.get("items", ()) if not parse_events.is_cancelled(each)]
-    except SHAPE_ERRORS:
-        raise unreadable(PROVIDER, calendar.operation) from None
+    events = (each for each in page["items"] if isinstance(each, dict))
+    return [each for each in events if not parse_events.is_cancelled(cast("EventRecord", each))]
 
 
 def _record(calendar: GoogleCalendar, event_id: str) -> EventRecord:
@@ -229,13 +262,6 @@ def _unchanged(calendar: GoogleCalendar, record: EventRecord, required: str | No
 def _etag(calendar: GoogleCalendar, record: EventRecord) -> str | None:
     try:
         return etags.weak(optional_text(record.get("etag")))
-    except SHAPE_ERRORS:
-        raise unreadable(PROVIDER, calendar.operation) from None
-
-
-def _property(calendar: GoogleCalendar, record: Json, name: str) -> str | None:
-    try:
-        return parse_events.private(cast("EventRecord", record), name)
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, calendar.operation) from None
 

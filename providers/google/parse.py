@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 from providers.base import Calendar, MainCalendar, Period
-from providers.google.errors import PROVIDER, error_for_reason
+from providers.google.errors import PROVIDER, error_inside
 from providers.google.payloads import CalendarListEntry, CalendarListPage, FreeBusyCalendar
-from providers.http.json_validation import SHAPE_ERRORS, array, flag, identifier, original, text
+from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
 from providers.http.send import unreadable
 from providers.names import ProviderName
 from providers.timestamps import instant, ordered
@@ -20,14 +20,22 @@ _ROLES = {"writer": "writer", "writerWithoutPrivateAccess": "writer", "reader": 
 def calendars(page: CalendarListPage, operation: str) -> list[Calendar]:
     """The calendars of one page; an empty page may be followed by others.
 
+    The list has hidden calendars too, on request. Of these only the main one counts: people hide a calendar
+    to see less, and their meetings still take place.
+
     https://developers.google.com/workspace/calendar/api/v3/reference/calendarList/list
 
     :raise Unavailable: when the page cannot be parsed
     """
     try:
-        return [calendar(entry) for entry in array(page["items"]) if not flag(entry.get("deleted"))]
+        return [calendar(entry) for entry in array(page["items"]) if not _is_left_out(entry)]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
+
+
+def _is_left_out(entry: CalendarListEntry) -> bool:
+    hidden = entry.get("hidden") is True and entry.get("primary") is not True
+    return hidden or entry.get("deleted") is True
 
 
 def main_calendar(entry: CalendarListEntry, operation: str) -> MainCalendar:
@@ -47,13 +55,13 @@ def calendar(entry: CalendarListEntry) -> Calendar:
     return Calendar(
         id=identifier(entry["id"]),
         provider=ProviderName.GOOGLE,
-        subject=text(entry.get("summaryOverride")) or text(entry.get("summary")),
-        access_role=_ROLES.get(text(entry.get("accessRole")), "freeBusyReader"),
-        primary=flag(entry.get("primary")),
-        selected=flag(entry.get("selected")),
-        background_color=text(entry.get("backgroundColor")),
-        foreground_color=text(entry.get("foregroundColor")),
-        time_zone=text(entry.get("timeZone")) or "UTC",
+        subject=shown(entry.get("summaryOverride")) or shown(entry.get("summary")),
+        access_role=_ROLES.get(shown(entry.get("accessRole")), "freeBusyReader"),
+        primary=entry.get("primary") is True,
+        selected=entry.get("selected") is True,
+        background_color=shown(entry.get("backgroundColor")),
+        foreground_color=shown(entry.get("foregroundColor")),
+        time_zone=shown(entry.get("timeZone")) or "UTC",
         original=original(entry),
     )
 
@@ -76,7 +84,7 @@ def busy(answer: object, calendar_id: str, operation: str) -> list[Period]:
 def _periods(entry: FreeBusyCalendar, operation: str) -> list[Period]:
     try:
         if errors := entry.get("errors"):
-            raise error_for_reason(errors[0].get("reason", ""), operation)
+            raise error_inside(errors[0], operation)
         return [
             ordered(instant(each["start"]), instant(each["end"], up=True)) for each in array(entry["busy"])
         ]

@@ -15,7 +15,7 @@ from providers.base import Period
 from providers.events import Attendee, Event, EventStatus, Organizer, ResponseStatus, ShowAs
 from providers.google.errors import PROVIDER
 from providers.google.payloads import EventAttendee, EventEdge, EventOrganizer, EventRecord
-from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, optional_text, original, text
+from providers.http.json_validation import SHAPE_ERRORS, identifier, optional_text, original, text
 from providers.http.send import Json, unreadable
 from providers.names import ProviderName
 from providers.timestamps import instant, ordered, wall_instant
@@ -33,10 +33,10 @@ _STATUSES = frozenset(EventStatus)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Parses the events of one calendar; ``email`` is the account's address, when known."""
+    """Parses the events of one calendar; ``own`` are the account's addresses in lower case."""
 
     calendar_id: str
-    email: str | None
+    own: frozenset[str]
     operation: str
 
     def event(self, record: Json, zone: str) -> Event:
@@ -85,8 +85,7 @@ class Reader:
         return Organizer(email, self._is_self(entry, email), optional_text(entry.get("displayName")))
 
     def _is_self(self, entry: EventAttendee | EventOrganizer, email: str) -> bool:
-        own = bool(email) and email.lower() == (self.email or "").lower()
-        return flag(entry.get("self")) or own
+        return entry.get("self") is True or email.lower() in self.own
 
     def _attendee(self, entry: EventAttendee) -> Attendee:
         # A guest known only by a profile has no address.
@@ -125,7 +124,7 @@ def _blocks(record: EventRecord) -> bool:
     # Only the guest that Google itself marks is the calendar's owner. The account's own address is not: in a
     # shared calendar it is a guest like any other.
     declined = any(
-        flag(each.get("self")) and each.get("responseStatus") == ResponseStatus.DECLINED
+        each.get("self") is True and each.get("responseStatus") == ResponseStatus.DECLINED
         for each in record.get("attendees") or ()
     )
     return not (is_cancelled(record) or _show_as(record) is ShowAs.FREE or declined)

@@ -25,6 +25,7 @@ class CalendarListEntry(TypedDict, total=False):
     foregroundColor: str
     selected: bool
     primary: bool
+    hidden: bool
     deleted: bool
     accessRole: str
 

@@ -10,6 +10,7 @@ from providers.errors import (
     RateLimited,
     Unavailable,
 )
+from providers.http.send import HttpReply
 
 # The exception class, and the end of a sentence that begins with the provider's name.
 Refusal = tuple[type[ProviderError], str]
@@ -31,6 +32,16 @@ def by_status(status: int) -> Refusal:
     if status >= 500:
         return Unavailable, f"is not available just now, status {status}"
     return ProviderError, f"refused the request, status {status}"
+
+
+def by_reply(reply: HttpReply) -> Refusal:
+    """The meaning of an answer without a known error code.
+
+    A 403 that is no JSON comes from a front end, which says nothing about the account's rights.
+    """
+    if reply.status == 403 and reply.body is None:
+        return Unavailable, "refused the request before it was read"
+    return by_status(reply.status)
 
 
 def error(

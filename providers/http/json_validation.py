@@ -34,6 +34,11 @@ def text(value: object) -> str:
     return value
 
 
+def shown(value: object) -> str:
+    """A text that is only shown: empty for anything else, so that it spoils nothing that matters."""
+    return value if isinstance(value, str) else ""
+
+
 def optional_text(value: object) -> str | None:
     """A string, None for null or an empty one."""
     return text(value) or None

@@ -13,13 +13,15 @@ import orjson
 
 from providers.base import Account, CallReporter, Token, TokenSource
 from providers.errors import (
-    GrantGone,
+    AccessDenied,
     LocalResourceExhausted,
     NoAnswer,
     ProviderError,
     RateLimited,
     TimedOut,
+    TokenRejected,
     Unavailable,
+    Unreadable,
 )
 from providers.http import transport
 from providers.http.retries import retry_after, wait_before_retry
@@ -37,13 +39,33 @@ Json = dict[str, Any]
 Decode = Callable[[bytes], Json | None]
 
 
+# An escape of half a character, or anything else that begins with a backslash.
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+
+
 def json_object(content: bytes) -> Json | None:
-    """The JSON object in an answer; None for anything else."""
+    """The JSON object in an answer; None for anything else.
+
+    A byte order mark is ignored (RFC 8259, 8.1). Half of a character, which programs leave behind that cut a
+    text in the middle of an emoji, is replaced by U+FFFD, as are bytes that are not UTF-8.
+    """
     try:
         body = orjson.loads(content)
     except orjson.JSONDecodeError:
-        return None
+        try:
+            body = orjson.loads(_repaired(content))
+        except orjson.JSONDecodeError:
+            return None
     return body if isinstance(body, dict) else None
+
+
+def _repaired(content: bytes) -> str:
+    """JSON text without a byte order mark and without parts of characters."""
+    text = content.decode("utf-8-sig", "replace")
+    return _ESCAPE.sub(lambda escape: r"\ufffd" if escape[1] else escape[0], text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +110,11 @@ class HttpReply:
     def ok(self) -> bool:
         return 200 <= self.status < 300
 
+    @property
+    def proves_token(self) -> bool:
+        """Whether the provider has accepted the token: a front end may answer 429 or 5xx before it looks."""
+        return self.status < 500 and self.status not in (401, 408, 429)
+
 
 ErrorReader = Callable[[HttpReply], ProviderError]
 
@@ -115,6 +142,7 @@ class Bearer:
         self._tokens = tokens
         self._token: Token | None = None
         self._renewed = False
+        self._accepted = False
 
     @classmethod
     def of(cls, account: Account) -> Bearer:
@@ -124,6 +152,15 @@ class Bearer:
     def end_grace(self) -> None:
         """End the grace: after the first answer, the operation must return at its deadline."""
         self.grace = 0.0
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the provider has accepted a token in this operation."""
+        return self._accepted
+
+    def accept(self) -> None:
+        """Record an answer that only an accepted token gets, an error answer included."""
+        self._accepted = True
 
     def answered(self) -> None:
         """Record that the provider answers."""
@@ -139,12 +176,20 @@ class Bearer:
     def renew(self, provider: str, operation: str, *, deadline: float) -> None:
         """Replace a token that was answered with 401.
 
-        :raise GrantGone: when the rejected token itself came from a refresh
+        :raise TokenRejected: when the rejected token itself came from a refresh
+        :raise AccessDenied: when another call has shown that the grant is valid
         """
         if self._renewed or self._token is None:
-            raise GrantGone(f"{provider} no longer accepts this connection", operation=operation)
+            if self._accepted:
+                raise token_refused_here(provider, operation)
+            raise TokenRejected(f"{provider} no longer accepts this connection", operation=operation)
         self._token = self._tokens.renewed(self._token, deadline=deadline)
         self._renewed = True
+
+
+def token_refused_here(provider: str, operation: str) -> AccessDenied:
+    """The error for a 401 about one resource, given with a token that the provider accepts for others."""
+    return AccessDenied(f"{provider} denies access", operation=operation)
 
 
 def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer | None = None) -> Json:
@@ -152,8 +197,8 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
 
     :raise ProviderError: from ``error_for`` for any other answer; ``repeated`` when an earlier attempt may
         have been executed
-    :raise Unavailable: without an answer in time, or when the answer is not a JSON object
-    :raise GrantGone: for a second 401, after the token was refreshed
+    :raise Unavailable: without an answer in time; Unreadable when the answer is not a JSON object
+    :raise TokenRejected: for a second 401, after the token was refreshed
     :raise AuthorizationInvalid: when a rejected token cannot be refreshed
     """
     tries = 0
@@ -164,6 +209,8 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
         try:
             reply = _observed(call, token, deadline, bearer.grace if bearer else 0.0)
             if bearer is None or reply.status != 401:
+                if bearer is not None and reply.proves_token and not call.envelope:
+                    bearer.accept()
                 answer = _answer(call, reply, error_for)
                 if bearer is not None:
                     bearer.end_grace()
@@ -171,6 +218,9 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
                         bearer.answered()
                 return answer
         except ProviderError as error:
+            if call.envelope and isinstance(error, Unreadable):
+                # The reader of the replies requests them one by one.
+                raise
             error.repeated = unclear
             # A call that was rate limited, or never sent, was not executed.
             unclear = unclear or not (error.unsent or isinstance(error, RateLimited | LocalResourceExhausted))
@@ -201,9 +251,18 @@ def late(provider: str, operation: str, *, waited: float = 0.0, unsent: bool = F
     return TimedOut(message, operation=operation, waited=waited, unsent=unsent)
 
 
-def unreadable(provider: str, operation: str) -> Unavailable:
+def attempt(call: Call, *, deadline: float, bearer: Bearer) -> HttpReply | Unavailable:
+    """The reply to a single attempt, or the error without one. It is neither retried nor reported."""
+    token = bearer.token(deadline=deadline)
+    try:
+        return _observed(call, token, deadline, bearer.grace)
+    except Unavailable as error:
+        return error
+
+
+def unreadable(provider: str, operation: str) -> Unreadable:
     """The error for an answer that cannot be parsed."""
-    return Unavailable(f"{provider} gave an unreadable answer", operation=operation)
+    return Unreadable(f"{provider} gave an unreadable answer", operation=operation)
 
 
 def _observed(call: Call, token: Token | None, deadline: float, grace: float) -> HttpReply:

@@ -6,15 +6,26 @@ https://learn.microsoft.com/en-us/graph/json-batching
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
 
-from providers.errors import AuthorizationInvalid, ProviderError, RateLimited
+from providers.errors import AccessDenied, AuthorizationInvalid, ProviderError, RateLimited, Unreadable
 from providers.http.retries import retry_after, wait_before_retry
-from providers.http.send import Bearer, Call, Decode, HttpReply, Json, json_object, send, unreadable
+from providers.http.send import (
+    Bearer,
+    Call,
+    Decode,
+    HttpReply,
+    Json,
+    attempt,
+    json_object,
+    send,
+    token_refused_here,
+    unreadable,
+)
 from providers.microsoft.correlation import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
@@ -27,6 +38,9 @@ IN_UTC = 'outlook.timezone="UTC"'
 
 # The answer to one part, or its failure.
 Answer = Json | ProviderError
+
+# The reply to one part, or the error of a part that was requested by itself and got none.
+PartReply = HttpReply | ProviderError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +71,15 @@ class Batches:
         self._decode = decode
         self._answered = False
         self._part_answered = False
+        # Graph's answer to a batch could not be parsed, so parts are requested one by one.
+        self._singly = False
 
     def fetch(self, parts: Sequence[Part]) -> dict[str, Answer]:
         """An answer or an error for every part, by its id.
 
         A failed batch fails its parts if an earlier batch was answered; otherwise its error is raised.
 
-        :raise GrantGone: when the token is rejected after a refresh
+        :raise TokenRejected: when the token is rejected for every part, also after a refresh
         """
         answers: dict[str, Answer] = {}
         for first in range(0, len(parts), PARTS_PER_BATCH):
@@ -80,37 +96,91 @@ class Batches:
             if isinstance(replies, ProviderError):
                 return answers | {part.id: replies for part in parts}
             answers |= {part.id: self._answer(replies.get(part.id)) for part in parts}
-            parts = self._again(parts, replies, answers, tries)
+            rejected = rejected_parts(parts, replies)
+            if rejected and not self._renew(replies):
+                answers |= {part.id: token_refused_here(PROVIDER, self.operation) for part in rejected}
+                rejected = []
+            parts = [*rejected, *self._again(parts, rejected, replies, answers, tries)]
         return answers
 
-    def _exchange(self, parts: Sequence[Part]) -> dict[str, HttpReply] | ProviderError:
+    def _exchange(self, parts: Sequence[Part]) -> Mapping[str, PartReply] | ProviderError:
         """The replies to one batch, or its error; the error is raised if no batch was answered before."""
         try:
             replies = self._replies(parts)
-        except AuthorizationInvalid:
+        except (AuthorizationInvalid, Unreadable):
             raise
         except ProviderError as error:
             if not self._answered:
                 raise
             return error
         self._answered = True
+        if _proves_token(replies):
+            self._bearer.accept()
         return replies
 
-    def _again(
-        self, parts: Sequence[Part], replies: dict[str, HttpReply], answers: dict[str, Answer], tries: int
-    ) -> list[Part]:
-        """The parts to retry, after the token was refreshed or the wait is over."""
-        rejected = [part for part in parts if (reply := replies.get(part.id)) and reply.status == 401]
-        if rejected:
+    def _replies(self, parts: Sequence[Part]) -> Mapping[str, PartReply]:
+        """The replies by part id; parts are requested one by one once a batch could not be parsed.
+
+        One part can spoil the JSON of all: an array that is not closed, or HTML in the place of a body.
+        """
+        if not self._singly:
+            try:
+                return self._batched(parts)
+            except Unreadable:
+                self._singly = True
+        return self._each_alone(parts)
+
+    def _each_alone(self, parts: Sequence[Part]) -> dict[str, PartReply]:
+        """The replies to parts that are requested one after the other."""
+        headers = correlation_header(self._bearer)
+        replies: dict[str, PartReply] = {}
+        for part in parts:
+            call = Call(
+                PROVIDER,
+                self.operation,
+                "GET",
+                self.base + part.path,
+                headers={"Prefer": part.prefer} | headers,
+            )
+            replies[part.id] = attempt(call, deadline=self._deadline, bearer=self._bearer)
+        return replies
+
+    def _renew(self, replies: Mapping[str, PartReply]) -> bool:
+        """Replace the token that parts were answered with 401. Returns whether they may then be sent again.
+
+        They may not if another part was answered: its token is valid, and they are refused for themselves.
+
+        :raise TokenRejected: when the token itself came from a refresh, and no part was ever answered
+        """
+        if _proves_token(replies):
+            return False
+        try:
             self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
+        except AccessDenied:
+            return False
+        return True
+
+    def _again(
+        self,
+        parts: Sequence[Part],
+        rejected: Sequence[Part],
+        replies: Mapping[str, PartReply],
+        answers: dict[str, Answer],
+        tries: int,
+    ) -> list[Part]:
+        """The other parts to retry, after the wait."""
         waits = self._waits(parts, replies, answers, tries)
         patient = {part: wait for part, wait in waits.items() if wait is not None and part not in rejected}
         if patient:
             time.sleep(max(patient.values()))
-        return [*rejected, *patient]
+        return list(patient)
 
     def _waits(
-        self, parts: Sequence[Part], replies: dict[str, HttpReply], answers: dict[str, Answer], tries: int
+        self,
+        parts: Sequence[Part],
+        replies: Mapping[str, PartReply],
+        answers: dict[str, Answer],
+        tries: int,
     ) -> dict[Part, float | None]:
         """Seconds before each part is retried. Once the reported failure is given up, only limits count."""
         reported = self._reported_failure(answers[part.id] for part in parts)
@@ -137,7 +207,7 @@ class Batches:
         return None if self._part_answered or not failed else failed[0]
 
     def _wait(
-        self, answer: Answer, reply: HttpReply | None, tries: int, reported: ProviderError | None
+        self, answer: Answer, reply: PartReply | None, tries: int, reported: ProviderError | None
     ) -> float | None:
         """Seconds before a part is retried; None when Graph's answer had no entry for it.
 
@@ -150,13 +220,18 @@ class Batches:
             answer, tries, deadline=self._deadline, reporter=self._bearer.reporter if reports else None
         )
 
-    def _answer(self, reply: HttpReply | None) -> Answer:
+    def _answer(self, reply: PartReply | None) -> Answer:
+        if isinstance(reply, ProviderError):
+            return reply
         if reply is None or (reply.ok and reply.body is None):
             return unreadable(PROVIDER, self.operation)
         return cast("Json", reply.body) if reply.ok else error_for(reply)
 
-    def _replies(self, parts: Sequence[Part]) -> dict[str, HttpReply]:
-        """Graph's replies by part id, in any order; a part without a reply is missing."""
+    def _batched(self, parts: Sequence[Part]) -> dict[str, PartReply]:
+        """Graph's replies by part id, in any order; a part without a reply is missing.
+
+        :raise Unreadable: when the answer cannot be parsed
+        """
         body = {"requests": [_request(part) for part in parts]}
         call = Call(
             PROVIDER,
@@ -187,9 +262,24 @@ class Batches:
             PROVIDER,
             self.operation,
             part["status"],
-            body if isinstance(body, dict) else None,
+            body if isinstance(body, dict) else _text_body(body),
             retry_after(wait),
         )
+
+
+def rejected_parts(parts: Sequence[Part], replies: Mapping[str, PartReply]) -> list[Part]:
+    """The parts that were answered with 401."""
+    found = ((part, replies.get(part.id)) for part in parts)
+    return [part for part, reply in found if isinstance(reply, HttpReply) and reply.status == 401]
+
+
+def _proves_token(replies: Mapping[str, PartReply]) -> bool:
+    return any(isinstance(each, HttpReply) and each.proves_token for each in replies.values())
+
+
+def _text_body(body: object) -> Json | None:
+    """The JSON object in a body that Graph passes on as text."""
+    return json_object(body.encode("utf-8", "replace")) if isinstance(body, str) else None
 
 
 def _request(part: Part) -> Json:

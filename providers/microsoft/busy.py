@@ -12,7 +12,15 @@ from providers.errors import ProviderError
 from providers.http.send import Bearer
 from providers.microsoft import calendar_view, parse
 from providers.microsoft.batch import Part
-from providers.microsoft.mailbox import AS_TEXT, SETTINGS, Mailbox, settings_path, user_path, view_path
+from providers.microsoft.mailbox import (
+    AS_TEXT,
+    SETTINGS,
+    Mailbox,
+    calendar_path,
+    settings_path,
+    user_path,
+    view_path,
+)
 from providers.microsoft.member_batches import MemberBatches
 from providers.microsoft.pages import Pages, every_page
 from providers.names import ProviderName
@@ -32,13 +40,13 @@ class _ZoneNeeded(ProviderError):
 def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end: int) -> dict[str, Outcome]:
     """The outcome for every calendar, each read as a part of a batch.
 
-    The mailbox's zone is a part of the first batch. Without permission to read it, all-day events cover
-    their days in every zone; when reading it fails, only calendars with busy all-day events fail.
+    The mailbox's zone is a part of the first batch. If it is not known, all-day events cover their days in
+    every zone; when reading it fails for now, only calendars with busy all-day events fail.
     """
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
-    views = [Part(number, _view(mailbox.path, each, start, end)) for number, each in names.items()]
+    views = [Part(number, _view(mailbox.calendar_path(each), start, end)) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [], calendar_view.decode)
-    zone = parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation)
+    zone = parse.mailbox_zone(answers.get(SETTINGS))
     found: dict[str, list[Period]] = {}
     failed: dict[str, Failed] = {}
     for number, each in names.items():
@@ -51,12 +59,14 @@ def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end:
 
 def without(mailbox: Mailbox, calendar_id: str, event_id: str, start: int, end: int) -> Read:
     """The busy periods of one calendar as if an event, or one occurrence of a series, were not in it."""
-    view = Part(PRIMARY, _view(mailbox.path, calendar_id, start, end, fields=f"id,{_FIELDS}"), AS_TEXT)
+    view = Part(
+        PRIMARY, _view(mailbox.calendar_path(calendar_id), start, end, fields=f"id,{_FIELDS}"), AS_TEXT
+    )
     answers = mailbox.fetch([*mailbox.settings(), view])
     pages = answers[view.id]
     if isinstance(pages, ProviderError):
         raise pages
-    zone = parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation)
+    zone = parse.mailbox_zone(answers.get(SETTINGS))
     periods = parse.busy(pages, zone, mailbox.operation, without=event_id)
     return Read.of_each({calendar_id: periods}, start, end)[calendar_id]
 
@@ -81,7 +91,10 @@ def of_members(
     )
     views = every_page(
         batches,
-        [Part(number, _view(user_path(each.address), PRIMARY, start, end)) for number, each in by_id.items()],
+        [
+            Part(number, _view(calendar_path(user_path(each.address), PRIMARY), start, end))
+            for number, each in by_id.items()
+        ],
     )
     may_read_zones = has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read")
     no_zone = _ZoneNeeded("The zone of the mailbox was not read") if may_read_zones else None
@@ -100,16 +113,18 @@ def of_members(
     for number, settings in every_page(batches, parts).items():
         address = by_id[number].address
         try:
-            found[address] = _periods(views[number], parse.mailbox_zone(settings, operation))
+            if isinstance(settings, ProviderError) and settings.retryable:
+                raise settings
+            found[address] = _periods(views[number], parse.mailbox_zone(settings))
         except ProviderError as error:
             failed[address] = _failed(error)
     return {**Read.of_each(found, start, end), **failed}
 
 
-def _view(mailbox_path: str, calendar_id: str, start: int, end: int, *, fields: str = _FIELDS) -> str:
+def _view(calendar: str, start: int, end: int, *, fields: str = _FIELDS) -> str:
     # Graph selects all-day events as if their dates were in UTC. An event of the UTC days [d, e) is busy
     # from d - 14 h to e + 12 h at most, so one more day on each side is enough.
-    window = view_path(mailbox_path, calendar_id, start - DAY, end + DAY)
+    window = view_path(calendar, start - DAY, end + DAY)
     return f"{window}&$select={fields}&$top={EVENTS_PER_PAGE}"
 
 

@@ -31,13 +31,16 @@ class ResponseStatus(msgspec.Struct, frozen=True, gc=False):
 class BusyEvent(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """An event: when it takes place, and whether its owner is busy."""
 
-    start: Moment
-    end: Moment
+    start: Moment | None = None
+    end: Moment | None = None
     show_as: str | None = None
     is_all_day: bool | None = None
     is_cancelled: bool | None = None
     response_status: ResponseStatus | None = None
 
+
+# The type of each field in JSON.
+_TYPES = {each.encode_name: each.type for each in msgspec.structs.fields(BusyEvent)}
 
 _Page = TypedDict(
     "_Page",
@@ -72,13 +75,31 @@ def decode(content: bytes) -> Json | None:
 
 
 def events(values: list[Any]) -> list[BusyEvent]:
-    """The events of a page.
+    """The events of a page. A field of another type counts as missing, so one odd event spoils no other.
 
-    :raise msgspec.ValidationError: if one is malformed
+    :raise msgspec.ValidationError: if an entry is no event
     """
-    return msgspec.convert(values, list[BusyEvent])
+    try:
+        return msgspec.convert(values, list[BusyEvent])
+    except msgspec.ValidationError:
+        return [event(each) for each in values]
 
 
 def event(record: object) -> BusyEvent:
-    """One event in plain JSON; raises like :func:`events`."""
-    return msgspec.convert(record, BusyEvent)
+    """One event; raises like :func:`events`."""
+    try:
+        return msgspec.convert(record, BusyEvent)
+    except msgspec.ValidationError:
+        if not isinstance(record, dict):
+            raise
+        return msgspec.convert({name: each for name, each in record.items() if _fits(name, each)}, BusyEvent)
+
+
+def _fits(name: str, value: object) -> bool:
+    if name not in _TYPES:
+        return False
+    try:
+        msgspec.convert(value, _TYPES[name])
+    except msgspec.ValidationError:
+        return False
+    return True

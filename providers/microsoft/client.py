@@ -45,7 +45,7 @@ class Microsoft:
         self._graph = endpoints.graph.rstrip("/")
 
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
-        """Every calendar of the mailbox, with its zone: UTC when the zone is not readable or custom."""
+        """Every calendar of the mailbox, with its zone: UTC when that is not known."""
         operation = Operation.LIST_CALENDARS
         mailbox = self._mailbox(account, operation, deadline)
         parts = [Part(_CALENDARS, f"{mailbox.path}/calendars?$top={CALENDARS_PER_PAGE}"), *mailbox.settings()]
@@ -53,12 +53,9 @@ class Microsoft:
         listed = answers[_CALENDARS]
         if isinstance(listed, ProviderError):
             raise listed
-        zone = parse.mailbox_zone(answers.get(SETTINGS), operation)
-        if zone is None or isinstance(zone, parse.UnknownZone):
-            zone = "UTC"
-        if isinstance(zone, ProviderError):
-            raise zone
-        return parse.calendars(listed, account.email, zone, operation)
+        zone = parse.mailbox_zone(answers.get(SETTINGS))
+        known = zone if isinstance(zone, str) else "UTC"
+        return parse.calendars(listed, account.email, known, operation)
 
     def main_calendar(self, account: Account, *, deadline: float) -> MainCalendar:
         """The default calendar of the mailbox, its owner's address and its zone, ``""`` if not readable."""
@@ -69,7 +66,7 @@ class Microsoft:
         entries = answers[PRIMARY]
         if isinstance(entries, ProviderError):
             raise entries
-        zone = parse.mailbox_zone(answers.get(SETTINGS), operation)
+        zone = parse.mailbox_zone(answers.get(SETTINGS))
         return parse.main_calendar(entries[0], zone if isinstance(zone, str) else "", operation)
 
     def busy(
@@ -98,7 +95,7 @@ class Microsoft:
     ) -> dict[str, tuple[Event, ...] | Failed]:
         """The events of every calendar; all-day events span midnights of the mailbox's zone.
 
-        Without permission to read the zone it is UTC; when reading it fails, calendars with such events fail.
+        An unknown zone is UTC; when reading it fails for now, calendars with such events fail.
         """
         return events.list_events(
             self._mailbox(account, Operation.LIST_EVENTS, deadline), calendar_ids, start, end

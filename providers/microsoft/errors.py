@@ -16,6 +16,7 @@ from providers.errors import (
     NotFound,
     ProviderError,
     RateLimited,
+    ZoneRefused,
 )
 from providers.http import errors
 from providers.http.errors import Refusal
@@ -43,7 +44,6 @@ _FAULTY = frozenset({400, 413, 422})
 _FAULTS = {
     "ErrorPropertyValidationFailure": "finds that a value of the event is not valid",
     "ErrorOccurrenceCrossingBoundary": "does not let an occurrence pass another of its series",
-    "TimeZoneNotSupportedException": "does not know the time zone of the event",
     "ErrorInvalidRecipients": "cannot invite one of the attendees",
     "RequestBodyRead": "cannot read the event like this",
 }
@@ -64,7 +64,7 @@ class DuplicateTransaction(ProviderError):
 def error_for(reply: HttpReply) -> ProviderError:
     """The exception for an answer, or a part of a batch, that is not 2xx."""
     known = (BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE)
-    refusal = next(known, None) or errors.by_status(reply.status)
+    refusal = next(known, None) or errors.by_reply(reply)
     return errors.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
 
 
@@ -75,6 +75,8 @@ def write_error_for(reply: HttpReply) -> ProviderError:
         return _duplicate(reply)
     if reply.status == 412 or "ErrorIrresolvableConflict" in codes:
         return EventOutdated(f"{PROVIDER} has changed the event since", operation=reply.operation)
+    if "TimeZoneNotSupportedException" in codes:
+        return ZoneRefused(f"{PROVIDER} does not know the time zone of the event", operation=reply.operation)
     error = error_for(reply)
     if type(error) is not ProviderError or reply.status not in _FAULTY:
         return error

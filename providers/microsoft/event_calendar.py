@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import cast
 from urllib.parse import quote
 
-from providers.base import PRIMARY
 from providers.errors import ProviderError
 from providers.http.json_validation import SHAPE_ERRORS
 from providers.http.send import unreadable
@@ -42,7 +41,7 @@ def lies_in(mailbox: Mailbox, calendar_id: str, record: GraphEvent) -> bool:
         calendar = record.get("calendar") or {}
         if calendar.get("id") == calendar_id:
             return True
-        if calendar_id == PRIMARY and calendar.get("isDefaultCalendar") is True:
+        if mailbox.is_main(calendar_id) and calendar.get("isDefaultCalendar") is True:
             return True
         start, _ = parse.period(record, "UTC", mailbox.operation)
         return record["id"] in _ids_around(mailbox, calendar_id, start)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from providers import etags
-from providers.base import PRIMARY, Failed
+from providers.base import Failed
 from providers.errors import (
     EventNotFound,
     EventUnreadable,
@@ -44,8 +44,8 @@ def list_events(
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
     views = [Part(number, _view(mailbox, each, start, end), AS_TEXT) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
-    zone = parse_events.one_zone(parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation))
-    readers = {each: Reader(each, mailbox.email, zone, mailbox.operation) for each in names.values()}
+    zone = parse_events.one_zone(parse.mailbox_zone(answers.get(SETTINGS)))
+    readers = {each: Reader(each, mailbox.addresses, zone, mailbox.operation) for each in names.values()}
     return {each: _outcome(readers[each], answers[number], start, end) for number, each in names.items()}
 
 
@@ -68,11 +68,24 @@ def find_by_meta_id(
         raise pages
     try:
         found = [each for page in pages for each in cast("list[GraphEvent]", parse.values(page))]
-        exact = [each for each in found if properties.value(each, property_id) == wanted]
+        readable = [each for each in found if _is_readable(each)]
+        exact = [each for each in readable if properties.value(each, property_id) == wanted]
+        if not exact and len(readable) < len(found):
+            # Graph has selected the events by this property: one that cannot be parsed may be this one.
+            raise unreadable(PROVIDER, mailbox.operation)
         living = [each for each in exact if not each.get("isCancelled")]
         return min(living, key=lambda each: (parse_events.created(each), each["id"]), default=None)
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, mailbox.operation) from None
+
+
+def _is_readable(record: GraphEvent) -> bool:
+    """Whether the properties of an event can be parsed."""
+    try:
+        properties.value(record, properties.META_ID)
+    except SHAPE_ERRORS:
+        return False
+    return True
 
 
 def update(
@@ -154,7 +167,7 @@ def in_calendar(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str =
 def parsed(mailbox: Mailbox, calendar_id: str, found: GraphEvent) -> Event:
     """An event that was read by itself; the mailbox's zone is requested only when the event needs it."""
     midnights = parse_events.one_zone(mailbox.zone) if found.get("isAllDay") else "UTC"
-    return Reader(calendar_id, mailbox.email, midnights, mailbox.operation).event(found)
+    return Reader(calendar_id, mailbox.addresses, midnights, mailbox.operation).event(found)
 
 
 def read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
@@ -184,7 +197,7 @@ def not_found_error(mailbox: Mailbox, calendar_id: str) -> EventNotFound:
 
     :raise NotFound, InvalidCalendarId: when the calendar does not exist
     """
-    if calendar_id != PRIMARY:
+    if not mailbox.is_main(calendar_id):
         mailbox.get(f"{mailbox.calendar_path(calendar_id)}?$select=id")
     return _not_found(mailbox)
 

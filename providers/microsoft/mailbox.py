@@ -21,6 +21,8 @@ from providers.names import ProviderName
 from providers.scopes import Operation, has_scope, require
 from providers.timestamps import utc_text
 from providers.write_outcomes import with_outcome
+from providers.zone_spellings import write_with_known_zone
+from scheduling.zones import iana_zone, windows_zone
 
 # Id of the part for the mailbox's zone; parts for calendars have numbers.
 SETTINGS = "settings"
@@ -40,7 +42,8 @@ class Mailbox:
 
     def __init__(self, graph: str, account: Account, operation: Operation, *, deadline: float) -> None:
         require(ProviderName.MICROSOFT, account.scopes, operation)
-        self.email = account.email
+        self.addresses = account.addresses
+        self._former_calendars = account.former_calendars
         self.path = account.mailbox_path
         self.operation = operation
         self._graph = graph
@@ -77,10 +80,14 @@ class Mailbox:
         :raise OutcomeUnknown: when Graph may have executed it
         """
         headers = {"Prefer": AS_TEXT} | ({"If-Match": match} if match else {})
-        content = None if body is None else orjson.dumps(body)
-        call = self._call(method, path, body=content, answers=False, headers=headers)
-        try:
+
+        def write(spelling: Json | None) -> Json:
+            content = None if spelling is None else orjson.dumps(spelling)
+            call = self._call(method, path, body=content, answers=False, headers=dict(headers))
             return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
+
+        try:
+            return write_with_known_zone(body, _other_name, write)
         except ProviderError as error:
             raise with_outcome(error) from None
 
@@ -97,11 +104,15 @@ class Mailbox:
             pages: Pages = [self.get(settings_path(self.path))]
         except ProviderError as error:
             pages = error
-        return parse.mailbox_zone(pages, self.operation)
+        return parse.mailbox_zone(pages)
 
     def calendar_path(self, calendar_id: str) -> str:
         """The path of a calendar of this mailbox."""
-        return calendar_path(self.path, calendar_id)
+        return calendar_path(self.path, PRIMARY if self.is_main(calendar_id) else calendar_id)
+
+    def is_main(self, calendar_id: str) -> bool:
+        """Whether an id is the alias of the main calendar, or an earlier id of it."""
+        return calendar_id == PRIMARY or calendar_id in self._former_calendars
 
     def event_path(self, calendar_id: str, event_id: str) -> str:
         """The path of an event in a calendar."""
@@ -109,7 +120,7 @@ class Mailbox:
 
     def view_path(self, calendar_id: str, start: int, end: int) -> str:
         """The path of a calendar's events in a window; see :func:`view_path`."""
-        return view_path(self.path, calendar_id, start, end)
+        return view_path(self.calendar_path(calendar_id), start, end)
 
     def _call(
         self,
@@ -124,6 +135,12 @@ class Mailbox:
         return Call(
             PROVIDER, self.operation, method, self._graph + path, body, answers=answers, headers=headers
         )
+
+
+def _other_name(zone: str) -> str | None:
+    """Windows' name of an IANA zone, or the other way round."""
+    other = windows_zone(zone) or iana_zone(zone)
+    return other if other != zone else None
 
 
 def user_path(address: str) -> str:
@@ -144,10 +161,12 @@ def calendar_path(mailbox_path: str, calendar_id: str) -> str:
     return f"{mailbox_path}/calendars/{quote(calendar_id, safe='')}"
 
 
-def view_path(mailbox_path: str, calendar_id: str, start: int, end: int) -> str:
+def view_path(calendar: str, start: int, end: int) -> str:
     """The path of a calendar's events from ``start`` to ``end``: series expanded, all-day events by UTC days.
+
+    ``calendar`` is the path of the calendar.
 
     https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
     """
     window = f"startDateTime={utc_text(start)}&endDateTime={utc_text(end)}"
-    return f"{calendar_path(mailbox_path, calendar_id)}/calendarView?{window}"
+    return f"{calendar}/calendarView?{window}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from providers.base import CallReporter
-from providers.errors import ProviderError, Unavailable
-from providers.http.send import Bearer
+from providers.errors import ProviderError, Unavailable, Unreadable
+from providers.http.send import Bearer, token_refused_here
 from providers.microsoft import calendar_view
-from providers.microsoft.batch import Answer, Batches, Part
+from providers.microsoft.batch import Answer, Batches, Part, PartReply, rejected_parts
 from providers.microsoft.errors import PROVIDER
 
 
@@ -32,22 +32,33 @@ class MemberBatches(Batches):
         self._reporters = reporters
 
     def _settle(self, parts: Sequence[Part]) -> dict[str, Answer]:
-        """Send one batch; the parts whose token was rejected are sent once more, with another token."""
-        answers, rejected = self._answers(parts)
-        if rejected:
-            self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
-            answers |= self._answers(rejected)[0]
+        """Send one batch; the parts whose token was rejected are sent once more, with another token.
+
+        An answer that cannot be parsed shows nothing about any mailbox: each member is then read separately.
+        """
+        try:
+            answers = self._answers(parts)
+        except Unreadable as error:
+            return dict.fromkeys([part.id for part in parts], error)
         for part in parts:
             self._report(part, answers[part.id])
         return answers
 
-    def _answers(self, parts: Sequence[Part]) -> tuple[dict[str, Answer], list[Part]]:
-        """The answer to each part of one batch, and the parts whose token was rejected."""
+    def _answers(self, parts: Sequence[Part]) -> dict[str, Answer]:
+        """The answer to each part of one batch."""
         replies = self._exchange(parts)
         if isinstance(replies, ProviderError):
-            return {part.id: replies for part in parts}, []
-        rejected = [part for part in parts if (reply := replies.get(part.id)) and reply.status == 401]
-        return {part.id: self._answer(replies.get(part.id)) for part in parts}, rejected
+            return {part.id: replies for part in parts}
+        answers = {part.id: self._answer(replies.get(part.id)) for part in parts}
+        rejected = rejected_parts(parts, replies)
+        if not rejected:
+            return answers
+        if self._renew(replies):
+            return answers | self._answers(rejected)
+        return answers | {part.id: token_refused_here(PROVIDER, self.operation) for part in rejected}
+
+    def _replies(self, parts: Sequence[Part]) -> Mapping[str, PartReply]:
+        return self._batched(parts)
 
     def _report(self, part: Part, answer: Answer) -> None:
         """Report the answer about one mailbox. A failure is not final: the member is read separately."""

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from providers.base import Calendar, MainCalendar, Period
-from providers.errors import AccessDenied, ProviderError
-from providers.http.json_validation import SHAPE_ERRORS, array, flag, identifier, original, text
+from providers.errors import ProviderError, Unreadable
+from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
 from providers.http.send import Json, unreadable
 from providers.microsoft import calendar_view, colors
 from providers.microsoft.calendar_view import BusyEvent, Moment
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.pages import Pages
 from providers.microsoft.payloads import GraphCalendar, GraphEvent
-from providers.microsoft.zones import iana_zone
 from providers.names import ProviderName
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, ordered, wall_instant
+from scheduling.zones import iana_zone
 
 # All other values mean busy, including "unknown" and future ones:
 # https://learn.microsoft.com/en-us/graph/api/resources/event#properties (showAs)
 NOT_BUSY = frozenset({"free", "workingElsewhere"})
 
-# The IANA zone of a mailbox, None without permission to read it, or the error of reading it.
+# The IANA zone of a mailbox, None when it has none that can be known, or a failure that may pass.
 Zone = str | None | ProviderError
 
 
@@ -32,35 +32,33 @@ class UnknownZone(ProviderError):
     """A time has a zone that only its mailbox defines, so it cannot be converted."""
 
 
-def mailbox_zone(settings: Pages | None, operation: str) -> Zone:
-    """The IANA zone of a mailbox from the answer for its settings, None without permission to read it.
+def mailbox_zone(settings: Pages | None) -> Zone:
+    """The IANA zone of a mailbox from the answer for its settings.
 
+    None without permission to read it, when Graph refuses it, and when there is none or a custom one.
     https://learn.microsoft.com/en-us/graph/api/user-get-mailboxsettings
     """
-    if settings is None or isinstance(settings, AccessDenied):
-        return None
     if isinstance(settings, ProviderError):
-        return settings
-    name = settings[0].get("timeZone")
-    zone = iana_zone(name) if isinstance(name, str) else None
-    return zone or UnknownZone(f"{PROVIDER} does not say the time zone of this mailbox", operation=operation)
+        return settings if settings.retryable and not isinstance(settings, Unreadable) else None
+    name = settings[0].get("timeZone") if settings else None
+    return iana_zone(name) if isinstance(name, str) else None
 
 
 def busy(pages: Iterable[Json], zone: Zone, operation: str, *, without: str | None = None) -> list[Period]:
     """The busy periods of one calendarView, unsorted; ``zone`` is the mailbox's.
 
-    Without it, an all-day event covers its days in every zone. The event with the id ``without`` does not
-    count; the pages must be plain JSON then.
+    Without it, an all-day event covers its days in every zone, and so does a time in an unknown zone. The
+    event with the id ``without`` does not count; the pages must be plain JSON then.
 
-    :raise ProviderError: ``zone`` when it is an error and an all-day event needs it; UnknownZone for a
-        time in an unknown zone; Unavailable when a page cannot be parsed
+    :raise ProviderError: ``zone`` when it is an error and an all-day event needs it; Unreadable when a page
+        cannot be parsed, or a busy event states no time
     """
     try:
         found = (values(page) for page in pages)
         if without is not None:
             found = ([each for each in entries if each.get("id") != without] for entries in found)
         events = [event for entries in found for event in calendar_view.events(entries)]
-        return [_period(event, zone, operation) for event in events if _blocks(event)]
+        return [_period(event, zone, _widest) for event in events if _blocks(event)]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
 
@@ -74,12 +72,20 @@ def values(page: Json) -> list[Any]:
 
 def is_cancelled(event: GraphEvent) -> bool:
     """Whether the event is cancelled."""
-    return flag(event.get("isCancelled"))
+    return event.get("isCancelled") is True
 
 
 def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
-    """When an event takes place; ``zone`` and errors as for :func:`busy`, without parse errors."""
-    return _period(calendar_view.event(event), zone, operation)
+    """When an event takes place.
+
+    :raise ProviderError: ``zone`` when it is an error and needed; UnknownZone for a time in an unknown zone
+    :raise ValueError: when that is not stated clearly
+    """
+
+    def refuse(_edge: tzinfo) -> tzinfo:
+        raise UnknownZone(f"{PROVIDER} gave a time in an unknown time zone", operation=operation)
+
+    return _period(calendar_view.event(event), zone, refuse)
 
 
 def _blocks(event: BusyEvent) -> bool:
@@ -90,35 +96,46 @@ def _blocks(event: BusyEvent) -> bool:
     return event.show_as not in NOT_BUSY
 
 
-def _period(event: BusyEvent, zone: Zone, operation: str) -> Period:
+def _period(event: BusyEvent, zone: Zone, unknown: Callable[[tzinfo], tzinfo]) -> Period:
+    """When an event takes place; from the first to the last if ``is_all_day`` does not tell how to read it.
+
+    ``unknown`` gives the zone of a time whose own one is not known.
+    """
     start, end = event.start, event.end
+    if start is None or end is None:
+        raise TypeError("no time")
     # From midnight to midnight may also be whole days of another zone, so ``is_all_day`` decides.
+    found: list[Period] = []
     if event.is_all_day is not False and _is_midnight(start) and _is_midnight(end):
-        if event.is_all_day is None:
-            raise TypeError("no boolean")
         # All-day dates are labelled with the requested zone, but not converted to it.
         if isinstance(zone, ProviderError):
             raise zone
-        begins, ends = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (ZoneInfo(zone),) * 2
-        return ordered(wall_instant(start.date_time, begins), wall_instant(end.date_time, ends, up=True))
-    return ordered(
-        wall_instant(start.date_time, _zone(start, operation)),
-        wall_instant(end.date_time, _zone(end, operation), up=True),
-    )
+        first, last = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (ZoneInfo(zone),) * 2
+        found.append(
+            ordered(wall_instant(start.date_time, first), wall_instant(end.date_time, last, up=True))
+        )
+    if not (found and event.is_all_day):
+        begins = _zone(start) or unknown(FIRST_MIDNIGHT)
+        ends = _zone(end) or unknown(LAST_MIDNIGHT)
+        found.append(
+            ordered(wall_instant(start.date_time, begins), wall_instant(end.date_time, ends, up=True))
+        )
+    return min(since for since, _ in found), max(until for _, until in found)
+
+
+def _widest(edge: tzinfo) -> tzinfo:
+    return edge
 
 
 def _is_midnight(moment: Moment) -> bool:
     return not moment.date_time.partition("T")[2].strip("0:.")
 
 
-def _zone(moment: Moment, operation: str) -> tzinfo:
-    name = moment.time_zone
-    if name == "UTC":
+def _zone(moment: Moment) -> tzinfo | None:
+    if moment.time_zone == "UTC":
         return UTC
-    zone = iana_zone(name)
-    if zone is None:
-        raise UnknownZone(f"{PROVIDER} gave a time in an unknown time zone", operation=operation)
-    return ZoneInfo(zone)
+    zone = iana_zone(moment.time_zone)
+    return None if zone is None else ZoneInfo(zone)
 
 
 def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: str) -> list[Calendar]:
@@ -129,7 +146,8 @@ def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: st
     try:
         found = [each for page in pages for each in cast("list[GraphCalendar]", values(page))]
         own = {_owner(each) for each in found if each.get("isDefaultCalendar")} | {(email or "").lower()}
-        return [_calendar(each, own - {""}, zone) for each in found]
+        each_once = {each["id"]: each for each in found}
+        return [_calendar(each, own - {""}, zone) for each in each_once.values()]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
 
@@ -147,13 +165,13 @@ def main_calendar(entry: Json, zone: str, operation: str) -> MainCalendar:
 
 
 def _calendar(entry: GraphCalendar, own: set[str], zone: str) -> Calendar:
-    color = colors.background(entry.get("color", ""), entry.get("hexColor") or "")
+    color = colors.background(shown(entry.get("color")), shown(entry.get("hexColor")))
     return Calendar(
         id=identifier(entry["id"]),
         provider=ProviderName.MICROSOFT,
-        subject=text(entry.get("name")),
+        subject=shown(entry.get("name")),
         access_role=_role(entry, own),
-        primary=flag(entry.get("isDefaultCalendar")),
+        primary=entry.get("isDefaultCalendar") is True,
         selected=True,
         background_color=color,
         foreground_color=colors.foreground(color),
@@ -171,4 +189,5 @@ def _role(entry: GraphCalendar, own: set[str]) -> str:
 
 
 def _owner(entry: GraphCalendar) -> str:
-    return ((entry.get("owner") or {}).get("address") or "").lower()
+    owner = entry.get("owner")
+    return shown(owner.get("address")).lower() if isinstance(owner, dict) else ""

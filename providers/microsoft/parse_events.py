@@ -5,12 +5,13 @@ https://learn.microsoft.com/en-us/graph/api/resources/event
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
 from providers import etags
-from providers.errors import ProviderError
+from providers.errors import ProviderError, Unreadable
 from providers.events import Attendee, Event, EventStatus, Organizer, ResponseStatus, ShowAs
 from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, optional_text, original, text
 from providers.http.send import Json, unreadable
@@ -19,6 +20,8 @@ from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphAttendee, GraphEvent
 from providers.names import ProviderName
 from providers.timestamps import instant
+
+log = logging.getLogger(__name__)
 
 # All other values, "none" and "notResponded" included, mean no response yet.
 _RESPONSES = {
@@ -33,32 +36,42 @@ _RESPONSES = {
 class Reader:
     """Parses the events of one calendar.
 
-    ``email`` is the account's, None when unknown. ``zone`` is the one whose midnights all-day events span,
-    or the error of reading it; only all-day events need it.
+    ``own`` are the account's addresses in lower case. ``zone`` is the one whose midnights all-day events
+    span, or the error of reading it; only all-day events need it.
     """
 
     calendar_id: str
-    email: str | None
+    own: frozenset[str]
     zone: str | ProviderError
     operation: str
 
     def events(self, pages: Iterable[Json]) -> list[Event]:
-        """The events of a calendarView that are not cancelled.
+        """The events of a calendarView that are not cancelled, each once.
 
-        :raise ProviderError: as :meth:`event`, when one of them cannot be parsed
+        An event at the edge of two pages may be on both. One that cannot be parsed is left out, as it cannot
+        be shown: one without an id for example.
+
+        :raise ProviderError: ``zone`` when it is an error and needed; Unreadable when a page has no events
         """
         try:
-            found = [each for page in pages for each in cast("list[GraphEvent]", parse.values(page))]
-            living = [each for each in found if not parse.is_cancelled(each)]
+            records = [each for page in pages for each in parse.values(page)]
         except SHAPE_ERRORS:
             raise unreadable(PROVIDER, self.operation) from None
-        return [self.event(each) for each in living]
+        found: dict[str, Event] = {}
+        for record in records:
+            try:
+                if not parse.is_cancelled(record):
+                    event = self.event(record)
+                    found[event.id] = event
+            except (Unreadable, parse.UnknownZone, AttributeError):
+                log.info("an event that cannot be parsed is left out of a list")
+        return list(found.values())
 
     def event(self, record: GraphEvent) -> Event:
         """One event.
 
-        :raise Unavailable: when the record is not an event
-        :raise ProviderError: ``zone`` when it is an error and needed; UnknownZone as in ``parse.busy``
+        :raise Unreadable: when the record is not an event
+        :raise ProviderError: ``zone`` when it is an error and needed; UnknownZone as in ``parse.period``
         """
         try:
             return self._event(record)
@@ -102,7 +115,7 @@ class Reader:
         return Organizer(email, is_self, optional_text(entry.get("name")))
 
     def _is_own(self, email: str) -> bool:
-        return bool(self.email) and email.lower() == (self.email or "").lower()
+        return email.lower() in self.own
 
     def _attendee(self, entry: GraphAttendee, record: GraphEvent) -> Attendee:
         email = address(entry)
@@ -136,10 +149,10 @@ def _show_as(record: GraphEvent) -> ShowAs | None:
 def one_zone(zone: parse.Zone) -> str | ProviderError:
     """The zone whose midnights all-day events span, or the error of reading it.
 
-    Where the mailbox's zone is not readable or custom, that is UTC, the zone in which its calendars are
-    listed then. An event needs a definite start.
+    Where the mailbox's zone is not known, that is UTC, the zone in which its calendars are listed then. An
+    event needs a definite start.
     """
-    return "UTC" if zone is None or isinstance(zone, parse.UnknownZone) else zone
+    return "UTC" if zone is None else zone
 
 
 def meeting_url(record: GraphEvent) -> str | None:

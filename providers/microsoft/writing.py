@@ -13,7 +13,7 @@ from providers.events import Changes, Day, Draft, Moment, When
 from providers.http.send import Json
 from providers.microsoft import body, parse_events, properties
 from providers.microsoft.payloads import GraphAttendee, GraphEvent
-from providers.microsoft.zones import iana_zone
+from scheduling.zones import iana_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -33,8 +33,11 @@ CHECK = "oauth.token.check"
 # Tenant names that mean many tenants: https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols
 MANY_TENANTS = frozenset({"common", "organizations", "consumers"})
 
-# Lifetime, in seconds, of a token whose answer gives no expiry. Both providers always give one.
-DEFAULT_LIFE = 300
+# Lifetime, in seconds, of a token whose answer gives none that makes sense; both providers' tokens have it. A
+# token that ends sooner is refreshed when it is rejected.
+DEFAULT_LIFE = 3600
+# The longest lifetime that makes sense: Microsoft's longest is a day.
+LONGEST_LIFE = 7 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +56,21 @@ def token_grant(title: str, answer: Json, operation: str) -> IssuedTokens:
     access, refresh, scope = (answer.get(each) for each in ("access_token", "refresh_token", "scope"))
     if not isinstance(access, str) or not access:
         raise unreadable(title, operation)
-    try:
-        life = timedelta(seconds=int(answer.get("expires_in", DEFAULT_LIFE)))
-        expires_at = datetime.now(UTC) + life
-    except (TypeError, ValueError, OverflowError):
-        raise unreadable(title, operation) from None
     return IssuedTokens(
         access_token=Token(access),
         refresh_token=Token(refresh) if isinstance(refresh, str) and refresh else None,
-        expires_at=expires_at,
+        expires_at=datetime.now(UTC) + timedelta(seconds=_lifetime(answer.get("expires_in"))),
         scope=tuple(scope.split()) if isinstance(scope, str) else None,
     )
+
+
+def _lifetime(stated: object) -> float:
+    """The lifetime of a token in seconds. It may be stated as a text, and with a fraction."""
+    try:
+        life = float(stated) if isinstance(stated, int | float | str) else DEFAULT_LIFE
+    except (ValueError, OverflowError):
+        return DEFAULT_LIFE
+    return life if 0 < life <= LONGEST_LIFE else DEFAULT_LIFE
 
 
 class OAuth(ABC):

@@ -6,13 +6,14 @@ import base64
 import logging
 import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import orjson
 
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, ProviderError
+from providers.google.addresses import is_same_address
 from providers.http import errors
 from providers.http.send import Bearer, Call, HttpReply, Json, send
 from providers.oauth.endpoints import GoogleEndpoints, MicrosoftEndpoints
@@ -43,6 +44,10 @@ def claims(id_token: object, audience: str) -> Json:
     return answer if audience in (made_for if isinstance(made_for, list) else [made_for]) else {}
 
 
+def _ignoring_case(one: str, other: str) -> bool:
+    return one.lower() == other.lower()
+
+
 @dataclass(frozen=True, slots=True)
 class AccountIdentity:
     """The account of a grant. ``verified`` are the addresses that the provider guarantees."""
@@ -50,10 +55,12 @@ class AccountIdentity:
     id: str | None
     email: str | None
     verified: frozenset[str] = frozenset()
+    # Whether two addresses are spellings of one.
+    same: Callable[[str, str], bool] = field(default=_ignoring_case, repr=False, compare=False)
 
     def is_verified_as(self, email: str) -> bool:
-        """Whether the provider guarantees that the account has this address; letter case is ignored."""
-        return email.lower() in {address.lower() for address in self.verified}
+        """Whether the provider guarantees that the account has this address, in any spelling of it."""
+        return any(self.same(email, address) for address in self.verified)
 
 
 def google_account(
@@ -70,9 +77,9 @@ def google_account(
     account_id = _account_id(claimed, "sub") or _account_id(answer, "sub")
     if (email := _address(answer, "email")) is not None:
         verified = answer.get("email_verified") in (True, "true")
-        return AccountIdentity(account_id, email, frozenset((email,) if verified else ()))
+        return AccountIdentity(account_id, email, frozenset((email,) if verified else ()), is_same_address)
     email = _address(caller.get(f"{endpoints.api}/users/me/calendarList/primary"), "id")
-    return AccountIdentity(account_id, email, frozenset((email,) if email else ()))
+    return AccountIdentity(account_id, email, frozenset((email,) if email else ()), is_same_address)
 
 
 def microsoft_account(
@@ -149,7 +156,7 @@ def _address(answer: Json, *fields: str) -> str | None:
 
 
 def _addresses(answer: Json, fields: tuple[str, ...]) -> Iterator[str]:
-    for field in fields:
-        value = answer.get(field)
+    for name in fields:
+        value = answer.get(name)
         if isinstance(value, str) and len(value) <= _MAX_ADDRESS and _ADDRESS.fullmatch(value):
             yield value

@@ -10,6 +10,7 @@ import orjson
 from providers.sandbox.accounts import Access, Account
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.faults import Fault, Hit, Place
+from providers.sandbox.wild import REFUSED_PART, UNKNOWN_QUOTA
 from providers.sandbox.world import World
 
 HTML = (
@@ -68,4 +69,6 @@ def spoilt(answer: Answer, hit: Hit) -> Answer:
 
 def replaces(fault: Fault | None) -> bool:
     """Whether a fault replaces the provider's answer instead of damaging it."""
-    return fault is not None and (fault.status is not None or fault.reason is not None)
+    return fault is not None and (
+        fault.status is not None or fault.reason is not None or fault.wild in (REFUSED_PART, UNKNOWN_QUOTA)
+    )

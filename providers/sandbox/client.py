@@ -218,6 +218,7 @@ class Sandbox:
         retry_after: float | None = None,
         latency_ms: float | None = None,
         body: str | None = None,
+        wild: str | None = None,
         times: int | None = None,
     ) -> None:
         """Activate a fault for the calls that match every given field; see ``providers.sandbox.faults``."""
@@ -231,6 +232,7 @@ class Sandbox:
             "retryAfter": retry_after,
             "latencyMs": latency_ms,
             "body": body,
+            "wild": wild,
             "times": times,
         }
         self._call("POST", "/faults", fault)

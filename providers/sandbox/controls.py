@@ -37,14 +37,14 @@ from typing import Any
 
 import orjson
 
-from providers.sandbox import bulk, domains, pushing, seeds, shares
+from providers.sandbox import bulk, domains, pushing, seeds, shares, wild
 from providers.sandbox.accounts import Account
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.faults import Fault
 from providers.sandbox.world import LIFETIME, World
 
 FAULT = {
-    **dict.fromkeys(("email", "provider", "calendarId", "operation", "reason", "body"), str),
+    **dict.fromkeys(("email", "provider", "calendarId", "operation", "reason", "body", "wild"), str),
     **dict.fromkeys(("status", "times"), int),
     **dict.fromkeys(("retryAfter", "latencyMs"), float),
 }
@@ -167,6 +167,8 @@ def fault(spec: Mapping[str, Any]) -> Fault:
         raise seeds.Undescribed(f"a fault has no {', '.join(sorted(unknown))}")
     if spec.get("body") not in (None, "truncated", "reset", "html", "pending", "lost", "doubled"):
         raise seeds.Undescribed("body is truncated, reset, html, pending, lost or doubled")
+    if spec.get("wild") not in (None, *wild.KINDS):
+        raise seeds.Undescribed(f"wild is {', '.join(wild.KINDS)}")
     seeds.read(spec, FAULT)
     return Fault(
         provider=spec.get("provider"),
@@ -178,5 +180,6 @@ def fault(spec: Mapping[str, Any]) -> Fault:
         retry_after=spec.get("retryAfter"),
         latency=(spec.get("latencyMs") or 0) / 1000,
         body=spec.get("body"),
+        wild=spec.get("wild"),
         times=spec.get("times"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,6 +10,14 @@ from typing import Any, Literal
 from urllib.parse import parse_qs, unquote
 
 import orjson
+
+# Damage to the bytes of an answer; see ``wild``.
+BROKEN_PART, LONE_SURROGATE, BYTE_ORDER_MARK = "brokenPart", "loneSurrogate", "byteOrderMark"
+OF_BYTES = frozenset({BROKEN_PART, LONE_SURROGATE, BYTE_ORDER_MARK})
+MARK = b"\xef\xbb\xbf"
+# An array that is opened and never closed, as Graph sends it when a shared calendar fails.
+BROKEN = b'{"value":["error":{"code":"ErrorAccessDenied","message":"Access is denied."}}'
+TITLES = re.compile(rb'("(?:subject|summary|name|displayName|bodyPreview)":\s*")')
 
 # Damage to an answer in transit: cut short, or the connection reset.
 Wreck = Literal["truncated", "reset"]
@@ -67,12 +76,21 @@ class Answer:
     delay: float = 0.0
     wreck: Wreck | None = None
     indent: bool = False
+    damage: frozenset[str] = frozenset()
 
     def content(self) -> bytes:
         """The bytes of the body."""
-        if self.document is None:
-            return self.body
-        return orjson.dumps(self.document, option=orjson.OPT_INDENT_2 if self.indent else 0)
+        content = self.body
+        if self.document is not None:
+            content = orjson.dumps(self.document, option=orjson.OPT_INDENT_2 if self.indent else 0)
+        return damaged(content, self.damage) if self.damage else content
+
+
+def damaged(content: bytes, damage: frozenset[str]) -> bytes:
+    """The bytes of an answer with the damage to them."""
+    if LONE_SURROGATE in damage:
+        content = TITLES.sub(rb"\1\\ud83d", content)
+    return MARK + content if BYTE_ORDER_MARK in damage else content
 
 
 class Refused(Exception):

@@ -37,12 +37,14 @@ class Fault:
     retry_after: float | None = None
     latency: float = 0.0
     body: Body | None = None
+    # A kind of ``wild.KINDS``.
+    wild: str | None = None
     times: int | None = None
 
     @property
     def answers(self) -> bool:
         """Whether it changes the answer; otherwise it only delays it."""
-        return self.status is not None or self.reason is not None or self.body is not None
+        return any(each is not None for each in (self.status, self.reason, self.body, self.wild))
 
     @property
     def weight(self) -> int:
@@ -76,7 +78,8 @@ class Fault:
     def speaks_of_one_calendar(self) -> bool:
         """Whether Google's freeBusy reports it inside a 200."""
         whole = self.operation is not None and self.status is not None
-        return self.calendar is not None and self.answers and not whole and self.body is None
+        damaged = self.body is not None or self.wild is not None
+        return self.calendar is not None and self.answers and not whole and not damaged
 
     def use(self) -> None:
         """Count one use."""

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from providers.microsoft.zones import iana_zone
 from providers.sandbox.accounts import Account, Provider
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.consent import encoded
@@ -20,6 +19,7 @@ from providers.sandbox.microsoft import scopes as microsoft_scopes
 from providers.sandbox.series import is_readable
 from providers.sandbox.times import SECOND, floating, instant, zone
 from providers.sandbox.world import World
+from scheduling.zones import iana_zone
 
 SHOW_AS = ("free", "tentative", "busy", "oof", "workingElsewhere")
 COMMON = {**dict.fromkeys(("provider", "email", "timeZone", "clientId"), str), "expiresIn": int}

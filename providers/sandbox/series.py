@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
@@ -14,6 +15,8 @@ from providers.sandbox.times import DAY, instant, moment, zone
 # A series without end is expanded this far when the query has no end either.
 HORIZON = 730 * DAY
 MARGIN = DAY
+# The end of a series, as an instant in UTC: RFC 5545, 3.3.10.
+UNTIL = re.compile(r"UNTIL=(\d{8}T\d{6}Z)", re.IGNORECASE)
 
 
 def expanded(calendar: Calendar, start: int | None, end: int | None) -> list[Event]:
@@ -62,21 +65,20 @@ def instance(master: Event, begins: int) -> Event:
 
 
 def walls(rule: tuple[str, ...], first: datetime, where: str) -> Iterable[datetime]:
-    """The times of a rule on the wall clock of ``where``.
-
-    An UNTIL in UTC is also read on that clock, which is accurate enough here.
-    """
+    """The times of a rule on the wall clock of ``where``, an UNTIL included."""
     lines = (local_dates(line, where) for line in rule)
     return rrulestr("\n".join(lines), dtstart=first, forceset=True, ignoretz=True)
 
 
 def local_dates(line: str, where: str) -> str:
-    """A line of a rule whose dates, if it lists any, are on the wall clock of ``where``.
+    """A line of a rule whose dates, if it has any, are on the wall clock of ``where``.
 
     EXDATE and RDATE may be in UTC or in a zone of their own: RFC 5545, 3.8.5.1 and 3.8.5.2.
     """
     head, _, values = line.partition(":")
     name, *parameters = head.upper().split(";")
+    if name == "RRULE":
+        return UNTIL.sub(lambda found: f"UNTIL={local_date(found[1], 'UTC', where)}", line)
     if name not in ("EXDATE", "RDATE"):
         return line
     zones = [each.partition("=")[2] for each in head.split(";") if each.upper().startswith("TZID=")]

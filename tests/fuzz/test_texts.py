@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from app.schemas import timestamps
 from providers.http.retries import retry_after
-from providers.microsoft.zones import iana_zone, windows_zone
 from providers.timestamps import instant, wall_instant
+from scheduling.zones import iana_zone, windows_zone
 from tests.conftest import Api
 from tests.fuzz.counting import count
 from tests.fuzz.mutations import TIMES, ZONES

@@ -58,6 +58,8 @@ def soak(made: SoakInstallation, minutes: float, people: int, clients: int, seed
             for each in working:
                 each.result()
         took = time.monotonic() - began
+        for each in everybody:
+            each.check_connections()
         progress("at rest")
         time.sleep(REST_SECONDS)
         measures.take()

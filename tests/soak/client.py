@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -51,6 +51,11 @@ class Client:
         self._session.headers["Authorization"] = f"Bearer {soak_installation.almanac.key}"
         self._numbers = itertools.count()
         self._circle = Circle(self.people)
+        refusable = soak_installation.refusable()
+        self._refusable = {each.account.main_calendar_id for each in refusable} | {"primary"}
+        self._refusable_users = {
+            person.user for person in self.people if any(each in refusable for each in person.calendars)
+        }
         # Clients connect one after the other, so that each web process gets some, and keep connections.
         self._session.get(f"{soak_installation.almanac.url}/healthz", timeout=60)
 
@@ -66,6 +71,13 @@ class Client:
                 # Almanac always answers; the sandbox behind a fault does not, and is read below.
                 self._records.is_wrong(f"{action.__name__}: {type(error).__name__}: {error}")
             time.sleep(self._random.uniform(0, 0.05))
+
+    def check_connections(self) -> None:
+        """At the end: no refused call has ended a connection."""
+        for person in self.people:
+            _, answer = self._ask("GET user", f"/users/{person.user}")
+            if not all(each["alive"] for each in answer.json()["data"]["oauthConnections"]):
+                self._records.is_wrong(f"a connection of {person.user} has ended")
 
     # Reading
 
@@ -304,11 +316,24 @@ class Client:
         url = f"{self._installation.almanac.url}/v1{path}"
         answer = self._session.request(method, url, params=query, json=json, headers=headers, timeout=60)
         self._records.request(route, answer.status_code, time.monotonic() - asked)
+        for failure in failures(answer.json()):
+            if not self._has_a_cause(failure):
+                self._records.is_wrong(f"{route}: failed without a cause: {failure}")
         return asked, answer
+
+    def _has_a_cause(self, failure: dict[str, Any]) -> bool:
+        """Whether a fault explains a failure: nothing else fails, and nothing wider than its cause."""
+        if "unreadable answer" in f"{failure.get('message')} {failure.get('error')}":
+            return False
+        if failure["reason"] == "accessDenied":
+            calendar = failure.get("calendarId")
+            return calendar is None or calendar in self._refusable
+        return failure["reason"] in ("rateLimited", "providerError")
 
     def _failed(self, answer: requests.Response, whose: str, fair: set[int] = READS_FAULT) -> None:
         self._records.count(named=1)
-        if answer.status_code not in fair:
+        refused = answer.status_code == 403 and whose in self._refusable_users
+        if answer.status_code not in fair and not refused:
             self._records.is_wrong(f"{answer.request.method} for {whose}: {answer.status_code} {answer.text}")
 
     def _done(self, *calendars: Calendar) -> None:
@@ -402,3 +427,14 @@ class Client:
         unified: 1,
         elsewhere: 2,
     }
+
+
+def failures(value: Any) -> Iterator[dict[str, Any]]:
+    """Every failure in an answer, at any depth."""
+    if isinstance(value, dict):
+        if isinstance(value.get("reason"), str):
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from failures(each)

@@ -1,4 +1,8 @@
-"""Faults of the providers: of every kind, at random, for about one call in twenty."""
+"""Faults of the providers: of every kind, at random, for about one call in twenty.
+
+Half of them are answers of kinds that real providers send and nobody documents (``providers.sandbox.wild``).
+Of these only a refused part fails anything, and only its mailbox.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,23 @@ KINDS: dict[str, dict[str, Any]] = {
 # A part of a batch has a status of its own; it cannot be cut off.
 OF_PARTS = ("429", "503")
 
+VIEW, FREE_BUSY = "microsoft.calendarView.list", "google.freebusy.query"
+REFUSED = "refusedPart"
+# The kinds of wild answers, and the calls that they are given to.
+WILD: tuple[tuple[str, str], ...] = (
+    *((kind, each) for kind in ("loneSurrogate", "byteOrderMark", "oddEvent") for each in (VIEW, FREE_BUSY)),
+    *((kind, "google.calendarList.list") for kind in ("loneSurrogate", "duplicate", "hiddenMain")),
+    *((kind, "microsoft.calendars.list") for kind in ("loneSurrogate", "duplicate", "brokenPart")),
+    ("byteOrderMark", "microsoft.batch"),
+    ("duplicate", VIEW),
+    ("brokenPart", VIEW),
+    ("brokenPart", "microsoft.mailboxSettings.get"),
+    (REFUSED, VIEW),
+    (REFUSED, "microsoft.mailboxSettings.get"),
+    ("noZone", "microsoft.mailboxSettings.get"),
+    ("otherSignIn", VIEW),
+)
+
 # The calls that a fault may hit, by how often. Bundles are a small part of the calls of their provider.
 TARGETS: dict[str, dict[str, str]] = {
     "Google": {"provider": "google"},
@@ -56,6 +77,7 @@ class Faults:
         self.struck = 0
         self._sandbox, self._random = Sandbox(soak_installation.sandbox.url), Random(seed)
         self._mailboxes = soak_installation.mailboxes_by_grant()
+        self._refusable = [each.account.email for each in soak_installation.refusable()]
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -84,6 +106,19 @@ class Faults:
                 continue
 
     def _post(self) -> None:
+        if self._random.random() < 0.5:
+            return self._post_wild()
+        return self._post_fault()
+
+    def _post_wild(self) -> None:
+        kind, operation = self._random.choice(WILD)
+        refuses = (kind, operation) == (REFUSED, VIEW)
+        email = self._random.choice(self._refusable) if refuses else None
+        self._sandbox.fault(times=1, operation=operation, email=email, wild=kind)
+        self.posted[kind] += 1
+        self.at["an answer of a kind that nobody documents"] += 1
+
+    def _post_fault(self) -> None:
         (target,) = self._random.choices(list(TARGETS), WEIGHTS)
         kind = self._random.choice(OF_PARTS if target == PART else tuple(KINDS))
         where = dict(TARGETS[target])

@@ -51,6 +51,14 @@ class SoakInstallation:
     circles: list[list[Person]]
     database: str
 
+    def refusable(self) -> list[Calendar]:
+        """The calendars of which a part of a batch may be refused: a few, which no grant reads."""
+        personal = [person for circle in self.circles for person in circle[1::2]]
+        found = [
+            each for person in personal for each in person.calendars if each.account.provider == "microsoft"
+        ]
+        return found[:4]
+
     def mailboxes_by_grant(self) -> list[str]:
         """The addresses at Microsoft that are read by grants."""
         return [

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
 from providers.base import Account, CalendarProvider, TokenSource
-from providers.errors import GrantGone, ProviderError
+from providers.errors import GrantGone, ProviderError, TokenRejected
 from providers.microsoft.mailbox import user_path
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import CircuitKey, Family
 from store.sql.queries import connections
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution.call_policy import AccountCallReporter
+from workers.execution.former_calendars import FormerCalendars
 from workers.execution.organization_tokens import OrganizationTokens
 from workers.execution.tokens import ConnectionTokens
 from workers.runtime import Runtime
@@ -24,6 +26,11 @@ log = logging.getLogger(__name__)
 
 # A timeout counts as a failure of the provider only if the call waited for this share of the deadline.
 MIN_WAIT_FRACTION = 0.25
+
+# Seconds after which a second rejection of new tokens means that the grant has ended, and for which the first
+# is remembered.
+REJECTED_SECONDS = 600
+REJECTED_KEPT_SECONDS = 30 * 86_400
 
 
 def open_account(
@@ -41,7 +48,17 @@ def open_account(
         tokens = OrganizationTokens.of_connection(runtime, credentials)
         # Microsoft's token is for the whole tenant, so the path names the mailbox. Google ignores it.
         path = user_path(credentials.email or "")
-    account = Account(credentials.email, credentials.scope, tokens, reporter, grace, request_id, path)
+    account = Account(
+        credentials.email,
+        credentials.scope,
+        tokens,
+        reporter,
+        grace,
+        request_id,
+        path,
+        mailbox=credentials.mailbox,
+        former_calendars=FormerCalendars(runtime.stores, credentials.id),
+    )
     return provider.calendars, account
 
 
@@ -71,15 +88,38 @@ def _is_ours(runtime: Runtime, credentials: Credentials, project: str | None) ->
 
 
 @contextmanager
-def mark_dead_on_revoked_grant(runtime: Runtime, connection_id: str) -> Iterator[None]:
-    """Log every provider failure, and mark the connection dead if its grant is gone."""
+def mark_dead_on_revoked_grant(
+    runtime: Runtime, connection_id: str, *, reads: bool = False
+) -> Iterator[None]:
+    """Log every provider failure, and mark the connection dead if its grant is gone.
+
+    ``reads``: the calls read a calendar. Only then a rejected token counts, see :func:`_is_rejected_again`.
+    """
     try:
         yield
+        if reads:
+            runtime.stores.redis.delete(_rejected(connection_id))
     except ProviderError as error:
         log.info(
             "provider failure: %s", error.reason, extra={"connection": connection_id, "why": error.message}
         )
-        if isinstance(error, GrantGone):
+        again = reads and isinstance(error, TokenRejected) and _is_rejected_again(runtime, connection_id)
+        if again or isinstance(error, GrantGone):
             with runtime.stores.database.writing() as session:
                 connections.mark_dead(session, connection_id, error.message)
         raise
+
+
+def _is_rejected_again(runtime: Runtime, connection_id: str) -> bool:
+    """Whether the provider rejected new tokens ``REJECTED_SECONDS`` ago too, and no read succeeded since.
+
+    A provider may reject valid tokens for some minutes.
+    """
+    redis, now = runtime.stores.redis, time.time()
+    redis.set(_rejected(connection_id), now, nx=True, ex=REJECTED_KEPT_SECONDS)
+    first = redis.get(_rejected(connection_id))
+    return first is not None and now - float(first) >= REJECTED_SECONDS
+
+
+def _rejected(connection_id: str) -> str:
+    return f"token-rejected:{connection_id}"

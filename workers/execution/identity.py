@@ -22,6 +22,7 @@ from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries import connections
 from store.sql.queries.connection_tokens import Credentials, SealedConnection
 from store.stores import Stores
+from workers.execution import former_calendars
 
 log = logging.getLogger(__name__)
 
@@ -114,11 +115,19 @@ def known_tags(
 
 
 def listing(credentials: Credentials, calendars: Sequence[Calendar]) -> tuple[ListedCalendar, ...]:
-    """A list of calendars as the cache keeps it."""
-    return tuple(
-        ListedCalendar(each.id, each.primary, "" if each.primary else owner_of(credentials, each.owner))
-        for each in calendars
-    )
+    """A list of calendars as the cache keeps it, always with the main calendar.
+
+    The person may have hidden that one, and its meetings still take place.
+    """
+    main = credentials.main_calendar_id
+    listed = []
+    for each in calendars:
+        primary = each.primary or each.id == main
+        listed.append(ListedCalendar(each.id, primary, "" if primary else owner_of(credentials, each.owner)))
+    if not any(each.primary for each in listed):
+        google = credentials.provider == ProviderName.GOOGLE
+        listed.insert(0, ListedCalendar(main or (google and credentials.email) or PRIMARY, primary=True))
+    return tuple(listed)
 
 
 def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Calendar]) -> Credentials:
@@ -142,13 +151,19 @@ def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Cale
 
 
 def register_readers(
-    stores: Stores, credentials: Credentials, calendars: Sequence[str], of: Mapping[str, str]
+    stores: Stores,
+    credentials: Credentials,
+    account: Account,
+    calendars: Sequence[str],
+    of: Mapping[str, str],
 ) -> None:
     """Register calendars with the cache before they are read; ``of`` has their owners."""
+    former = account.former_calendars if set(calendars) - {PRIMARY} else frozenset()
+    names = {each: PRIMARY if each in former else each for each in calendars}
     stores.busy.register_readers(
         {
-            CalendarKey(credentials.id, each): read_tags(credentials, each, of.get(each, ""))
-            for each in calendars
+            CalendarKey(credentials.id, each): read_tags(credentials, name, of.get(each, ""))
+            for each, name in names.items()
         }
     )
 
@@ -175,6 +190,9 @@ def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Cred
     # A zone changes no availability. Processes show a new one when their cached rows expire.
     renamed = _names(found) != _names(credentials)
     invalidate = renamed and (credentials.main_calendar_id is not None or _count_invalidation(stores))
+    before = credentials.main_calendar_id
+    if before is not None and before != main.id:
+        former_calendars.note(stores, credentials.id, before)
     with stores.database.writing() as session:
         connections.identify(
             session,

@@ -64,7 +64,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     if isinstance(job, ReadBusy):
         return reader.busy(job)
     try:
-        with mark_dead_on_revoked_grant(runtime, credentials.id):
+        with mark_dead_on_revoked_grant(runtime, credentials.id, reads=True):
             return reader.read(job)
     except ProviderError as error:
         return Reply(failed=Failed.from_error(error))
@@ -103,7 +103,7 @@ class _Reader:
         listed: tuple[ListedCalendar, ...] | None = None
         outcomes: dict[str, Outcome] = {}
         try:
-            with mark_dead_on_revoked_grant(self._runtime, job.connection):
+            with mark_dead_on_revoked_grant(self._runtime, job.connection, reads=True):
                 if job.calendars is None:
                     # The list includes the main calendar.
                     listed = self._list()
@@ -121,12 +121,12 @@ class _Reader:
 
     def read(self, job: Job) -> Reply:
         """Any read that is not for the cache of busy periods."""
-        provider, account, deadline = self._provider, self._account, self._deadline
+        provider, deadline = self._provider, self._deadline
         match job:
             case ReadBusyWithout():
                 read_at = _now()
                 busy = provider.busy_without(
-                    account, job.calendar, job.event, job.start, job.end, deadline=deadline
+                    self._account, job.calendar, job.event, job.start, job.end, deadline=deadline
                 )
                 return Reply(read_at, outcomes={job.calendar: busy})
             case ListCalendars():
@@ -136,12 +136,14 @@ class _Reader:
             case ReadEvents():
                 self._identify_if_possible()
                 return Reply(
-                    events=provider.events(account, job.calendars, job.start, job.end, deadline=deadline)
+                    events=provider.events(
+                        self._account, job.calendars, job.start, job.end, deadline=deadline
+                    )
                 )
             case GetEvent():
                 self._identify_if_possible()
                 read = provider.find_event if job.by_meta else provider.event
-                found = read(account, job.calendar, job.event, deadline=deadline)
+                found = read(self._account, job.calendar, job.event, deadline=deadline)
                 return Reply(events={job.calendar: (found,)})
         raise TypeError(f"{job!r} is not a read")
 
@@ -183,6 +185,7 @@ class _Reader:
             self._lister,
             deadline=self._identity_deadline(),
         )
+        self._account = replace(self._account, mailbox=self._credentials.mailbox)
 
     def _identity_deadline(self) -> float:
         """An earlier deadline for calls that must leave time for the read itself."""
@@ -190,7 +193,11 @@ class _Reader:
         return now + max(0.0, self._deadline - now) * IDENTITY_FRACTION
 
     def _list(self) -> tuple[ListedCalendar, ...]:
-        return identity.listing(self._credentials, self._calendars())
+        found = self._calendars()
+        if not any(each.primary for each in found):
+            # Its id is needed to recognize it: a list may also have it without the mark.
+            self._identify_if_possible()
+        return identity.listing(self._credentials, found)
 
     def _calendars(self) -> tuple[Calendar, ...]:
         found = self._provider.calendars(self._lister, deadline=self._deadline)
@@ -212,7 +219,7 @@ class _Reader:
             calendars,
             deadline=self._identity_deadline(),
         )
-        identity.register_readers(stores, self._credentials, calendars, owners)
+        identity.register_readers(stores, self._credentials, self._account, calendars, owners)
 
 
 def _now() -> int:

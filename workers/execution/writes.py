@@ -76,7 +76,8 @@ def _write_event(
     lister = replace(account, reporter=call_reporter(runtime, credentials, Family.CALENDARS))
     try:
         with mark_dead_on_revoked_grant(runtime, credentials.id):
-            tags = _tags(runtime, credentials, provider, lister, job.calendar, deadline)
+            credentials, tags = _tags(runtime, credentials, provider, lister, job.calendar, deadline)
+            account = replace(account, mailbox=credentials.mailbox)
     except ProviderError as error:
         # Nothing was written. Without the tags the write could not be seen through other connections.
         return Reply(failed=replace(Failed.from_error(error), called=False, repeated=False))
@@ -142,12 +143,15 @@ def _tags(
     lister: Account,
     calendar: str,
     deadline: float,
-) -> Tags:
-    """The cache tags that a write to a calendar invalidates. They are read before the write."""
+) -> tuple[Credentials, Tags]:
+    """The identified connection, and the cache tags that a write to a calendar invalidates.
+
+    They are read before the write.
+    """
     stores = runtime.stores
     credentials = identity.with_main_calendar(stores, credentials, provider, lister, deadline=deadline)
     owners = identity.owners(stores, credentials, provider, lister, [calendar], deadline=deadline)
-    return write_tags(credentials, calendar, owners.get(calendar, ""))
+    return credentials, write_tags(credentials, calendar, owners.get(calendar, ""))
 
 
 def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, deadline: float) -> Event:

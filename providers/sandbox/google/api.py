@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from providers.sandbox import wild
 from providers.sandbox.accounts import Account
 from providers.sandbox.calls import Call, place, replaces, spoilt
 from providers.sandbox.exchange import Answer, Refused, Request
@@ -140,6 +141,8 @@ def to_calendar(world: World, request: Request, known: Route, ids: list[str]) ->
             answer = masked(request, known.handle(Call(world, request, access), *ids))
         except Refused as refused:
             answer = refused.answer
+    if hit.fault is not None and hit.fault.wild is not None and account is not None:
+        answer = wild.changed(hit.fault.wild, answer, request, account.email)
     if hit.fault is not None and hit.fault.body == "pending" and answer.status == 200:
         answer.document = unmade(answer.document)
     return spoilt(answer, hit)
@@ -158,8 +161,10 @@ def place_of(world: World, account: Account | None, known: Route, ids: list[str]
 def fault_answer(fault: Fault | None, known: Route) -> Answer:
     """The calendar API's answer to a fault."""
     assert fault is not None
+    if fault.wild == wild.UNKNOWN_QUOTA:
+        return errors.error(wild.QUOTA_REASON)
     reason = fault.reason or errors.BY_STATUS.get(fault.status or 0, "backendError")
-    if reason == "authError":
+    if reason == "authError" or fault.wild == wild.REFUSED_PART:
         return errors.dead_token()
     if reason == "insufficientPermissions":
         return errors.scope_missing(method_name(known.operation), sorted(known.scopes))

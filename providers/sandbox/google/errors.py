@@ -40,6 +40,7 @@ REASONS: dict[str, tuple[int, str, str]] = {
     "rateLimitExceeded": (403, "usageLimits", "Rate Limit Exceeded"),
     "userRateLimitExceeded": (403, "usageLimits", "User Rate Limit Exceeded"),
     "quotaExceeded": (403, "usageLimits", "Calendar usage limits exceeded."),
+    "variableTermLimitExceeded": (403, "usageLimits", "Variable term limit exceeded"),
     "notFound": (404, "global", "Not Found"),
     "duplicate": (409, "global", "The requested identifier already exists."),
     "conflict": (409, "global", "Conflict"),

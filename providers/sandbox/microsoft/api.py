@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from providers.sandbox import wild
 from providers.sandbox.accounts import Access, Account
 from providers.sandbox.calls import Call, place, replaces, spoilt
-from providers.sandbox.exchange import Answer, Refused, Request
+from providers.sandbox.exchange import BROKEN_PART, Answer, Refused, Request
 from providers.sandbox.faults import UNHARMED, Fault, Place
 from providers.sandbox.microsoft import (
     applications,
@@ -146,6 +147,8 @@ def to_batch(world: World, request: Request) -> Answer:
         answer = batch.run(Call(world, request, access), part_of_batch)
     except Refused as refused:
         answer = refused.answer
+    if hit.fault is not None and hit.fault.wild is not None:
+        answer = wild.changed(hit.fault.wild, answer, request, _address(access))
     return spoilt(answer, hit)
 
 
@@ -180,7 +183,15 @@ def to_graph(world: World, request: Request, access: Access | None, *, part: boo
             answer = known.handle(Call(world, request, mine, part), *ids)
         except Refused as refused:
             answer = refused.answer
+    if hit.fault is not None and hit.fault.wild is not None:
+        answer = wild.changed(hit.fault.wild, answer, request, user or _address(access))
+        if not part:
+            answer.damage -= {BROKEN_PART}
     return spoilt(errors.signed(request, answer), hit)
+
+
+def _address(access: Access | None) -> str:
+    return access.grant.account.email if access is not None else ""
 
 
 def of_user(path: list[str]) -> tuple[str, list[str]]:
@@ -210,6 +221,8 @@ def refused_token(request: Request) -> Answer:
 def fault_answer(fault: Fault | None) -> Answer:
     """Graph's answer to a fault."""
     assert fault is not None
+    if fault.wild == wild.REFUSED_PART:
+        return errors.error("UnknownError", status=401)
     code = fault.reason or errors.BY_STATUS.get(fault.status or 0, "UnknownError")
     if code == "InvalidAuthenticationToken":
         return errors.dead_token()

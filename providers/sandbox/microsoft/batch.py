@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from providers.sandbox.calls import Call
-from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.exchange import BROKEN, BROKEN_PART, Answer, Request
 from providers.sandbox.microsoft.errors import error, refusal
 
 MAX_PARTS = 20
@@ -56,14 +56,32 @@ def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
     answers = [answered(part) for part in parts.values()]
     # Answers may come in any order; this one always differs from that of the requests.
     shuffled = answers[1::2] + answers[::2][::-1]
+    damage = frozenset[str]().union(*(part.answer.damage for part in parts.values() if part.answer))
     return Answer(
         200,
-        document={"responses": shuffled},
+        body=joined(shuffled, {part.id for part in parts.values() if is_broken(part)}),
+        damage=damage - {BROKEN_PART},
         headers={"Content-Type": "application/json"},
         delay=max(part.ready for part in parts.values()),
         # An answer is truncated or lost as a whole.
         wreck=next((part.answer.wreck for part in parts.values() if part.answer and part.answer.wreck), None),
     )
+
+
+def is_broken(part: Part) -> bool:
+    """Whether the part spoils the JSON of the whole batch."""
+    return part.answer is not None and BROKEN_PART in part.answer.damage
+
+
+def joined(answers: list[dict[str, Any]], broken: set[str]) -> bytes:
+    """The JSON of the batch; the bodies of broken parts are no JSON."""
+    if not broken:
+        return orjson.dumps({"responses": answers})
+    texts = [
+        orjson.dumps(each | {"body": 0})[:-2] + BROKEN + b"}" if each["id"] in broken else orjson.dumps(each)
+        for each in answers
+    ]
+    return b'{"responses":[' + b",".join(texts) + b"]}"
 
 
 def mailbox_of(request: Request) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from providers.microsoft.zones import iana_zone
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.calls import Call
 from providers.sandbox.exchange import Answer
@@ -25,6 +24,7 @@ from providers.sandbox.microsoft.recurrence import rule
 from providers.sandbox.microsoft.resources import NEVER, NOWHERE, etag
 from providers.sandbox.microsoft.times import body_instant
 from providers.sandbox.times import DAY, local_midnight, moment
+from scheduling.zones import iana_zone
 
 # Fields that a client can write. Others are ignored.
 WRITABLE = (

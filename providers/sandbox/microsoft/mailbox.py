@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from providers.microsoft.zones import windows_zone
 from providers.sandbox.accounts import Account
 from providers.sandbox.calendars import Calendar
 from providers.sandbox.calls import Call
@@ -16,6 +15,7 @@ from providers.sandbox.exchange import Answer
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.pages import chosen, collection, entity, page, selected
 from providers.sandbox.microsoft.resources import calendar_resource
+from scheduling.zones import windows_zone
 
 WORKING_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday"]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from providers.microsoft.zones import windows_zone
 from providers.sandbox.accounts import Account
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.consent import encoded
 from providers.sandbox.microsoft import bodies
 from providers.sandbox.microsoft.times import clock, stamp
+from scheduling.zones import windows_zone
 
 NEVER = "0001-01-01T00:00:00Z"
 NOWHERE = {"displayName": "", "locationType": "default", "uniqueIdType": "unknown"}

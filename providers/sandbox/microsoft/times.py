@@ -9,10 +9,10 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from providers.microsoft.zones import iana_zone
 from providers.sandbox.exchange import Request
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.times import instant, moment, zone
+from scheduling.zones import iana_zone
 
 PREFERRED = re.compile(r'outlook\.timezone\s*=\s*"?([^",;]+)"?', re.IGNORECASE)
 AS_TEXT = re.compile(r'outlook\.body-content-type\s*=\s*"?text"?', re.IGNORECASE)

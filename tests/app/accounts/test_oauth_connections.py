@@ -103,7 +103,9 @@ def test_expires_at_without_offset_is_utc(api, new_user, written, answered):
         ({"expiresAt": "soon"}, "expiresAt must be an ISO 8601 date"),
         ({"expiresAt": 1795165200}, "expiresAt must be a string"),
         ({"scope": None}, "scope must not be null"),
-        ({"scope": "calendar"}, "scope must be an array"),
+        ({"scope": 5}, "scope must be an array"),
+        ({"scope": " "}, "scope[0] must have 1 to 512 characters"),
+        ({"scope": ["a", " "]}, "scope[1] must have 1 to 512 characters"),
         ({"scope": [5]}, "scope[0] must be a string"),
         ({"scope": [""]}, "scope[0] must have 1 to 512 characters"),
         ({"scope": []}, "scope must have 1 to 200 elements"),
@@ -135,6 +137,21 @@ def test_addresses_of_every_kind_are_taken_as_they_are(api, new_user, email):
     answer = api.post(f"/users/{new_user()}/oauth/google", BODY | {"email": email})
 
     assert answer.json["data"]["email"] == email
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "openid  Calendars.ReadWrite offline_access",
+        ["openid Calendars.ReadWrite offline_access"],
+        ["openid", "Calendars.ReadWrite offline_access"],
+        "openid\tCalendars.ReadWrite\noffline_access",
+    ],
+)
+def test_scopes_may_be_in_one_string(api, new_user, scope):
+    answer = api.post(f"/users/{new_user()}/oauth/microsoft", {"accessToken": "t", "scope": scope})
+    assert answer.status_code == 201, answer.text
+    assert answer.json["data"]["scope"] == ["openid", "Calendars.ReadWrite", "offline_access"]
 
 
 @pytest.mark.parametrize("missing", ["accessToken", "scope"])

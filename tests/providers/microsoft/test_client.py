@@ -16,7 +16,9 @@ from providers.errors import (
     ProviderError,
     RateLimited,
     Reason,
+    TokenRejected,
     Unavailable,
+    Unreadable,
 )
 from providers.microsoft.client import Microsoft
 from providers.oauth.endpoints import MicrosoftEndpoints
@@ -220,6 +222,14 @@ def test_throttled_batch_part_is_retried_alone_after_retry_after(sandbox, micros
     assert sandbox.requests().by_operation == {BATCH: 2, VIEW: 3, SETTINGS: 1}
 
 
+@pytest.mark.parametrize("header", ["Retry-After", "retry-after", "RETRY-AFTER"])
+def test_the_wait_of_a_part_is_found_in_any_letter_case(script, scripted_account, header):
+    refused = {"id": "0", "status": 429, "headers": {header: "60"}, "body": {"error": {"code": "x"}}}
+    settings = {"id": "settings", "status": 200, "body": {"timeZone": "UTC"}}
+    script.say(body={"responses": [settings, refused]})
+    assert busy(scripted(script), scripted_account, ["c"])["c"].retry_after == 60
+
+
 class Deaf:
     """A ``Traffic`` that allows no retries."""
 
@@ -256,20 +266,25 @@ def test_throttled_part_of_a_failing_batch_is_retried(sandbox, microsoft, many):
     assert sandbox.requests().by_operation == {BATCH: 2, VIEW: 4, SETTINGS: 1}
 
 
-def test_a_part_answered_with_401_renews_the_token_once(sandbox, microsoft, alice):
+def test_parts_answered_with_401_renew_the_token_once(sandbox, microsoft, alice):
     sandbox.fault(operation=VIEW, status=401, times=1)
+    sandbox.fault(operation=SETTINGS, status=401, times=1)
     assert busy(microsoft, alice)["primary"].busy.pairs() == [(NINE, TEN)]
     assert alice.tokens.renewals == 1
 
 
-def test_a_part_answered_with_401_again_means_that_the_grant_is_gone(sandbox, microsoft, alice):
+def test_a_token_that_no_part_accepts_after_a_renewal_is_rejected(sandbox, microsoft, alice):
     sandbox.fault(operation=VIEW, status=401)
-    with pytest.raises(GrantGone):
+    sandbox.fault(operation=SETTINGS, status=401)
+    with pytest.raises(TokenRejected):
         busy(microsoft, alice)
     assert alice.tokens.renewals == 1
 
 
-@pytest.mark.parametrize(("fault", "error"), FAILURES, ids=str)
+# The parts of a batch that is HTML are requested one by one.
+@pytest.mark.parametrize(
+    ("fault", "error"), [each for each in FAILURES if each[1] is not Unreadable], ids=str
+)
 @pytest.mark.parametrize("call", ["busy", "calendars"])
 def test_a_batch_that_fails_is_named_and_never_an_empty_answer(
     sandbox, microsoft, alice, is_fit_for_people, fault, error, call
@@ -360,8 +375,7 @@ def test_batch_part_without_numeric_status_is_unreadable(script, scripted_accoun
 @pytest.mark.parametrize("answer", [{}, {"responses": None}, {"responses": {}}])
 def test_a_batch_without_responses_is_unreadable(script, scripted_account, answer):
     script.say(body=answer)
-    with pytest.raises(Unavailable, match="unreadable"):
-        busy(scripted(script), scripted_account, ["c"])
+    assert "unreadable" in busy(scripted(script), scripted_account, ["c"])["c"].message
 
 
 @pytest.mark.parametrize(

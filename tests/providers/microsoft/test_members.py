@@ -143,10 +143,19 @@ def test_a_batch_that_is_throttled_fails_for_every_member(sandbox, microsoft, ac
 
 
 def test_a_rejected_token_is_replaced_once(sandbox, microsoft, account):
-    sandbox.fault(operation=VIEW, email=NAMES[1], status=401, times=1)
-    outcomes = read(microsoft, account, NAMES)
+    sandbox.fault(operation=VIEW, status=401, times=2)
+    outcomes = read(microsoft, account, NAMES[:2])
     assert all(isinstance(each, Read) for each in outcomes.values())
     assert account.tokens.requests == 2
+
+
+def test_a_401_for_one_mailbox_is_a_refusal_of_that_mailbox(sandbox, microsoft, account):
+    sandbox.fault(operation=VIEW, email=NAMES[1], status=401)
+    outcomes = read(microsoft, account, NAMES[:3])
+    assert outcomes[NAMES[1]].reason is Reason.ACCESS_DENIED
+    assert isinstance(outcomes[NAMES[0]], Read)
+    assert isinstance(outcomes[NAMES[2]], Read)
+    assert account.tokens.requests == 1
 
 
 def test_every_page_of_a_mailbox_is_read(sandbox, microsoft, make, monkeypatch):

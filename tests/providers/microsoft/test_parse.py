@@ -7,7 +7,15 @@ from zoneinfo import available_timezones
 
 import pytest
 
-from providers.errors import AccessDenied, InsufficientScopes, ProviderError, Unavailable
+from providers.errors import (
+    AccessDenied,
+    InsufficientScopes,
+    MailboxUnavailable,
+    NotFound,
+    ProviderError,
+    Unavailable,
+    Unreadable,
+)
 from providers.microsoft import parse
 from providers.timestamps import DAY, instant
 
@@ -17,6 +25,11 @@ NINE, TEN = instant("2026-12-03T09:00:00Z"), instant("2026-12-03T10:00:00Z")
 
 def at(text: str, zone: str = "UTC") -> dict[str, str]:
     return {"dateTime": f"{text}.0000000", "timeZone": zone}
+
+
+MIDNIGHT, HOUR = instant("2026-12-03T00:00:00Z"), DAY // 24
+YEAR_1 = instant("0001-01-01T00:00:00Z")
+DAY_EDGES = {"start": at("2026-12-03T00:00:00"), "end": at("2026-12-04T00:00:00")}
 
 
 def event(**more: Any) -> dict[str, Any]:
@@ -81,9 +94,33 @@ def test_a_label_other_than_utc_is_converted(zone, hour):
 @pytest.mark.parametrize(
     "zone", ["Customized Time Zone", "tzone://Microsoft/Custom", "Nowhere", "", "../etc"]
 )
-def test_an_unknown_zone_is_not_guessed(zone):
-    with pytest.raises(parse.UnknownZone):
-        busy(event(start=at("2026-12-03T09:00:00", zone)))
+def test_a_time_in_an_unknown_zone_is_busy_in_every_zone(zone):
+    edges = at("2026-12-03T09:00:00", zone), at("2026-12-03T10:00:00", zone)
+    assert busy(event(start=edges[0])) == [(NINE - 14 * HOUR, TEN)]
+    assert busy(event(start=edges[0], end=edges[1])) == [(NINE - 14 * HOUR, TEN + 12 * HOUR)]
+
+
+@pytest.mark.parametrize(
+    ("odd", "start", "end"),
+    [
+        # Whole days, or the times that are written: both.
+        ({**DAY_EDGES, "isAllDay": None}, MIDNIGHT - 9 * HOUR, MIDNIGHT + DAY),
+        ({**DAY_EDGES, "isAllDay": "true"}, MIDNIGHT - 9 * HOUR, MIDNIGHT + DAY),
+        ({"isCancelled": "false"}, NINE, TEN),
+        ({"responseStatus": "declined"}, NINE, TEN),
+        ({"showAs": 7}, NINE, TEN),
+        ({"start": {"dateTime": "0000-01-01T00:00:00", "timeZone": "UTC"}}, YEAR_1, TEN),
+    ],
+)
+def test_an_odd_event_blocks_the_time_that_it_states(odd, start, end):
+    assert busy(event(**odd), zone="Asia/Tokyo") == [(start, end)]
+
+
+@pytest.mark.parametrize(
+    "free", [{"showAs": "free"}, {"isCancelled": True}, {"responseStatus": {"response": "declined"}}]
+)
+def test_an_event_that_blocks_nothing_needs_no_time(free):
+    assert busy(event(start=None, end=None, **free)) == []
 
 
 def test_a_day_is_as_long_as_it_is_in_the_zone_of_the_mailbox():
@@ -144,10 +181,7 @@ def test_dates_at_the_ends_of_the_calendar_do_not_crash(zone):
         {"value": [event(start=None)]},
         {"value": [event(start=at("2026-12-03T10:00:00"), end=at("2026-12-03T09:00:00"))]},
         {"value": [all_day("2026-12-04", "2026-12-03")]},
-        # Not a boolean: whether the time is busy, or in which zone a day is, cannot be known.
-        {"value": [event(isCancelled="false")]},
-        {"value": [all_day("2026-12-03", "2026-12-04") | {"isAllDay": None}]},
-        {"value": [all_day("2026-12-03", "2026-12-04") | {"isAllDay": "true"}]},
+        {"value": [event(end={"dateTime": "soon", "timeZone": "UTC"})]},
     ],
 )
 def test_what_is_no_page_of_events_is_not_free_time(page):
@@ -159,24 +193,26 @@ def test_what_is_no_page_of_events_is_not_free_time(page):
     ("settings", "zone"),
     [
         (None, None),
-        (AccessDenied("no"), None),
-        (InsufficientScopes("no"), None),
+        ([], None),
+        ([{}], None),
+        *(
+            ([{"timeZone": name}], None)
+            for name in (None, "", " ", 7, {}, "Customized Time Zone", "tzone://Microsoft/Custom", "Odd 1")
+        ),
+        *((refusal("no"), None) for refusal in (AccessDenied, InsufficientScopes, NotFound, Unreadable)),
+        (MailboxUnavailable("no"), None),
+        (ProviderError("refused the request, status 400"), None),
         ([{"timeZone": "Pacific Standard Time"}], "America/Los_Angeles"),
         ([{"timeZone": "Europe/Berlin"}], "Europe/Berlin"),
     ],
 )
 def test_the_zone_of_a_mailbox(settings, zone):
-    assert parse.mailbox_zone(settings, OPERATION) == zone
+    assert parse.mailbox_zone(settings) == zone
 
 
-@pytest.mark.parametrize("name", [None, "", 7, "Customized Time Zone", "tzone://Microsoft/Custom"])
-def test_a_mailbox_without_a_known_zone_has_none(name):
-    assert isinstance(parse.mailbox_zone([{"timeZone": name}], OPERATION), parse.UnknownZone)
-
-
-def test_settings_that_failed_are_that_failure():
+def test_settings_that_failed_for_now_are_that_failure():
     failure = Unavailable("down")
-    assert parse.mailbox_zone(failure, OPERATION) is failure
+    assert parse.mailbox_zone(failure) is failure
 
 
 CALENDAR = {
@@ -220,7 +256,7 @@ def test_the_owner_of_the_default_calendar_is_the_account_itself():
         {"value": {}},
         {"value": [{}]},
         {"value": ["odd"]},
-        {"value": [CALENDAR | {"name": 7}]},
+        {"value": [CALENDAR | {"id": ""}]},
     ],
 )
 def test_what_is_no_page_of_calendars_is_no_empty_list(page):

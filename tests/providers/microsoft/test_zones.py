@@ -8,7 +8,7 @@ import pytest
 from tzlocal.windows_tz import win_tz
 
 from providers.microsoft import colors
-from providers.microsoft.zones import iana_zone, windows_zone
+from scheduling.zones import iana_zone, windows_zone
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,6 @@ def test_each_refusal_has_its_meaning(script, is_fit_for_people, status, body, e
         {"access_token": None},
         {"access_token": ""},
         {"access_token": 7},
-        {"access_token": "t", "expires_in": "soon"},
-        {"access_token": "t", "expires_in": 10**30},
         b"<html></html>",
         b'{"access_token": "t"',
     ],
@@ -145,6 +143,22 @@ def test_answer_without_token_is_unavailable(script, body):
     script.say(body=body)
     with pytest.raises(Unavailable):
         refreshed(scripted(script), left=10)
+
+
+@pytest.mark.parametrize(
+    ("stated", "seconds"),
+    [
+        *((each, each) for each in (3599, 60, 86_400)),
+        ("3599", 3599),
+        ("3599.0", 3599),
+        (3599.5, 3599.5),
+        *((each, 3600) for each in (None, "", "soon", -1, 0, 10**30, "inf", "nan", {}, [])),
+    ],
+)
+def test_a_lifetime_that_makes_no_sense_is_an_hour(script, stated, seconds):
+    script.say(body={"access_token": "t", "expires_in": stated})
+    left = refreshed(scripted(script)).expires_at - datetime.now(UTC)
+    assert seconds - 20 < left.total_seconds() <= seconds
 
 
 @BOTH

@@ -116,6 +116,25 @@ def test_an_address_is_compared_without_its_case():
     assert not AccountIdentity(None, ADA).is_verified_as(ADA)
 
 
+SPELLINGS = ["ada.lovelace@gmail.com", "AdaLovelace@GMail.com", "a.d.a.lovelace@googlemail.com"]
+
+
+@pytest.mark.parametrize("known", SPELLINGS)
+@pytest.mark.parametrize("expected", SPELLINGS)
+def test_gmail_addresses_have_several_spellings_at_google(script, known, expected):
+    found = google(script, {"sub": "1", "email": known, "email_verified": True})
+    assert found.is_verified_as(expected)
+    assert not found.is_verified_as("ada.lovelace@example.com")
+
+
+def test_dots_matter_elsewhere(script):
+    found = google(script, {"sub": "1", "email": "ada.l@example.com", "email_verified": True})
+    assert not found.is_verified_as("adal@example.com")
+    theirs = microsoft(script, {"oid": "1", "preferred_username": "ada.l@gmail.com"})
+    assert theirs.is_verified_as("ADA.L@gmail.com")
+    assert not theirs.is_verified_as("adal@gmail.com")
+
+
 @pytest.mark.parametrize(
     ("ask", "answer", "account"),
     [

@@ -14,7 +14,7 @@ from store.cache.versioned_cache import VERSION_KEY
 from store.sql.models import OAuthConnection
 from tests.app.days import PROVIDERS
 from workers.execution import identity, reads
-from workers.jobs import ReadBusy, ShowCalendars
+from workers.jobs import ReadBusy, ReadEvents, ShowCalendars
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
 ZONE = "America/New_York"
@@ -145,3 +145,38 @@ def test_the_zone_of_another_calendar_is_not_that_of_the_person(runtime, row, kn
     identity.note_list(runtime.stores, credentials, [other])
 
     assert row(credentials.id).time_zone == ZONE
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_list_without_the_main_calendar_has_it_nevertheless(runtime, opened, connected, sandbox, provider):
+    credentials = opened(connected(sandbox.account(provider, "ada@example.com")))
+    main = credentials.main_calendar_id or "primary"
+    assert [each.read_id for each in identity.listing(credentials, [])] == ["primary"]
+    unmarked = replace(listed(ZONE, provider=provider, name=main), primary=False)
+    found = identity.listing(replace(credentials, main_calendar_id=main), [unmarked])
+    assert [each.read_id for each in found] == ["primary"]
+
+
+def test_a_hidden_main_calendar_is_read(sandbox, do, connected):
+    meeting = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+    connection = connected(sandbox.account("google", "ada@example.com", events=[meeting]))
+    sandbox.fault(provider="google", wild="hiddenMain")
+    reply = do(ReadBusy(connection, None, START, END))
+    assert len(reply.outcomes["primary"].busy) == 1
+
+
+def test_a_default_calendar_answers_by_its_earlier_id(sandbox, runtime, do, opened, connected):
+    meeting = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+    connection = connected(sandbox.account("microsoft", "ada@example.com", events=[meeting]))
+    renamed = replace(opened(connection), main_calendar_id="AAMkEarlier=")
+    refused = do(ReadBusy(connection, ("AAMkEarlier=",), START, END)).outcomes["AAMkEarlier="]
+    assert refused.reason in ("notFound", "invalidCalendarId")
+    now = listed(ZONE, provider=ProviderName.MICROSOFT, name="AAMkNow=")
+    identity.note_list(runtime.stores, renamed, [now])
+    for job in (
+        ReadBusy(connection, ("AAMkEarlier=",), START, END),
+        ReadEvents(connection, ("AAMkEarlier=",), START, END),
+    ):
+        reply = do(job)
+        outcome = (reply.outcomes or reply.events)["AAMkEarlier="]
+        assert len(getattr(outcome, "busy", outcome)) == 1
