@@ -19,7 +19,7 @@ import requests
 from sqlalchemy.orm import Session
 
 from app.cli import administrator_setup, booking
-from app.server.supervisor import Supervisor, require_free
+from app.server.supervisor import Supervisor
 from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from store.config.settings import read_settings
 from store.security.api_keys import visible_part
@@ -96,13 +96,13 @@ TOPICS = (
 
 def run(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
     """Start everything in a temporary data folder, seed it, and serve until Ctrl-C."""
-    require_free(booking_port, "--booking-port", host)
     with tempfile.TemporaryDirectory(prefix="almanac-demo-") as folder:
         # Ignore the environment's settings: the demo must not write into an existing installation.
         for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
             del os.environ[name]
         os.environ["ALMANAC_DATA_DIR"] = folder
-        with ExitStack() as stack, Supervisor(port, sandbox_port, host=host) as supervisor:
+        others = {"--booking-port": booking_port}
+        with ExitStack() as stack, Supervisor(port, sandbox_port, host=host, others=others) as supervisor:
             with Stores(read_settings()) as stores:
                 key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
                 password = secrets.token_urlsafe(12)

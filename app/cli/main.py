@@ -45,6 +45,7 @@ class Almanac(click.Group):
 
 @click.group(cls=Almanac)
 @click.option("--verbose", is_flag=True, help="Log more, to standard error.")
+@click.version_option(package_name="almanac", message="%(prog)s %(version)s", help="Print the version.")
 def main(verbose: bool) -> None:
     """Calendar availability over Google Calendar and Microsoft 365.
 
@@ -131,8 +132,10 @@ def demo(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
 def serve(host: str, port: int, processes: int, data: Path | None) -> None:
     """Run the web tier: API and dashboard."""
     from app.server.commands import web
+    from app.server.ports import require_free
 
     _settings(data)
+    require_free(host, {"--port": port})
     become(web(host, port, processes))
 
 
@@ -176,7 +179,9 @@ def sandbox(port: int, host: str) -> None:
     consent page. `almanac up --sandbox` starts it and points the settings at it.
     """
     from app.server.commands import sandbox as command
+    from app.server.ports import require_free
 
+    require_free(host, {"--port": port})
     become(command(host, port))
 
 
