@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -215,11 +216,17 @@ def seed() -> None:
     show_default=True,
     help="URL of the sandbox that holds the accounts.",
 )
+@click.option(
+    "--from",
+    "first",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="A day of the first week with events; the default is today.",
+)
 @data_option
-def seed_demo(sandbox_url: str, data: Path | None) -> None:
+def seed_demo(sandbox_url: str, first: datetime | None, data: Path | None) -> None:
     """Create or reset the demo organization.
 
-    Its accounts are in the sandbox.
+    Its accounts are in the sandbox, and its calendars have events in eight weeks.
     """
     import requests
 
@@ -227,7 +234,7 @@ def seed_demo(sandbox_url: str, data: Path | None) -> None:
 
     with Stores(_settings(data)) as stores:
         try:
-            fill(stores, sandbox_url, report=click.echo)
+            fill(stores, sandbox_url, report=click.echo, first=first and first.date())
         except requests.ConnectionError as error:
             raise click.ClickException(
                 f"No sandbox answers at {sandbox_url}. Start one with almanac up --sandbox, or name its "
