@@ -25,8 +25,8 @@ _LAST = ((date.max - _EPOCH).days + 1) * DAY - 1
 # T09:00: · 00.000Z
 _CLOCK = np.dtype([("minute", "V7"), ("rest", "V7")])
 
-# In an answer of up to this many slots, the padding between ids is removed, which takes 0.08 ms. For a chunk of
-# a long answer it would take 0.6 ms, half of the time in which the chunk is rendered.
+# In an answer of up to this many slots, the padding between ids is removed, which takes 0.08 ms. For a chunk
+# of a long answer it would take 0.6 ms, half of the time in which the chunk is rendered.
 _SLOTS_WITHOUT_PADDING = 1_000
 
 # About 0.8 MB of text: a chunk fits in the CPU cache.
