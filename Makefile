@@ -20,7 +20,7 @@ SOURCES := almanac_start.py app workers scheduling providers store clients tests
 SITE_SOURCES := mkdocs.yml $(shell find docs -path docs/engineering -prune -o -type f ! -name '*.pyc' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo audit test test-slow test-long test-races test-faults test-security test-live test-clients test-generators test-manifests manifests image-dry-run test-typescript client-types test-browser browser fuzz soak screenshots check bench fix lock
+.PHONY: help setup docs demo audit test test-slow test-long test-races test-faults test-security test-live test-clients test-generators test-manifests manifests image-dry-run test-typescript client-types test-browser browser fuzz soak screenshots pictures check bench fix lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -67,8 +67,8 @@ build/site/index.html: .venv/.installed $(SITE_SOURCES)
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
 	@touch $@
 
-demo: setup ## start everything with demo data; prints an example request
-	@$(BIN)/almanac demo
+demo: setup ## start everything with demo data; prints an example request; ARGS="--port 8180"
+	@$(BIN)/almanac demo $(ARGS)
 
 test: setup ## the test suite; needs no other service
 	@$(BIN)/python -m pytest -m "$(OTHERS) and not slow" -n $(TEST_PROCESSES) --dist worksteal
@@ -138,6 +138,9 @@ test-browser: browser ## the dashboard in a headless Chromium: pages, keyboard, 
 screenshots: browser ## every page of the dashboard at four widths, light and dark, into build/screenshots
 	@$(BIN)/python -m pytest tests/browser/screenshots.py
 	@echo "See build/screenshots"
+
+pictures: browser ## the pictures of the README and the documentation, from the demo, into docs/pictures
+	@$(BIN)/python -m pytest tests/browser/pictures.py
 
 browser: setup tests/browser/node_modules/.package-lock.json
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \

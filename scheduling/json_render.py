@@ -25,6 +25,10 @@ _LAST = ((date.max - _EPOCH).days + 1) * DAY - 1
 # T09:00: · 00.000Z
 _CLOCK = np.dtype([("minute", "V7"), ("rest", "V7")])
 
+# In an answer of up to this many slots, the padding between ids is removed, which takes 0.08 ms. For a chunk
+# of a long answer it would take 0.6 ms, half of the time in which the chunk is rendered.
+_SLOTS_WITHOUT_PADDING = 1_000
+
 # About 0.8 MB of text: a chunk fits in the CPU cache.
 _SLOTS_IN_A_CHUNK = 8_192
 
@@ -53,11 +57,16 @@ def slots_json(slots: Slots, member_ids: Sequence[str] | None = None) -> Iterato
     """A JSON array of ``{"start", "end"}``, each with its ``userId`` if ids are given; in chunks.
 
     ``member_ids[i]`` is the id of member ``i``, in characters that need no escaping: ``[A-Za-z0-9._-]``.
-    Ids of unequal length are padded with spaces between the items, where JSON allows them.
+    In a long answer, ids of unequal length are padded with spaces between the items, where JSON allows them.
     """
     owners = None
     if member_ids and len(slots):
         owners = _texts(_padded([f'{member_id}"}}' for member_id in member_ids], ","))
+        if len(slots) <= _SLOTS_WITHOUT_PADDING:
+            yield b"[%b]" % _compact(
+                _items(slots.starts, slots.members, slots.duration, owners).tobytes()[:-1]
+            )
+            return
     yield b"["
     last = len(slots) - _SLOTS_IN_A_CHUNK
     for first in range(0, len(slots), _SLOTS_IN_A_CHUNK):
@@ -82,9 +91,11 @@ def shared_slots_json(slots: Slots, member_ids: Sequence[str]) -> Iterator[bytes
         borders = [*(firsts * ids.itemsize).tolist(), len(slots) * ids.itemsize]
         users = memoryview(ids.take(slots.members).tobytes())
         last = firsts.size - 1
+        short = len(slots) <= _SLOTS_WITHOUT_PADDING
         for number, (span, edges) in enumerate(zip(spans, pairwise(borders), strict=True)):
             # Every id ends in a comma, which is cut off after the last one.
-            yield b"".join((span, users[edges[0] : edges[1] - 1], b"]}" if number == last else b"]},"))
+            item = b"".join((span, users[edges[0] : edges[1] - 1], b"]}" if number == last else b"]},"))
+            yield _compact(item) if short else item
     yield b"]"
 
 
@@ -100,6 +111,11 @@ def _items(starts: Times, members: Indexes, duration: int, owners: Texts | None)
     items["span"] = spans.take(np.cumsum(fresh) - 1)
     items["owner"] = owners.take(members)
     return items.view(f"V{items.itemsize}")
+
+
+def _compact(text: bytes) -> bytes:
+    """The text without padding: neither times nor ids have spaces."""
+    return text.replace(b" ", b"")
 
 
 def _padded(texts: Sequence[str], close: str) -> Iterator[str]:

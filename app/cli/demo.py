@@ -19,7 +19,7 @@ import requests
 from sqlalchemy.orm import Session
 
 from app.cli import administrator_setup, booking
-from app.server.supervisor import Supervisor, require_free
+from app.server.supervisor import Supervisor
 from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from store.config.settings import read_settings
 from store.security.api_keys import visible_part
@@ -96,13 +96,13 @@ TOPICS = (
 
 def run(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
     """Start everything in a temporary data folder, seed it, and serve until Ctrl-C."""
-    require_free(booking_port, "--booking-port", host)
     with tempfile.TemporaryDirectory(prefix="almanac-demo-") as folder:
         # Ignore the environment's settings: the demo must not write into an existing installation.
         for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
             del os.environ[name]
         os.environ["ALMANAC_DATA_DIR"] = folder
-        with ExitStack() as stack, Supervisor(port, sandbox_port, host=host) as supervisor:
+        others = {"--booking-port": booking_port}
+        with ExitStack() as stack, Supervisor(port, sandbox_port, host=host, others=others) as supervisor:
             with Stores(read_settings()) as stores:
                 key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
                 password = secrets.token_urlsafe(12)
@@ -116,13 +116,18 @@ def run(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def seed(stores: Stores, sandbox_url: str, *, report: Report) -> str:
-    """Create the demo organization, or reset it; returns a new API key bound to it."""
+def seed(stores: Stores, sandbox_url: str, *, report: Report, first: date | None = None) -> str:
+    """Create the demo organization, or reset it; returns a new API key bound to it.
+
+    Its calendars begin in the week of ``first``, a day in UTC; by default this week.
+    """
+    first = first or datetime.now(UTC).date()
+    monday = first - timedelta(days=first.weekday())
     sandbox = Sandbox(sandbox_url)
     rooms = sum(person.room for person in PEOPLE)
     report(f"Creating {len(PEOPLE) - rooms} people and {rooms} rooms with their calendars ...")
     accounts = {
-        person.id: [_account(sandbox, person, name) for name in person.providers] for person in PEOPLE
+        person.id: [_account(sandbox, person, name, monday) for name in person.providers] for person in PEOPLE
     }
     domains = [
         sandbox.domain("google", DOMAINS["google"], subject=SUBJECT),
@@ -201,9 +206,7 @@ def _event(subject: str, day: date, at: time, minutes: int) -> dict[str, Any]:
     }
 
 
-def _account(sandbox: Sandbox, person: Person, provider: str) -> SandboxAccount:
-    today = datetime.now(UTC).date()
-    monday = today - timedelta(days=today.weekday())
+def _account(sandbox: Sandbox, person: Person, provider: str, monday: date) -> SandboxAccount:
     return sandbox.account(
         provider,
         _address(person.id, provider),
@@ -292,7 +295,7 @@ def _instructions(url: str, booking_page: str, key: str, password: str, links: l
         day += timedelta(days=1)
     query = (
         f"start={day}&end={day + timedelta(days=1)}"
-        "&earliestTimeEachDay=09:00&latestTimeEachDay=17:00&slotDuration=60"
+        "&earliestTimeEachDay=09:00&latestTimeEachDay=17:00&slotDuration=60&limit=1"
     )
     connect = "\n".join(f"  {each['provider']:<10} {each['link']}\n" for each in links)
     return f"""
@@ -305,10 +308,11 @@ Documents    {url}/docs
 Description  {url}/v1/docs
 API key      {key}
 
-Who of the demo company is free for an hour on {day:%A}?
+When is each of the demo company first free for an hour on {day:%A}?
 
   curl -s -H 'Authorization: Bearer {key}' -H 'x-timezone: Europe/Berlin' \\
-    '{url}/v1/organizations/{SLUG}/scheduling?{query}'
+    '{url}/v1/organizations/{SLUG}/scheduling?{query}' \\
+    | python3 -m json.tool
 
 Connect an account to the user "{GUEST}" by browser. Each link works once, within ten minutes;
 {url}/v1/users/{GUEST}/oauth/links makes new ones:

@@ -23,11 +23,13 @@ def flower(host: str, port: int, url_prefix: str, data: Path | None) -> None:
     """
     from app.server import commands
     from app.server.flower import address_and_sign_in, environment, sign_in
+    from app.server.ports import require_free
     from store.config.flower_settings import read_flower_settings
 
     if data is not None:
         os.environ["ALMANAC_DATA_DIR"] = str(data)
     credentials = sign_in(read_flower_settings(), host)
+    require_free(host, {"--port": port})
     if credentials.generated:
         click.echo(f"Flower: {address_and_sign_in(credentials, host, port, url_prefix)}")
     become(commands.flower(host, port, url_prefix), environment(os.environ, credentials))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ class Almanac(click.Group):
 
 @click.group(cls=Almanac)
 @click.option("--verbose", is_flag=True, help="Log more, to standard error.")
+@click.version_option(package_name="almanac", message="%(prog)s %(version)s", help="Print the version.")
 def main(verbose: bool) -> None:
     """Calendar availability over Google Calendar and Microsoft 365.
 
@@ -131,8 +133,10 @@ def demo(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
 def serve(host: str, port: int, processes: int, data: Path | None) -> None:
     """Run the web tier: API and dashboard."""
     from app.server.commands import web
+    from app.server.ports import require_free
 
     _settings(data)
+    require_free(host, {"--port": port})
     become(web(host, port, processes))
 
 
@@ -176,7 +180,9 @@ def sandbox(port: int, host: str) -> None:
     consent page. `almanac up --sandbox` starts it and points the settings at it.
     """
     from app.server.commands import sandbox as command
+    from app.server.ports import require_free
 
+    require_free(host, {"--port": port})
     become(command(host, port))
 
 
@@ -210,11 +216,17 @@ def seed() -> None:
     show_default=True,
     help="URL of the sandbox that holds the accounts.",
 )
+@click.option(
+    "--from",
+    "first",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="A day of the first week with events; the default is today.",
+)
 @data_option
-def seed_demo(sandbox_url: str, data: Path | None) -> None:
+def seed_demo(sandbox_url: str, first: datetime | None, data: Path | None) -> None:
     """Create or reset the demo organization.
 
-    Its accounts are in the sandbox.
+    Its accounts are in the sandbox, and its calendars have events in eight weeks.
     """
     import requests
 
@@ -222,7 +234,7 @@ def seed_demo(sandbox_url: str, data: Path | None) -> None:
 
     with Stores(_settings(data)) as stores:
         try:
-            fill(stores, sandbox_url, report=click.echo)
+            fill(stores, sandbox_url, report=click.echo, first=first and first.date())
         except requests.ConnectionError as error:
             raise click.ClickException(
                 f"No sandbox answers at {sandbox_url}. Start one with almanac up --sandbox, or name its "

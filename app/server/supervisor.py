@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ from typing import Self
 
 import click
 
-from app.server import commands, flower, local_http
+from app.server import commands, flower, local_http, ports
 from store.config import embedded_redis
 from store.config.settings import Settings, make_data_dir, read_settings
 from store.stores import Stores
@@ -52,7 +51,9 @@ class Supervisor:
         flower_port: int | None = None,
         report: Callable[[str], object] = click.echo,
         host: str = HOST,
+        others: Mapping[str, int] | None = None,
     ) -> None:
+        """``others`` are ports that the caller is going to listen on, by the names of their options."""
         self.url = f"http://{HOST}:{port}"
         self.sandbox_url = None if sandbox_port is None else f"http://{HOST}:{sandbox_port}"
         # Where web, sandbox and Flower listen.
@@ -60,6 +61,7 @@ class Supervisor:
         self._port = port
         self._sandbox_port = sandbox_port
         self._flower_port = flower_port
+        self._others = others or {}
         # The address of Flower and how to sign in, once it is started.
         self.flower: str | None = None
         self._report = report
@@ -115,15 +117,12 @@ class Supervisor:
                 f"each other on {HOST}. For another address, start the parts one by one, the web tier with "
                 "`almanac serve --host`"
             )
-        require_free(self._port, "--port", self._host)
+        ports.require_free(self._host, self._ports())
         if self._sandbox_port is not None:
-            require_free(self._sandbox_port, "--sandbox-port", self._host)
             use_sandbox(f"http://{HOST}:{self._sandbox_port}")
             # The sandbox sends notifications there. Real providers need an https address from the operator;
             # without one, OAuth redirects return to the host of the request.
             os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
-        if self._flower_port is not None:
-            require_free(self._flower_port, "--flower-port", self._host)
         settings = read_settings()
         # Beat keeps its schedule in this folder.
         make_data_dir(settings.data_dir)
@@ -144,6 +143,15 @@ class Supervisor:
         if self._flower_port is not None:
             self._start_flower(settings, self._flower_port)
         self._wait_until_ready()
+
+    def _ports(self) -> dict[str, int]:
+        """Every port that is to be listened on, by the name of its option."""
+        own = {
+            "--port": self._port,
+            "--sandbox-port": self._sandbox_port,
+            "--flower-port": self._flower_port,
+        }
+        return {option: port for option, port in own.items() if port is not None} | dict(self._others)
 
     def _start_flower(self, settings: Settings, port: int) -> None:
         credentials = flower.sign_in(settings, self._host)
@@ -176,16 +184,6 @@ class Supervisor:
                     f"{name} ended by itself (status {part.returncode}), so all parts were stopped. "
                     "If it gave a reason, it is in the log above."
                 )
-
-
-def require_free(port: int, option: str, host: str = HOST) -> None:
-    """Raise an error that names the option when a port of this machine is in use."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise click.ClickException(f"Port {port} is in use; choose another with {option}") from error
 
 
 def sandbox_environment(url: str) -> dict[str, str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 
 import click
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
+from granian.log import LogLevels
 
+from app.server.ports import reserve
 from store.config.garbage_collection import OF_ANSWERS, collect_seldom
 from store.config.log_settings import read_log_settings
 from workers.telemetry import logs
@@ -42,7 +45,11 @@ LOGGING = {"handlers": {}, "loggers": {"_granian": {"propagate": True}}}
 @click.argument("target", default="app.asgi:app")
 def main(host: str, port: int, processes: int, target: str) -> None:
     """Serve the ASGI application ``target``."""
-    logs.configure("web", read_log_settings())
+    # Kept until the end. granian listens after the imports, and would share the port with another server.
+    if (reserved := reserve(host, port)) is None:
+        raise click.ClickException(f"Port {port} is in use; choose another with --port")
+    settings = read_log_settings()
+    logs.configure("web", settings)
     # Before the fork: the processes share its memory, and an invalid setting ends the start.
     import_module(target.partition(":")[0])
     # In the parent: a collection in each process would write to every shared page, and copy it.
@@ -58,11 +65,13 @@ def main(host: str, port: int, processes: int, target: str) -> None:
         backlog=BACKLOG,
         backpressure=CONNECTIONS,
         http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=MAX_HEAD),
+        log_level=LogLevels(logging.getLevelName(settings.level).lower()),
         log_dictconfig=LOGGING,
         respawn_failed_workers=True,
         respawn_interval=OVERLAP,
         workers_kill_timeout=GRACE,
     ).serve()
+    reserved.close()
 
 
 if __name__ == "__main__":

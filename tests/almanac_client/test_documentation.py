@@ -44,9 +44,9 @@ def run(file: str, number: int, /, *, replaced: dict[str, str], **names: object)
 
 @pytest.mark.slow
 def test_the_blocking_example_runs(almanac, base_url, new_api, unique, capsys):
-    slug, user = unique("acme"), unique("ada")
+    slug, user = unique("acme"), unique("zoe")
     almanac.organizations.create(slug)
-    replaced = {"http://127.0.0.1:8080": base_url, '"acme"': f'"{slug}"', '"ada"': f'"{user}"'}
+    replaced = {"http://127.0.0.1:8080": base_url, '"demo"': f'"{slug}"', '"zoe"': f'"{user}"'}
 
     run(IN_CLIENTS, 0, replaced=replaced, key=new_api().key)
 

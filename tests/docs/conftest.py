@@ -67,17 +67,16 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 
 @pytest.fixture
-def new_shell(installation: Installation, tmp_path: Path) -> Callable[[], Shell]:
-    """A terminal at an installation with the demo company only."""
+def new_shell(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Shell]:
+    """A new terminal at the installation."""
     services.Service("curl", shutil.which("curl")).require()
 
     def make() -> Shell:
-        installation.seed()
         addresses = {
             "http://127.0.0.1:8080": installation.url,
             "http://127.0.0.1:8090": installation.sandbox.url,
         }
         own = {"URL": installation.url, "KEY": installation.key, "SANDBOX": installation.sandbox.url}
-        return Shell(tmp_path, addresses, installation.environment | own)
+        return Shell(tmp_path_factory.mktemp("terminal"), addresses, installation.environment | own)
 
     return make

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import random
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import pytest
 import yaml
 
 from tests.docs import commands
+from tests.docs.conftest import Installation
 from tests.docs.fences import DOCUMENTS, LANGUAGES, Block, blocks
 from tests.docs.shapes import difference, like, shown_json
 from tests.docs.shell import Shell
@@ -22,6 +26,8 @@ pytestmark = pytest.mark.long
 
 EVERY = [block for file in DOCUMENTS for block in blocks(file)]
 NOT_RUN = [block for block in EVERY if not block.runs]
+# Set to the number that a run has printed, it repeats the order of its pages.
+ORDER = "ALMANAC_PAGE_ORDER"
 STATUS = re.compile(r"HTTP/[\d.]+ (\d+)")
 
 
@@ -50,21 +56,54 @@ def test_no_indented_text_hides_a_call_from_these_tests():
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("file", DOCUMENTS, ids=name)
-def test_every_example_answers_as_shown(file: Path, new_shell: Callable[[], Shell]):
-    runnable = [block for block in blocks(file) if block.runs]
-    shell = new_shell() if any(block.language in ("sh", "python") for block in runnable) else None
-    for block in runnable:
+def test_every_example_answers_as_shown(
+    file: Path, installation: Installation, new_shell: Callable[[], Shell]
+):
+    if has_commands(file):
+        installation.seed()
+    run_page(file, new_shell())
+
+
+@pytest.mark.timeout(900)
+def test_pages_can_be_read_in_any_order(
+    installation: Installation, new_shell: Callable[[], Shell], capsys: pytest.CaptureFixture[str]
+):
+    """One reader pastes all pages into one installation; nothing is reset between them."""
+    seed = os.environ.get(ORDER) or str(random.SystemRandom().randrange(10_000))
+    pages = [file for file in DOCUMENTS if has_commands(file)]
+    random.Random(seed).shuffle(pages)
+    order = f"{ORDER}={seed}: {' '.join(map(name, pages))}"
+    with capsys.disabled():
+        sys.stderr.write(f"\nthe order of the pages by {order}\n")
+    installation.seed()
+    wrong = []
+    for file in pages:
+        try:
+            run_page(file, new_shell())
+        except AssertionError as error:
+            wrong.append(str(error))
+    assert not wrong, "\n\n".join([*wrong, order])
+
+
+def has_commands(file: Path) -> bool:
+    """Whether a page has blocks that are run in a shell."""
+    return any(block.runs and block.language in ("sh", "python") for block in blocks(file))
+
+
+def run_page(file: Path, shell: Shell) -> None:
+    """Run the blocks of a page, from its top to its end."""
+    for block in blocks(file):
+        if not block.runs:
+            continue
         if block.language == "json":
             shown_json(block.text)
         if block.language == "yaml":
             assert yaml.safe_load(block.text)
         elif block.language == "python":
-            assert shell is not None
             shell.run_python(block)
         elif block.language == "sh" and commands.only_checked(block):
             commands.check(block)
         elif block.language == "sh":
-            assert shell is not None
             run(block, shell)
 
 

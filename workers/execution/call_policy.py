@@ -197,9 +197,15 @@ def rate_limited_failure(row: SealedConnection, permit: Permit) -> Failed:
         # Earlier calls to this mailbox have not finished.
         return timeout_failure(row)
     wait = None if permit.why is WaitReason.BACKOFF else permit.wait
-    return Failed(
-        Reason.RATE_LIMITED, f"{PROVIDER_TITLES[row.provider]} asks us to slow down", retry_after=wait
-    )
+    return Failed(Reason.RATE_LIMITED, rate_limited_message(row.provider, permit), retry_after=wait)
+
+
+def rate_limited_message(provider: str, permit: Permit) -> str:
+    """Whether the provider has refused calls, or the quota of this installation is used up."""
+    title = PROVIDER_TITLES[provider]
+    if permit.why is WaitReason.PACE:
+        return f"This installation has used up its quota of calls to {title}"
+    return f"{title} asks us to slow down"
 
 
 def circuit_open_failure(row: SealedConnection, permit: Permit) -> Failed:

@@ -21,7 +21,7 @@ from store.coordination.provider_rate_limiter import (
     WaitReason,
 )
 from store.sql.queries.connection_tokens import Credentials
-from workers.execution.call_policy import PROVIDER_TITLES, circuit_open_error, leased_mailbox
+from workers.execution.call_policy import circuit_open_error, leased_mailbox, rate_limited_message
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -53,8 +53,8 @@ def acquire(
             if permit.why is WaitReason.OPEN:
                 raise circuit_open_error(credentials.provider, permit)
             if time.monotonic() + permit.wait >= until:
-                title = PROVIDER_TITLES[credentials.provider]
-                raise RateLimited(f"{title} asks us to slow down", retry_after=permit.wait)
+                message = rate_limited_message(credentials.provider, permit)
+                raise RateLimited(message, retry_after=permit.wait)
             if permit.paid:
                 request = replace(request, calls=0)
             time.sleep(permit.wait)
