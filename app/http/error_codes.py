@@ -400,6 +400,14 @@ class Code(StrEnum):
         "The API key has used up its requests of this minute",
         "Wait `retryAfter` seconds",
     )
+    QUOTA_EXCEEDED = (
+        "quotaExceeded",
+        429,
+        "The organization of the API key uses as much at once as one organization may. `quota` says of what: "
+        "`waitingReads`, `waitingWrites`, `heldUsers` or `bodyBytes`. Nothing was read or written. The API "
+        "keys that are bound to no organization share one quota",
+        "Wait `retryAfter` seconds and repeat the request; send fewer requests at once",
+    )
     RATE_LIMITED = (
         "rateLimited",
         429,
@@ -439,8 +447,8 @@ class Code(StrEnum):
     OVERLOADED = (
         "overloaded",
         503,
-        "As many requests wait for providers as the installation allows. Nothing was read or written; cached "
-        "answers still work",
+        "As many requests wait for providers, or as many bodies arrive, as the installation allows. Nothing "
+        "was read or written; cached answers still work",
         "Wait `retryAfter` seconds and repeat the request",
     )
     NO_WORKER = (

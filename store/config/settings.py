@@ -93,6 +93,9 @@ class Settings:
     rate_limit: int
     waiting_reads: int
     waiting_writes: int
+    waiting_body_bytes: int
+    organization_share: int
+    max_held_users: int
     metrics_token: str = field(repr=False)
     public_url: str
     trusted_proxies: int
@@ -189,6 +192,9 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         rate_limit=values[declaration.RATE_LIMIT],
         waiting_reads=values[declaration.WAITING_READS],
         waiting_writes=values[declaration.WAITING_WRITES],
+        waiting_body_bytes=values[declaration.WAITING_BODY_BYTES],
+        organization_share=values[declaration.ORGANIZATION_SHARE],
+        max_held_users=values[declaration.MAX_HELD_USERS],
         metrics_token=values[declaration.METRICS_TOKEN],
         public_url=_public_url(values[declaration.PUBLIC_URL].rstrip("/")),
         trusted_proxies=values[declaration.TRUSTED_PROXIES],
