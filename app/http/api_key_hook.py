@@ -102,7 +102,7 @@ def _authenticate_key(rows: CachedRows, *, verified: bool) -> None:
     :raise ApiError: if the key is not valid, used up its rate limit, or may not write
     """
     request = current_request()
-    found = _caller(request.headers.get("Authorization", ""), rows)
+    found = find_caller(request.headers.get("Authorization", ""), rows)
     authenticated = Authentication(found, rows, verified=False)
     _authenticated(authenticated)
     rate_limit.count(found.id, rows)
@@ -128,7 +128,11 @@ def cached_caller(header: str, rows: CachedRows) -> Caller | None:
     return None if found is None or found.expired else found
 
 
-def _caller(header: str, rows: CachedRows) -> Caller:
+def find_caller(header: str, rows: CachedRows) -> Caller:
+    """The caller who sent this header, from ``rows`` or from the database.
+
+    :raise Unauthenticated: if the key is missing or not valid
+    """
     key = _api_key(header)
 
     def load() -> Caller | None:

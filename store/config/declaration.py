@@ -486,14 +486,14 @@ WAITING_WRITES = Setting(
     help="Requests that can wait for provider writes at once, over all web processes; 64 of them in one "
     "process",
 )
-WAITING_BODY_BYTES = Setting(
-    "ALMANAC_WAITING_BODY_BYTES",
+WAITING_BODY_MIB = Setting(
+    "ALMANAC_WAITING_BODY_MIB",
     int,
-    64 * 1024 * 1024,
-    # A body has a megabyte at most, and a share of 50 % holds two.
-    minimum=4 * 1024 * 1024,
-    help="Bytes of request bodies that one web process holds at once: of those that still arrive, and of "
-    "those that are being answered. Further bodies are refused",
+    64,
+    # A body has 1 MiB at most.
+    minimum=4,
+    help="MiB of request bodies that one web process holds at once: of those that still arrive, and of those "
+    "that are being answered. Further bodies are refused",
 )
 ORGANIZATION_SHARE = Setting(
     "ALMANAC_ORGANIZATION_SHARE",
@@ -560,7 +560,7 @@ SECTIONS = (
     Section("Limits", (MAX_RANGE_DAYS, MAX_SLOTS, RATE_LIMIT)),
     Section(
         "Shares",
-        (WAITING_READS, WAITING_WRITES, WAITING_BODY_BYTES, ORGANIZATION_SHARE, MAX_HELD_USERS),
+        (WAITING_READS, WAITING_WRITES, WAITING_BODY_MIB, ORGANIZATION_SHARE, MAX_HELD_USERS),
     ),
 )
 
