@@ -293,7 +293,7 @@ async def _discard(receive: Receive) -> bool:
                 message = await asyncio.wait_for(receive(), PAUSE)
                 left -= len(message.get("body", b""))
                 if not message.get("more_body"):
-                    return message["type"] == "http.request"
+                    return bool(message["type"] == "http.request")
     return False
 
 

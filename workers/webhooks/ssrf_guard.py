@@ -17,8 +17,8 @@ _PORTS = {"http": 80, "https": 443}
 # 64:ff9b:1::/48), except for 6to4 and Teredo.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
-# Networks without hosts on the internet, some of which ``ipaddress`` takes for global, depending on the version
-# of Python: protocol assignments and 6to4 relays of IPv4; of IPv6 the protocol assignments with Teredo
+# Networks without hosts on the internet, some of which ``ipaddress`` takes for global in some versions of
+# Python: protocol assignments and 6to4 relays of IPv4; of IPv6 the protocol assignments with Teredo
 # (RFC 2928, RFC 4380), 6to4 (RFC 3056), the former 6bone, and documentation (RFC 3849, RFC 9637).
 # https://www.iana.org/assignments/iana-ipv6-special-registry/iana-ipv6-special-registry.xhtml
 _NO_HOSTS = tuple(
