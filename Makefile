@@ -176,11 +176,11 @@ audit: .venv/.audit ## known vulnerabilities of the packages of an installation,
 	  --progress-spinner off -r requirements/runtime.txt \
 	  || { echo "The audit has failed: see its output above, or osv.dev was not reached"; exit 1; }
 
-bench: .venv/.bench ## run the benchmarks; writes docs/engineering/benchmarks.md; ONLY="warm engine" runs parts
+bench: .venv/.bench ## run the benchmarks; writes docs/engineering/benchmarks.md; ONLY="warm engine" runs parts, QUICK=1 all in little
 	@command -v wrk >/dev/null || ! command -v apt-get >/dev/null || { \
 	  echo "Installing wrk ..."; \
 	  apt-get install --yes --quiet --no-install-recommends wrk >/dev/null 2>&1 || true; }
-	@$(BIN)/python -m tests.benchmarks $(ONLY)
+	@$(BIN)/python -m tests.benchmarks $(ONLY) $(if $(QUICK),--quick)
 
 soak: .venv/.bench ## a whole installation under load, with every answer checked; writes docs/engineering/soak.md; MINUTES=5
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5)

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from typing import TYPE_CHECKING
 
 from app.api.fast_slots import FastSlots
+from app.server.body_budget import BodyBudget
 from app.server.commands import WEB_THREADS
 from app.server.wsgi_adapter import WsgiAdapter
-from app.services import EXTENSION
+from app.services import EXTENSION, Services
 from app.web import MAX_BODY
 from app.wsgi import app as flask_app
+from store.coordination import shares
 from workers.telemetry import tracing
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 
+_budget = BodyBudget(flask_app)
+
+
 def _load() -> WSGIApplication:
     """Open connections and start threads: in each process, after the fork."""
     tracing.start("web")
-    flask_app.extensions[EXTENSION].prepare()
+    services: Services = flask_app.extensions[EXTENSION]
+    services.prepare()
+    process = f"web:{socket.gethostname()}:{os.getpid()}"
+    services.stores.flusher.add(lambda: shares.report(services.stores.redis, process, _budget.places))
     return flask_app
 
 
@@ -35,6 +45,7 @@ app = FastSlots(
         _close,
         threads=WEB_THREADS,
         largest_body=MAX_BODY,
+        budget=_budget,
     ),
     flask_app,
 )

@@ -56,7 +56,7 @@ class Services:
             stores.single_flight,
             tasks=settings.fanout_tasks,
             counters=stores.counters,
-            admission=Admission(stores.redis, most),
+            admission=Admission(stores.redis, most, share=settings.organization_share),
         )
 
 

@@ -17,6 +17,8 @@ from providers.names import ProviderName
 from providers.registry import Provider
 from store.config.garbage_collection import OF_JOBS, collect_seldom
 from store.config.settings import Settings
+from store.coordination import shares
+from store.coordination.shares import Quota, SharedPlaces, share_of
 from store.stores import Stores
 from workers import egress
 from workers.egress import Egress
@@ -27,7 +29,7 @@ from workers.webhooks.fair_queue import FairQueue
 log = logging.getLogger(__name__)
 
 # Webhook endpoints that one process serves at once. Endpoints that hang must leave threads for reads.
-MAX_WEBHOOK_ENDPOINTS = 16
+MAX_WEBHOOK_ENDPOINTS = 32
 
 # Threads that upkeep may hold at once in one process, so that a provider that hangs leaves some to requests.
 UPKEEP_THREADS = 8
@@ -39,7 +41,9 @@ class Runtime:
     def __init__(self, settings: Settings, stores: Stores | None = None) -> None:
         self.settings = settings
         self.stores = stores or Stores(settings)
-        self.webhook_queue = FairQueue(MAX_WEBHOOK_ENDPOINTS)
+        turns = share_of(MAX_WEBHOOK_ENDPOINTS, settings.organization_share)
+        self.webhook_turns = SharedPlaces(Quota.WEBHOOK_TURNS, MAX_WEBHOOK_ENDPOINTS, turns)
+        self.webhook_queue = FairQueue(self.webhook_turns)
         # The name of this worker; None in other processes.
         self._name: str | None = None
         # Several threads send heartbeats. The lock makes the last one that is stored the newest.
@@ -101,6 +105,7 @@ class Runtime:
                     places=self.pool.size,
                     unreachable=self.egress.unreachable,
                 )
+                shares.report(self.stores.redis, self._name, self.webhook_turns)
             except RedisError as error:
                 log.warning("worker heartbeat failed: %s", type(error).__name__)
 

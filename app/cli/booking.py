@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ TIMEOUT = 60
 # How long the server may take to notice that it is to stop.
 STOP_SECONDS = 0.05
 MAX_BODY = 16 * 1024
+A_DAY = timedelta(days=1)
 NOT_ALLOWED = "The booking page may not send this request"
 SENT_HEADERS = ("Content-Type", "Idempotency-Key", "X-Timezone")
 ANSWER_HEADERS = ("Content-Type", "Retry-After", "X-Request-Id")
@@ -74,6 +76,8 @@ def create_app(service: str, key: str, offer: Offer) -> Flask:
     # Not another name that resolves to this machine: its pages could read the answers.
     app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
     team = [each.user for each in offer.team]
+    # As the page sends them.
+    schedules = app.json.loads(app.json.dumps(offer.schedules))
     modules = {file.name: file.read_bytes() for file in (FOLDER / "almanac-client").glob("*.js")}
     addresses = {each.email for each in offer.team}
 
@@ -102,6 +106,10 @@ def create_app(service: str, key: str, offer: Offer) -> Flask:
         body = _body()
         _require(set(request.args) <= SCHEDULING_QUERY and set(body) <= {"participants", "schedules"})
         _require(body["participants"] == [{"users": team[:1]}, {"users": team[1:], "required": 1}])
+        _require(body["schedules"] == schedules)
+        _require(request.args.get("slotDuration") == str(offer.minutes))
+        _require(request.args.get("minimumNotice") == str(offer.notice))
+        _require_near(request.args.to_dict(), offer)
         answer = _forward(service, key)
         if answer.status_code == 200:
             content = answer.get_json()
@@ -117,6 +125,7 @@ def create_app(service: str, key: str, offer: Offer) -> Flask:
         users = body["users"]
         _require(len(users) == 2 and users[0] == team[0] and users[1] in team[1:])
         _require(body["expiresIn"] <= offer.expiresIn)
+        _require_meeting(body, offer)
         return _forward(service, key)
 
     @app.delete("/v1/holds/<hold_id>")
@@ -130,7 +139,11 @@ def create_app(service: str, key: str, offer: Offer) -> Flask:
         body = _body()
         # Without a hold, any time could be booked.
         _require(set(request.args) == {"hold"} and set(body) <= EVENT_FIELDS)
-        _require(len({each["email"] for each in body["attendees"]} - addresses) == 1)
+        _require_meeting(body, offer)
+        # The visitor and one of the team.
+        invited = [each["email"] for each in body["attendees"]]
+        _require(len(invited) <= 2 and all(set(each) == {"email"} for each in body["attendees"]))
+        _require(len(set(invited) - addresses) == 1)
         return _forward(service, key)
 
     @app.after_request
@@ -142,6 +155,7 @@ def create_app(service: str, key: str, offer: Offer) -> Flask:
 
     @app.errorhandler(KeyError)
     @app.errorhandler(TypeError)
+    @app.errorhandler(ValueError)
     def malformed(_: Exception) -> tuple[Response, int]:
         return jsonify(data=None, error=NOT_ALLOWED), 403
 
@@ -182,6 +196,21 @@ def _body() -> dict[str, Any]:
 def _require(allowed: bool) -> None:
     if not allowed:
         abort(403, NOT_ALLOWED)
+
+
+def _require_meeting(times: Mapping[str, Any], offer: Offer) -> None:
+    """Allow a meeting of the offer's length, in the days that the page shows."""
+    start, end = _require_near(times, offer)
+    _require(start > datetime.now(UTC))
+    _require(end - start == timedelta(minutes=offer.minutes))
+
+
+def _require_near(times: Mapping[str, Any], offer: Offer) -> tuple[datetime, datetime]:
+    """Allow a range from yesterday, as other zones have an earlier midnight, to the last day of the page."""
+    start, end = (datetime.fromisoformat(times[name]) for name in ("start", "end"))
+    now = datetime.now(UTC)
+    _require(now - A_DAY <= start <= end <= now + offer.days * A_DAY + A_DAY)
+    return start, end
 
 
 def _forward(service: str, key: str) -> Response:

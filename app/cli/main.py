@@ -19,8 +19,9 @@ from app.cli.common import settings as _settings
 from app.cli.db import db
 from app.cli.keys import keys
 from store.config import log_settings
+from store.config.data_folder import make_private
 from store.config.embedded_redis import NoRedis
-from store.config.settings import SettingsError, make_data_dir, read_settings
+from store.config.settings import SettingsError, read_settings
 from store.sql.database import MigrationBlocked
 from store.stores import Stores
 from workers.telemetry import logs
@@ -127,7 +128,7 @@ def demo(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
     "--processes",
     default=2,
     show_default=True,
-    help="Number of web processes; each handles up to 112 concurrent requests.",
+    help="Number of web processes; each handles up to 208 concurrent requests.",
 )
 @data_option
 def serve(host: str, port: int, processes: int, data: Path | None) -> None:
@@ -166,7 +167,7 @@ def beat(data: Path | None) -> None:
 
     settings = _settings(data)
     # Beat stores its schedule there.
-    make_data_dir(settings.data_dir)
+    make_private(settings.data_dir)
     become(command(settings))
 
 

@@ -15,8 +15,9 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.dashboard.sign_in.cookies import PATH
 from app.http import query_string
-from app.http.errors import ApiError, WorkersOverloaded
+from app.http.errors import ApiError
 from app.http.request_ids import request_id, route
+from app.http.shares import overloaded
 from workers.fanout.admission import Overloaded
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ def install(blp: Blueprint) -> None:
     blp.register_error_handler(CSRFError, _stale_form)
     blp.register_error_handler(HTTPException, _refused)
     blp.register_error_handler(ApiError, _answered)
-    blp.register_error_handler(Overloaded, lambda error: _answered(WorkersOverloaded(error)))
+    blp.register_error_handler(Overloaded, lambda error: _answered(overloaded(error)))
     for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
         blp.register_error_handler(down, _out_of_service)
     blp.register_error_handler(Exception, _failed)

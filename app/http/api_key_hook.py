@@ -16,6 +16,7 @@ from app.http.fast_context import current_globals, current_request
 from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
+from store.coordination import shares
 from store.security.api_keys import digest
 from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
@@ -31,7 +32,7 @@ def install(app: Flask) -> None:
 
 def authenticate_as(caller: Caller, rows: CachedRows) -> None:
     """Authenticate a request by other means than an API key; ``rows`` are the cached rows as it begins."""
-    g.authentication = Authentication(caller, rows, verified=True)
+    _authenticated(Authentication(caller, rows, verified=True))
 
 
 def known_caller() -> Caller | None:
@@ -56,6 +57,8 @@ def caller_organization_id() -> int | None:
 
 
 def _authenticate() -> None:
+    # Tests send several requests in one context.
+    shares.current.set(shares.UNBOUND)
     request = current_request()
     if request.endpoint is None or not request.path.startswith(PREFIX):
         return
@@ -99,14 +102,24 @@ def _authenticate_key(rows: CachedRows, *, verified: bool) -> None:
     :raise ApiError: if the key is not valid, used up its rate limit, or may not write
     """
     request = current_request()
-    found = _caller(request.headers.get("Authorization", ""), rows)
+    found = find_caller(request.headers.get("Authorization", ""), rows)
     authenticated = Authentication(found, rows, verified=False)
-    current_globals().authentication = authenticated
+    _authenticated(authenticated)
     rate_limit.count(found.id, rows)
     if verified:
         authenticated.mark_verified()
     if found.read_only and facts_of_request().writes_by(request.method):
         raise Forbidden("This API key is read-only", Code.KEY_READ_ONLY)
+
+
+def _authenticated(found: Authentication) -> None:
+    current_globals().authentication = found
+    shares.current.set(tenant_of(found.caller))
+
+
+def tenant_of(caller: Caller) -> int:
+    """Whose shares this caller uses."""
+    return caller.organization_id or shares.UNBOUND
 
 
 def cached_caller(header: str, rows: CachedRows) -> Caller | None:
@@ -115,7 +128,11 @@ def cached_caller(header: str, rows: CachedRows) -> Caller | None:
     return None if found is None or found.expired else found
 
 
-def _caller(header: str, rows: CachedRows) -> Caller:
+def find_caller(header: str, rows: CachedRows) -> Caller:
+    """The caller who sent this header, from ``rows`` or from the database.
+
+    :raise Unauthenticated: if the key is missing or not valid
+    """
     key = _api_key(header)
 
     def load() -> Caller | None:

@@ -402,9 +402,10 @@ class Code(StrEnum):
     QUOTA_EXCEEDED = (
         "quotaExceeded",
         429,
-        "The organization of the API key uses as much of `quota` as it may at once. Keys that are bound to "
-        "none share one",
-        "Wait until requests, or holds, of the same organization end",
+        "The organization of the API key uses as much at once as one organization may. `quota` says of what: "
+        "`waitingReads`, `waitingWrites`, `heldUsers` or `bodyBytes`. Nothing was read or written. The API "
+        "keys that are bound to no organization share one quota",
+        "Wait `retryAfter` seconds and repeat the request; send fewer requests at once",
     )
     RATE_LIMITED = (
         "rateLimited",
@@ -446,8 +447,8 @@ class Code(StrEnum):
     OVERLOADED = (
         "overloaded",
         503,
-        "As many requests wait for providers as the installation allows. Nothing was read or written; cached "
-        "answers still work",
+        "As many requests wait for providers, or as many bodies arrive, as the installation allows. Nothing "
+        "was read or written; cached answers still work",
         "Wait `retryAfter` seconds and repeat the request",
     )
     NO_WORKER = (

@@ -15,8 +15,9 @@ from werkzeug.exceptions import HTTPException
 
 from app import docs_site
 from app.http.error_codes import Code
-from app.http.errors import ApiError, ServiceUnavailable, WorkersOverloaded
+from app.http.errors import ApiError, ServiceUnavailable
 from app.http.request_ids import request_id, route
+from app.http.shares import overloaded
 from app.http.validation_errors import validation_error
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason
@@ -82,7 +83,7 @@ def _section(error: ApiError) -> str:
 def _busy(error: Overloaded) -> tuple[dict[str, Any], int, dict[str, str]]:
     line = "request refused, workers overloaded: %s %s, request %s: %s"
     log.warning(line, request.method, route(), request_id(), error)
-    return _answer(WorkersOverloaded(error))
+    return _answer(overloaded(error))
 
 
 def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:

@@ -16,6 +16,8 @@ OF_BODY = (
     Code.BODY_TOO_LARGE,
     Code.UNSUPPORTED_MEDIA_TYPE,
     Code.BODY_COMPRESSED,
+    Code.QUOTA_EXCEEDED,
+    Code.OVERLOADED,
 )
 # The codes of the resources that a path names.
 OF_PARAMETERS = {
@@ -44,7 +46,7 @@ def codes_of(facts: RouteFacts, method: str, parameters: Collection[str], *, has
         OF_BODY: has_body,
         (Code.IDEMPOTENCY_KEY_IN_USE, Code.IDEMPOTENCY_KEY_REUSED): creates,
         OF_PROVIDER: fails,
-        (Code.OVERLOADED, Code.NO_WORKER): fails or looks_up,
+        (Code.OVERLOADED, Code.NO_WORKER, Code.QUOTA_EXCEEDED): fails or looks_up,
         (Code.RANGE_TOO_LARGE,): looks_up,
         (Code.NO_CONNECTED_CALENDARS,): looks_up and of_user,
         # Changes of a user or of a connection.

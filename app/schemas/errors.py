@@ -8,6 +8,7 @@ from app.http.error_codes import Code
 from app.schemas.fields import Timestamp, Word
 from providers.errors import Reason
 from providers.names import ProviderName
+from store.coordination.shares import Quota
 
 REASON = {"description": "Why it could not be read; the set is closed.", "enum": [str(r) for r in Reason]}
 MESSAGE = {
@@ -33,8 +34,8 @@ STATUS_DESCRIPTIONS: dict[int | str, str] = {
     415: "The body is not `application/json`.",
     422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and returned "
     "one that cannot be read.",
-    429: "The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` "
-    "is the number of seconds to wait, if it is known.",
+    429: "The API key has used up its requests of this minute, or its organization its share; or the "
+    "provider limits requests. `retryAfter` is the number of seconds to wait, if it is known.",
     502: "The provider could not be reached, or gave an unreadable answer.",
     503: "The service is temporarily unavailable.",
     "default": "Any other error.",
@@ -67,6 +68,12 @@ class ErrorSchema(Schema):
     )
     operation = fields.String(metadata={"description": "Insufficient scope: the operation that was refused."})
     validScopes = fields.List(fields.String(), metadata={"description": "Scopes of which any suffices."})
+    quota = fields.String(
+        metadata={
+            "description": "With `quotaExceeded`: what the organization uses its whole share of.",
+            "enum": [each.value for each in Quota if each is not Quota.WEBHOOK_TURNS],
+        }
+    )
     retryAfter = fields.Integer(
         metadata={"description": "Seconds to wait before the request is repeated, as in `Retry-After`."}
     )

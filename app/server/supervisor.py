@@ -16,7 +16,8 @@ import click
 
 from app.server import commands, flower, local_http, ports
 from store.config import embedded_redis
-from store.config.settings import Settings, make_data_dir, read_settings
+from store.config.data_folder import make_private
+from store.config.settings import Settings, read_settings
 from store.stores import Stores
 
 HOST = "127.0.0.1"
@@ -124,8 +125,8 @@ class Supervisor:
             # without one, OAuth redirects return to the host of the request.
             os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
         settings = read_settings()
-        # Beat keeps its schedule in this folder.
-        make_data_dir(settings.data_dir)
+        # Beat keeps its schedule in this folder, too.
+        make_private(settings.data_dir)
         if settings.embedded_redis:
             self._report("Starting Redis ...")
             self._running["redis"] = embedded_redis.start(settings.data_dir, settings.redis_socket)

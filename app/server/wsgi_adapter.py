@@ -1,7 +1,8 @@
 """Serves a WSGI application by ASGI, so that slow clients hold no thread.
 
-The body of a request is received before a thread begins the request. A long answer is sent in pieces, and a
-thread makes the next piece after the client has received the previous one.
+The body of a request is received before a thread begins the request, as far as ``app.server.body_budget``
+allows. A long answer is sent in pieces, and a thread makes the next piece after the client has received the
+previous one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +21,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 from werkzeug.exceptions import BadRequest, HTTPException, RequestTimeout
+
+from app.http.errors import ApiError
+from app.server.body_budget import BodyBudget
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
@@ -71,11 +75,13 @@ class WsgiAdapter:
         *,
         threads: int,
         largest_body: int,
+        budget: BodyBudget | None = None,
     ) -> None:
         self._load = load
         self._close = close
         self._threads = threads
         self._largest_body = largest_body
+        self._budget = budget
         self._in_progress = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,9 +122,15 @@ class WsgiAdapter:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         environ = _environ(scope)
-        environ["wsgi.input"], keep_alive = await self._body(environ, receive)
         # All steps of a request run in one context, as on one thread.
         run: Run = partial(asyncio.get_running_loop().run_in_executor, self._pool, copy_context().run)  # type: ignore[arg-type]
+        with ExitStack() as held:
+            environ["wsgi.input"], keep_alive = await self._body(environ, receive, run, held)
+            await self._respond(environ, keep_alive, run, receive, send)
+
+    async def _respond(
+        self, environ: WSGIEnvironment, keep_alive: bool, run: Run, receive: Receive, send: Send
+    ) -> None:
         answer, piece, ended = await run(_begin, self._application, environ)
         if not keep_alive:
             answer.headers.append((b"connection", b"close"))
@@ -133,8 +145,13 @@ class WsgiAdapter:
             if not ended:
                 await run(answer.close)
 
-    async def _body(self, environ: WSGIEnvironment, receive: Receive) -> tuple[io.IOBase, bool]:
-        """The body of a request, and whether the connection can take another request after it."""
+    async def _body(
+        self, environ: WSGIEnvironment, receive: Receive, run: Run, held: ExitStack
+    ) -> tuple[io.IOBase, bool]:
+        """The body of a request, and whether the connection can take another request after it.
+
+        ``held`` is closed when the body is no longer needed.
+        """
         body = io.BytesIO()
         encoding = environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         if not encoding and "CONTENT_LENGTH" not in environ:
@@ -144,17 +161,30 @@ class WsgiAdapter:
             return body, False
         too_large = int(environ.get("CONTENT_LENGTH", 0)) > self._largest_body
         try:
+            charge = None
+            if self._budget is not None:
+                charge = self._budget.charge(await self._budget.sender(environ, run))
+                held.callback(charge.release)
             async with asyncio.timeout(BODY_SECONDS):
                 while not too_large:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return _Unreadable(BadRequest("The request body is not valid HTTP")), False
-                    body.write(message.get("body", b""))
+                    piece = message.get("body", b"")
+                    if charge is not None:
+                        charge.add(len(piece))
+                    body.write(piece)
                     too_large = body.tell() > self._largest_body
                     if not message.get("more_body"):
                         break
         except TimeoutError:
             return _Unreadable(RequestTimeout("The request body did not arrive in time")), False
+        except ApiError as error:
+            # The application refuses the request too, or when it reads the body.
+            log.info("request body not received: %s", error.code)
+            held.close()
+            body.close()
+            return _Unreadable(error), await _discard(receive)
         if too_large:
             await _discard(receive)
         body.seek(0)
@@ -186,7 +216,7 @@ class _Answer:
 class _Unreadable(io.RawIOBase):
     """The body of a request that cannot be read; the application answers with ``error``."""
 
-    def __init__(self, error: HTTPException) -> None:
+    def __init__(self, error: HTTPException | ApiError) -> None:
         self._error = error
 
     def read(self, size: int = -1) -> bytes:
@@ -254,8 +284,8 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _discard(receive: Receive) -> None:
-    """Receive the rest of a body, until the client pauses."""
+async def _discard(receive: Receive) -> bool:
+    """Receive the rest of a body, until the client pauses; returns whether the body has ended."""
     left = MAX_DISCARDED
     with suppress(TimeoutError):
         async with asyncio.timeout(BODY_SECONDS):
@@ -263,7 +293,8 @@ async def _discard(receive: Receive) -> None:
                 message = await asyncio.wait_for(receive(), PAUSE)
                 left -= len(message.get("body", b""))
                 if not message.get("more_body"):
-                    return
+                    return bool(message["type"] == "http.request")
+    return False
 
 
 def _body_message(body: bytes, *, more: bool = False) -> MutableMapping[str, Any]:

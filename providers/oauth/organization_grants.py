@@ -9,18 +9,18 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
 from joserfc import jwt
-from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 
 from providers.base import IssuedTokens, Token
 from providers.errors import ProviderNotConfigured
 from providers.http.send import FORM, Call, ErrorReader, send
+from providers.oauth import private_keys
 from providers.oauth.client import token_grant
 from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.oauth.organization_grant_errors import google_error, microsoft_error
@@ -47,10 +47,10 @@ class InvalidKey(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccountKey:
-    """The key of a Google service account."""
+    """The key of a Google service account; ``private_key`` is its RSA key, ready to sign."""
 
     client_email: str
-    private_key: Token
+    private_key: RSAKey = field(repr=False)
     private_key_id: str | None = None
     client_id: str | None = None
 
@@ -67,27 +67,12 @@ class ServiceAccountKey:
         client_email, private_key = _text(key, "client_email"), _text(key, "private_key")
         if "@" not in client_email:
             raise InvalidKey("client_email is no e-mail address", "client_email")
-        made = cls(
+        return cls(
             client_email,
-            Token(private_key),
+            _rsa_key(private_key),
             _text(key, "private_key_id", required=False),
             _text(key, "client_id", required=False),
         )
-        made.rsa_key()
-        return made
-
-    def rsa_key(self) -> RSAKey:
-        """The private key.
-
-        :raise InvalidKey: when the text is no private RSA key in PEM format
-        """
-        try:
-            key = RSAKey.import_key(self.private_key.reveal)
-        except (ValueError, TypeError, JoseError):
-            key = None
-        if key is None or not key.is_private:
-            raise InvalidKey("private_key is no private RSA key in PEM format", "private_key")
-        return key
 
 
 def google_token(
@@ -155,7 +140,7 @@ def _assertion(key: ServiceAccountKey, subject: str, scopes: Collection[str], au
         "iat": now,
         "exp": now + _ASSERTION_LIFE,
     }
-    return jwt.encode(header, claims, key.rsa_key())
+    return jwt.encode(header, claims, key.private_key)
 
 
 def _permissions(token: Token) -> tuple[str, ...] | None:
@@ -176,6 +161,16 @@ def _permissions(token: Token) -> tuple[str, ...] | None:
     if not isinstance(roles, list):
         return None
     return tuple(each for each in roles if isinstance(each, str))
+
+
+def _rsa_key(pem: str) -> RSAKey:
+    try:
+        return RSAKey.import_key(private_keys.load(pem))
+    except private_keys.WrongSize:
+        sizes = f"{private_keys.MIN_BITS} to {private_keys.MAX_BITS} bits"
+        raise InvalidKey(f"private_key must have {sizes}", "private_key") from None
+    except private_keys.NotAnRsaKey:
+        raise InvalidKey("private_key is no private RSA key in PEM format", "private_key") from None
 
 
 def _text(key: Mapping[str, Any], field: str, *, required: bool = True) -> Any:

@@ -465,13 +465,15 @@ RATE_LIMIT = Setting(
     help="Requests per minute for one API key; 0 is no limit. Requests over the limit get 429, and every "
     "answer to a key shows how many are left: see [limits](api.md#limits)",
 )
+# Shares
+
 WAITING_READS = Setting(
     "ALMANAC_WAITING_READS",
     int,
     # Two workers have as many threads for tasks. Further requests could only wait behind all of them.
     256,
     minimum=1,
-    help="Requests that can wait for provider reads at once, over all web processes; 64 of them in one "
+    help="Requests that can wait for provider reads at once, over all web processes; 128 of them in one "
     "process. Further requests get 503 with `Retry-After` at once, while cached answers still work. The "
     "default matches the threads of two workers: raise it with the number of workers",
 )
@@ -479,18 +481,36 @@ WAITING_WRITES = Setting(
     "ALMANAC_WAITING_WRITES",
     int,
     # People write one event at a time.
-    64,
+    128,
     minimum=1,
-    help="Requests that can wait for provider writes at once, over all web processes; 32 of them in one "
+    help="Requests that can wait for provider writes at once, over all web processes; 64 of them in one "
     "process",
+)
+WAITING_BODY_MIB = Setting(
+    "ALMANAC_WAITING_BODY_MIB",
+    int,
+    64,
+    # A body has 1 MiB at most.
+    minimum=4,
+    help="MiB of request bodies that one web process holds at once: of those that still arrive, and of those "
+    "that are being answered. Further bodies are refused",
+)
+ORGANIZATION_SHARE = Setting(
+    "ALMANAC_ORGANIZATION_SHARE",
+    int,
+    50,
+    minimum=1,
+    maximum=100,
+    help="The share in percent that one organization can use at once of the requests that wait, of the "
+    "threads that send webhooks, and of the bytes of bodies: see [shares](../operate/scale.md#shares). All "
+    "keys that are bound to no organization count as one. 100 switches shares off",
 )
 MAX_HELD_USERS = Setting(
     "ALMANAC_MAX_HELD_USERS",
     int,
     1000,
     minimum=1,
-    help="The most users that the holds of one organization hold at once; a user of two holds counts twice. "
-    "Keys that are bound to no organization share one such number. Holds over it get 429",
+    help="Users with held time that one organization can have at once. A hold of two users counts twice",
 )
 
 SECTIONS = (
@@ -537,7 +557,11 @@ SECTIONS = (
     Section("Observability", (LOG_FORMAT, LOG_LEVEL, METRICS_TOKEN, OTLP_ENDPOINT)),
     Section("Push", (PUSH_TTL, PUSH_AUDIT)),
     Section("Flower", (FLOWER_USER, FLOWER_PASSWORD)),
-    Section("Limits", (MAX_RANGE_DAYS, MAX_SLOTS, RATE_LIMIT, WAITING_READS, WAITING_WRITES, MAX_HELD_USERS)),
+    Section("Limits", (MAX_RANGE_DAYS, MAX_SLOTS, RATE_LIMIT)),
+    Section(
+        "Shares",
+        (WAITING_READS, WAITING_WRITES, WAITING_BODY_MIB, ORGANIZATION_SHARE, MAX_HELD_USERS),
+    ),
 )
 
 # Without the variables that only a library reads.

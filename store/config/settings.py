@@ -93,6 +93,8 @@ class Settings:
     rate_limit: int
     waiting_reads: int
     waiting_writes: int
+    waiting_body_mib: int
+    organization_share: int
     max_held_users: int
     metrics_token: str = field(repr=False)
     public_url: str
@@ -190,6 +192,8 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         rate_limit=values[declaration.RATE_LIMIT],
         waiting_reads=values[declaration.WAITING_READS],
         waiting_writes=values[declaration.WAITING_WRITES],
+        waiting_body_mib=values[declaration.WAITING_BODY_MIB],
+        organization_share=values[declaration.ORGANIZATION_SHARE],
         max_held_users=values[declaration.MAX_HELD_USERS],
         metrics_token=values[declaration.METRICS_TOKEN],
         public_url=_public_url(values[declaration.PUBLIC_URL].rstrip("/")),

@@ -18,6 +18,7 @@ from tests.benchmarks import (
     groups,
     machine,
     memory,
+    neighbour,
     steady,
     user_lists,
     warm,
@@ -39,6 +40,7 @@ PARTS: dict[str, tuple[str, Run]] = {
     "explorer": ("Explorer", explorer.run),
     "groups": ("Groups", groups.run),
     "lists": ("Lists of users", user_lists.run),
+    "neighbour": ("Beside a hostile tenant", neighbour.run),
 }
 
 
@@ -51,6 +53,8 @@ def main() -> None:
     unknown = set(given.part) - set(PARTS)
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    # Before anything is measured: a result without a place in the document would be lost.
+    doc.require_blocks(PARTS)
     scale = QUICK if given.quick else FULL
     # As Ctrl-C does, so that started processes are ended on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -41,6 +41,14 @@ class Client:
         """Send JSON."""
         return self._send("POST", path, {"Content-Type": "application/json"}, orjson.dumps(document))
 
+    def put(self, path: str, document: object) -> Answer:
+        """Replace by JSON."""
+        return self._send("PUT", path, {"Content-Type": "application/json"}, orjson.dumps(document))
+
+    def delete(self, path: str) -> Answer:
+        """Delete."""
+        return self._send("DELETE", path, {})
+
     def _send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.benchmarks import plots
@@ -26,6 +26,16 @@ def write(reports: Sequence[Report], machine: Sequence[str], stamp: str) -> None
             PICTURES.mkdir(exist_ok=True)
             plots.draw(plot, PICTURES / f"{plot.name}.svg")
     DOCUMENT.write_text(_with(text, SUMMARY, goals(_verdicts(text))))
+
+
+def require_blocks(parts: Iterable[str]) -> None:
+    """Check that the document has a place for the measurements of each part.
+
+    :raise LookupError: if it has none
+    """
+    text = DOCUMENT.read_text()
+    for part in (SUMMARY, MACHINE, *parts):
+        _with(text, part, [])
 
 
 def _with(text: str, name: str, lines: Sequence[str]) -> str:

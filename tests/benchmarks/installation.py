@@ -17,6 +17,7 @@ import requests
 from app.server import commands
 from app.server.supervisor import WEB_PROCESSES, WORKER_PROCESSES, sandbox_environment
 from store.config.settings import Settings, new_secrets
+from store.sql.queries import api_keys, organizations
 from tests import services
 from tests.benchmarks import people
 from tests.benchmarks.client import Client
@@ -159,6 +160,12 @@ class Installation:
         with self._made.stores.database.writing() as session:
             people.organize(session, slug, members)
 
+    def bound_key(self, slug: str) -> str:
+        """One more key, bound to an organization."""
+        with self._made.stores.database.writing() as session:
+            organization_id = organizations.ids(session, [slug], organization_id=None)[slug]
+            return api_keys.create(session, prefix="alm_", name=slug, organization_id=organization_id)
+
     def settings(self, **changed: object) -> Settings:
         """The settings, with some of them (``BUSY_TTL=5``) changed."""
         return settings_of(self.environment | _variables(changed))
@@ -169,13 +176,13 @@ class Installation:
 
     @contextmanager
     def running(
-        self, *, environment: Mapping[str, str] | None = None, **changed: object
+        self, *, environment: Mapping[str, str] | None = None, web: int = WEB_PROCESSES, **changed: object
     ) -> Iterator[Running]:
         """Web and workers on an empty Redis; ``environment`` has further variables of the processes."""
         self.redis.flushall()
         made = self._made
         settings = self.settings(**changed)
-        made.commands["web"] = commands.web("127.0.0.1", made.port, WEB_PROCESSES)
+        made.commands["web"] = commands.web("127.0.0.1", made.port, web)
         # "/readyz" would open the connections of the first request, which is measured.
         with made.running(ready=lambda: listens(made.port), **_variables(changed), **(environment or {})):
             client = self.client(made.port)

@@ -198,10 +198,12 @@ def register(runtime: Runtime) -> Callable[..., tuple[str, str]]:
     with runtime.stores.database.writing() as session:
         session.execute(delete(WebhookEndpoint))
 
-    def make(url: str, events: Sequence[str] = tuple(WebhookEvent)) -> tuple[str, str]:
+    def make(
+        url: str, events: Sequence[str] = tuple(WebhookEvent), organization_id: int | None = None
+    ) -> tuple[str, str]:
         with runtime.stores.database.writing() as session:
             row, secret = webhooks.create(
-                session, runtime.stores.keyring, url=url, events=events, organization_id=None
+                session, runtime.stores.keyring, url=url, events=events, organization_id=organization_id
             )
         return row.id, secret
 

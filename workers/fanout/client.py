@@ -98,7 +98,8 @@ class Fanout:
         ``coalescing``: equal jobs of several requests are performed once. ``bypass_admission``: for jobs that
         finish work that has begun.
 
-        :raise Overloaded: when too many requests wait, or no worker is alive; nothing was sent
+        :raise Overloaded: when too many requests wait, of all or of this tenant, or no worker is alive;
+          nothing was sent
         :raise redis.RedisError, kombu.exceptions.OperationalError: when Redis or the broker is down
         """
         if not jobs:

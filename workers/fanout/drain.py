@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from providers.base import Failed
 from providers.errors import Reason
 from store.cache.busy_buckets import CalendarKey
+from store.coordination import shares
 from workers import failures
 from workers.execution.reads import continues_past_deadline
 from workers.fanout import bundles
@@ -85,7 +86,7 @@ class Drain:
         self._deadline = deadline
         # The moment at which the drain reports a timeout for reads that continue.
         self._overdue = deadline + max(0.0, deadline - time.monotonic()) * GRACE_FRACTION
-        self._share: PoolShare[list[FinishedJob]] = runtime.pool.share()
+        self._share: PoolShare[list[FinishedJob]] = runtime.pool.share(shares.current.get())
         self._jobs = DrainJobs()
         # The length of the list when it was last read, and whether it was empty or the deadline has passed.
         self._list_length = 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, TypeVar
+
+from store.coordination.shares import UNBOUND
 
 log = logging.getLogger(__name__)
 
@@ -19,23 +21,28 @@ Result = TypeVar("Result")
 # One spare place for this many regular ones, for shares that hold none. A provider that hangs and holds all
 # regular places does not lock out a new fan-out.
 SPARE = 16
+# The same for tenants that hold fewer than another: a tenant whose reads hang does not lock out the others.
+SPARE_FOR_TENANTS = 8
 
 
 class FairPool:
     """A pool of ``size`` threads, plus a few spare ones. A place is one thread for one piece of work.
 
-    Each fan-out opens a share and requests places. A free place goes to the requesting share with the fewest
-    places; among equals, to the one that has waited longest. So a small request is served before a large one
-    that has places already, large ones get about the same number, and a single one gets all. Most work
-    without a place stays on its Redis list, where another process can take it.
+    Each fan-out opens a share and requests places. A free place goes to the tenant with the fewest places,
+    and of its shares to the one with the fewest; among equals, to the one that has waited longest. So a small
+    request is served before a large one that has places already, large ones get about the same number, and a
+    single one gets all. Most work without a place stays on its Redis list, where another process can take it.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._spare = max(1, size // SPARE)
-        self._threads = ThreadPoolExecutor(size + self._spare, thread_name_prefix="job")
+        self._spare_for_tenants = max(1, size // SPARE_FOR_TENANTS)
+        threads = size + self._spare + self._spare_for_tenants
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="job")
         self.lock = threading.Lock()
         self._held = 0
+        self._held_by: Counter[int] = Counter()
         # The shares that request places, in order of their requests.
         self._wanting: dict[PoolShare[Any], None] = {}
 
@@ -49,28 +56,40 @@ class FairPool:
         """How many places are held. This can exceed ``size``, because of the spare ones."""
         return self._held
 
-    def share(self) -> PoolShare[Any]:
+    def share(self, tenant: int = UNBOUND) -> PoolShare[Any]:
         """Open a share without places. The caller must close it."""
-        return PoolShare(self)
+        return PoolShare(self, tenant)
 
     def rebalance(self, share: PoolShare[Any], more: int) -> None:
         """Count ``more`` places in use, note whether ``share`` still wants places, and grant the free ones.
 
         The caller holds the lock.
         """
-        self._held += more
+        self._count(share.tenant, more)
         if share.wants:
             self._wanting.setdefault(share)
         else:
             self._wanting.pop(share, None)
-        while self._wanting:
-            first = min(self._wanting, key=lambda each: each.places_held)
-            # Spare places are for shares that hold none.
-            if self._held >= self._size + (0 if first.places_held else self._spare):
-                return
-            self._held += 1
+        while able := [each for each in self._wanting if self._held < self._limit(each)]:
+            first = min(able, key=lambda each: (self._held_by[each.tenant], each.places_held))
+            self._count(first.tenant, 1)
             if not first.grant():
                 del self._wanting[first]
+
+    def _count(self, tenant: int, more: int) -> None:
+        self._held += more
+        self._held_by[tenant] += more
+        if not self._held_by[tenant]:
+            del self._held_by[tenant]
+
+    def _limit(self, share: PoolShare[Any]) -> int:
+        """How many places may be held after the share has got one: spare ones are for those that hold few."""
+        held = self._held_by[share.tenant]
+        if held < max(self._held_by.values(), default=0):
+            return (
+                self._size + self._spare + (self._spare_for_tenants if held < self._spare_for_tenants else 0)
+            )
+        return self._size + (0 if share.places_held else self._spare)
 
     def submit(self, work: Callable[[], None]) -> None:
         """Run ``work`` in a thread."""
@@ -80,8 +99,9 @@ class FairPool:
 class PoolShare(Generic[Result]):
     """The places of one fan-out, and the results of the work in them. Used by one thread."""
 
-    def __init__(self, pool: FairPool) -> None:
+    def __init__(self, pool: FairPool, tenant: int) -> None:
         self._pool = pool
+        self.tenant = tenant
         self._news = threading.Condition(pool.lock)
         self._granted = 0
         self._finished: list[Result] = []

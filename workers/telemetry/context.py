@@ -1,4 +1,4 @@
-"""Passes the id of the HTTP request, and its trace, to tasks in their headers.
+"""Passes the id of the HTTP request, its tenant and its trace to tasks in their headers.
 
 Every fan-out belongs to one request, so that the context of a drain task is that of all its jobs.
 """
@@ -13,11 +13,12 @@ from typing import Any
 
 from celery.signals import before_task_publish, task_postrun, task_prerun
 
+from store.coordination import shares
 from workers.telemetry import request_ids, tracing
 
 log = logging.getLogger(__name__)
 
-REQUEST = "almanac_request"
+REQUEST, TENANT = "almanac_request", "almanac_tenant"
 
 _began: ContextVar[float] = ContextVar("began")
 _span: ContextVar[ExitStack | None] = ContextVar("span", default=None)
@@ -36,12 +37,14 @@ def _send(sender: str, headers: dict[str, Any], **_: object) -> None:
         return
     if (request := request_ids.current.get()) is not None:
         headers[REQUEST] = request
+    headers[TENANT] = shares.current.get()
     tracing.inject(headers)
 
 
 def _begin(task: Any, **_: object) -> None:
     _began.set(time.perf_counter())
     request_ids.current.set(task.request.get(REQUEST))
+    shares.current.set(task.request.get(TENANT) or shares.UNBOUND)
     if tracing.on():
         _span.set(_open(task))
 
@@ -54,6 +57,7 @@ def _end(task: Any, state: str | None = None, **_: object) -> None:
     # The thread will run other tasks.
     _span.set(None)
     request_ids.current.set(None)
+    shares.current.set(shares.UNBOUND)
 
 
 def _open(task: Any) -> ExitStack:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from standardwebhooks import Webhook
 
 from store.coordination.locks import LockTimeout, try_lock
+from store.coordination.shares import UNBOUND
 from store.security.crypto import Undecipherable
 from store.sql.queries import deliveries, delivery_log, webhook_secrets, webhooks
 from store.sql.queries.deliveries import AttemptResult, ClaimedDelivery
@@ -23,6 +24,7 @@ from store.sql.queries.webhooks import WebhookEvent
 from store.stores import Stores
 from workers.runtime import Runtime
 from workers.upkeep import batches
+from workers.webhooks.fair_queue import Turn
 from workers.webhooks.http import MAX_POST_SECONDS, NoEndpointAnswer, post
 from workers.webhooks.ssrf_guard import ForbiddenUrl
 
@@ -64,15 +66,17 @@ def deliver(runtime: Runtime, endpoint_id: str) -> None:
 
     Adds the endpoint to the queue of this process, then serves endpoints in the order of the queue. After
     ``MAX_SERVE_SECONDS`` it begins no other, so that the worker can shut down. If the process already serves
-    its maximum, this returns at once, and another call serves the endpoint.
+    its maximum, or that of the endpoint's tenant, this returns at once, and another call serves the endpoint.
     """
-    runtime.webhook_queue.add(endpoint_id)
+    with runtime.stores.database.reading() as session:
+        organization_id = deliveries.organization_of(session, endpoint_id)
+    runtime.webhook_queue.add(endpoint_id, organization_id or UNBOUND)
     until = time.monotonic() + MAX_SERVE_SECONDS
-    while time.monotonic() < until and (first := runtime.webhook_queue.take()) is not None:
+    while time.monotonic() < until and (turn := runtime.webhook_queue.take()) is not None:
         try:
-            _serve(runtime, first)
+            _serve(runtime, turn)
         finally:
-            runtime.webhook_queue.done()
+            runtime.webhook_queue.done(turn)
 
 
 def purge(runtime: Runtime) -> int:
@@ -87,26 +91,26 @@ def _is_due(runtime: Runtime, endpoint_id: str) -> bool:
         return deliveries.has_due(session, endpoint_id)
 
 
-def _serve(runtime: Runtime, endpoint_id: str) -> None:
+def _serve(runtime: Runtime, turn: Turn) -> None:
     """Serve an endpoint once; does nothing if another worker holds its lock."""
-    began = time.monotonic()
+    began, endpoint_id = time.monotonic(), turn.endpoint_id
     try:
         # A task for an event recorded before the lock is released finds the lock held: check again.
         while _is_due(runtime, endpoint_id):
             # The last attempt may begin at the very end.
             ends = began + MAX_SERVE_SECONDS + MAX_POST_SECONDS
             with try_lock(runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=ends):
-                if not _send_all(runtime, endpoint_id, began):
+                if not _send_all(runtime, turn, began):
                     return
     except LockTimeout:
         return
 
 
-def _send_all(runtime: Runtime, endpoint_id: str, began: float) -> bool:
+def _send_all(runtime: Runtime, turn: Turn, began: float) -> bool:
     """Send everything due; returns whether that is done. After one call without an answer, the rest waits."""
-    while not _is_over(runtime, began):
+    while not _is_over(runtime, turn, began):
         with runtime.stores.database.writing() as session:
-            claimed = deliveries.claim(session, endpoint_id, until=datetime.now(UTC) + LEASE)
+            claimed = deliveries.claim(session, turn.endpoint_id, until=datetime.now(UTC) + LEASE)
         if claimed is None:
             return True
         answer = _attempt(runtime, claimed)
@@ -116,9 +120,9 @@ def _send_all(runtime: Runtime, endpoint_id: str, began: float) -> bool:
     return False
 
 
-def _is_over(runtime: Runtime, began: float) -> bool:
-    lasts = MAX_SERVE_SECONDS_WHILE_OTHERS_WAIT if runtime.webhook_queue.has_waiting else MAX_SERVE_SECONDS
-    return time.monotonic() - began >= lasts
+def _is_over(runtime: Runtime, turn: Turn, began: float) -> bool:
+    others = runtime.webhook_queue.others_wait_for(turn)
+    return time.monotonic() - began >= (MAX_SERVE_SECONDS_WHILE_OTHERS_WAIT if others else MAX_SERVE_SECONDS)
 
 
 def _attempt(runtime: Runtime, claimed: ClaimedDelivery) -> AttemptResult:

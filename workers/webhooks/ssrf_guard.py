@@ -13,11 +13,26 @@ _WRITTEN = re.compile(r"[!-\[\]-~]+", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+", re.ASCII)
 _PORTS = {"http": 80, "https": 443}
 
-# All routed IPv6 addresses. Other forms of IPv4 addresses lie outside, except for 6to4.
+# All routed IPv6 addresses. Forms of IPv4 addresses lie outside, such as NAT64 (64:ff9b::/96 and
+# 64:ff9b:1::/48), except for 6to4 and Teredo.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
-# Protocol assignments and 6to4 relays: no hosts, although the registry lists some of them as global.
-_NO_HOSTS = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
+# Networks without hosts on the internet, some of which ``ipaddress`` takes for global in some versions of
+# Python: protocol assignments and 6to4 relays of IPv4; of IPv6 the protocol assignments with Teredo
+# (RFC 2928, RFC 4380), 6to4 (RFC 3056), the former 6bone, and documentation (RFC 3849, RFC 9637).
+# https://www.iana.org/assignments/iana-ipv6-special-registry/iana-ipv6-special-registry.xhtml
+_NO_HOSTS = tuple(
+    ipaddress.ip_network(each)
+    for each in (
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "2001::/23",
+        "2001:db8::/32",
+        "2002::/16",
+        "3ffe::/16",
+        "3fff::/20",
+    )
+)
 
 
 class ForbiddenUrl(Exception):
@@ -75,9 +90,7 @@ def resolve(target: Target, *, allow_private: bool) -> list[str]:
 def is_public(text: str) -> bool:
     """Whether an address is public."""
     address = ipaddress.ip_address(text)
-    if isinstance(address, ipaddress.IPv6Address) and (
-        address not in _GLOBAL_UNICAST or address.sixtofour is not None
-    ):
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_UNICAST:
         return False
     if any(address in network for network in _NO_HOSTS):
         return False

@@ -160,6 +160,12 @@ def has_due(session: Session, endpoint_id: str) -> bool:
     return session.scalars(query).first() is not None
 
 
+def organization_of(session: Session, endpoint_id: str) -> int | None:
+    """The organization of an endpoint; None if it gets events of all organizations, or is not there."""
+    query = select(WebhookEndpoint.organization_id).where(WebhookEndpoint.id == endpoint_id)
+    return session.scalars(query).one_or_none()
+
+
 def endpoints_due(session: Session, *, limit: int) -> Sequence[str]:
     """Endpoints with deliveries that are due now, in random order; paused and disabled ones are left out.
 

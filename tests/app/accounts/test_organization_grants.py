@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import select
 
 from store.sql.models import AuditRecord, OrganizationGrant
 from store.sql.queries import organization_grants, organizations
+from tests import rsa_keys
 from tests.conftest import stores_of
 from tests.store.statements import recorded
 
@@ -153,6 +155,29 @@ def test_a_key_file_that_is_none_is_refused_with_its_field(api, slug, acme, sand
     error = refused(answer, "validationFailed", f"serviceAccountKey.{field}")
     assert error.startswith(f"serviceAccountKey.{field} ")
     assert sandbox.requests().total == before
+
+
+def with_key(domain, pem: str) -> dict[str, Any]:
+    return google_body(domain, serviceAccountKey={**domain.service_account_key, "private_key": pem})
+
+
+def test_a_key_over_4096_bits_is_refused_before_it_is_loaded(api, slug, acme, sandbox):
+    body = with_key(acme, rsa_keys.pem(8192))
+    before, began = sandbox.requests().total, time.process_time()
+
+    answer = put(api, slug, "google", body)
+
+    # OpenSSL's check of its factors takes seconds.
+    assert time.process_time() - began < 1
+    error = refused(answer, "validationFailed", "serviceAccountKey.private_key")
+    assert error == "serviceAccountKey.private_key must have 1024 to 4096 bits"
+    assert sandbox.requests().total == before
+
+
+def test_a_key_of_4096_bits_is_tried_at_google(api, slug, acme):
+    assert "make a new key" in refused(
+        put(api, slug, "google", with_key(acme, rsa_keys.pem(4096))), "grantRefused"
+    )
 
 
 def test_a_public_key_and_another_json_file_are_no_key_files(api, slug, acme):

@@ -45,6 +45,7 @@ def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory)
         "ALMANAC_BUSY_TTL": "3600",
         "ALMANAC_WAITING_READS": str(READS),
         "ALMANAC_WAITING_WRITES": str(WRITES),
+        "ALMANAC_ORGANIZATION_SHARE": "100",
     }
     with installed(environment, folder, web=0, workers=(), **changed) as made:
         yield made.environment

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from flask import Flask, request
@@ -13,14 +15,26 @@ from flask.testing import FlaskClient
 from app.cli import booking, demo
 
 KEY = "alm_secret"
-TIME = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T09:30:00Z"}
+
+
+def time(days: float, minutes: float = 30) -> dict[str, str]:
+    """So many minutes, in so many days from now."""
+    start = datetime.now(UTC) + timedelta(days=days)
+    return {"start": start.isoformat(), "end": (start + timedelta(minutes=minutes)).isoformat()}
+
+
+TIME = time(3)
 SLOTS = {
     "participants": [{"users": ["ada"]}, {"users": ["bruno", "emiko", "gabriel"], "required": 1}],
-    "schedules": [],
+    "schedules": list(demo.offer().schedules),
 }
+SLOTS_QUERY = {**time(0, 14 * 24 * 60), "slotDuration": "30", "minimumNotice": "60"}
+SCHEDULING = f"/v1/scheduling?{urlencode(SLOTS_QUERY)}"
+
 HOLD = {"users": ["ada", "emiko"], **TIME, "expiresIn": 300}
 HOLD_ID = "hold_5d9a3b4c2e8d6f7a901f0c7e"
-EVENT = {"subject": "Contract", **TIME, "attendees": [{"email": "kim@example.com"}]}
+COLLEAGUE = demo.offer().team[1].email
+EVENT = {"subject": "Contract", **TIME, "attendees": [{"email": "kim@example.com"}, {"email": COLLEAGUE}]}
 EVENTS = "/v1/users/ada/calendar/events/google/primary"
 FAILED = {"userId": "bruno", "message": "no", "failedCalendars": [{"calendarId": "bruno@example.com"}]}
 
@@ -46,7 +60,7 @@ def client(service: str) -> FlaskClient:
 
 def test_the_requests_of_the_page_are_sent_on_with_the_key(client):
     answers = [
-        client.post("/v1/scheduling?start=2026-12-03&end=2026-12-04&slotDuration=30", json=SLOTS),
+        client.post(SCHEDULING, json=SLOTS),
         client.post("/v1/holds", json=HOLD),
         client.delete(f"/v1/holds/{HOLD_ID}"),
         client.post(f"{EVENTS}?hold={HOLD_ID}", json=EVENT),
@@ -62,16 +76,36 @@ def test_the_requests_of_the_page_are_sent_on_with_the_key(client):
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/v1/scheduling", {**SLOTS, "participants": [{"users": ["farah"]}]}),
-        ("/v1/scheduling", {**SLOTS, "participants": [{"organization": "demo"}]}),
-        ("/v1/scheduling", {}),
-        ("/v1/scheduling?calendarIds=private", SLOTS),
+        (SCHEDULING, {**SLOTS, "participants": [{"users": ["farah"]}]}),
+        (SCHEDULING, {**SLOTS, "participants": [{"organization": "demo"}]}),
+        (SCHEDULING, {**SLOTS, "schedules": []}),
+        (SCHEDULING, {}),
+        (f"{SCHEDULING}&calendarIds=private", SLOTS),
+        ("/v1/scheduling", SLOTS),
+        (f"/v1/scheduling?{urlencode({**SLOTS_QUERY, 'slotDuration': 1})}", SLOTS),
+        (f"/v1/scheduling?{urlencode({**SLOTS_QUERY, 'minimumNotice': 0})}", SLOTS),
+        (f"/v1/scheduling?{urlencode({**SLOTS_QUERY, **time(0, 366 * 24 * 60)})}", SLOTS),
+        (f"/v1/scheduling?{urlencode({**SLOTS_QUERY, **time(-30)})}", SLOTS),
         ("/v1/holds", {**HOLD, "users": ["ada", "farah"]}),
         ("/v1/holds", {**HOLD, "users": ["ada"]}),
         ("/v1/holds", {**HOLD, "users": 7}),
         ("/v1/holds", {**HOLD, "expiresIn": 3600}),
         ("/v1/holds", {**HOLD, "expiresIn": None}),
         ("/v1/holds", [HOLD]),
+        ("/v1/holds", {**HOLD, **time(3, 24 * 60)}),
+        ("/v1/holds", {**HOLD, **time(3, 0)}),
+        ("/v1/holds", {**HOLD, **time(365)}),
+        ("/v1/holds", {**HOLD, **time(-0.1)}),
+        ("/v1/holds", {**HOLD, "start": "tomorrow"}),
+        ("/v1/holds", {**HOLD, "start": "2026-12-03T09:00:00", "end": "2026-12-03T09:30:00"}),
+        (f"{EVENTS}?hold={HOLD_ID}", {**EVENT, **time(3, 24 * 60)}),
+        (f"{EVENTS}?hold={HOLD_ID}", {**EVENT, **time(365)}),
+        (f"{EVENTS}?hold={HOLD_ID}", {**EVENT, "attendees": [{"email": COLLEAGUE}]}),
+        (f"{EVENTS}?hold={HOLD_ID}", {**EVENT, "attendees": [{"email": "a@b.example", "optional": True}]}),
+        (
+            f"{EVENTS}?hold={HOLD_ID}",
+            {**EVENT, "attendees": [*EVENT["attendees"], {"email": demo.offer().team[2].email}]},
+        ),
         (EVENTS, EVENT),
         (f"{EVENTS}?ifFree=true", EVENT),
         (f"{EVENTS}?hold={HOLD_ID}", {**EVENT, "meeting": True}),

@@ -9,12 +9,22 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
+from store.coordination import shares
 from store.coordination.heartbeats import AWAY_SECONDS, WORKERS
 from tests.workers.conftest import busy_jobs
-from workers.fanout.admission import MAX_PER_PROCESS, Admission, NoWorker, QueueFull, admitted_key
+from workers.fanout.admission import (
+    MAX_PER_PROCESS,
+    Admission,
+    NoWorker,
+    QueueFull,
+    TenantQueueFull,
+    admitted_key,
+    most_waiting,
+)
 from workers.fanout.client import Fanout
 from workers.queues import Queue
 
@@ -29,7 +39,7 @@ def redis(runtime):
 
 @pytest.fixture
 def admission(redis) -> Admission:
-    return Admission(redis, FEW)
+    return Admission(redis, FEW, share=100)
 
 
 def enter(admission: Admission, name: str, queue: Queue = READS) -> bool:
@@ -80,7 +90,7 @@ def test_the_place_of_a_process_that_was_killed_comes_free(redis, admission, apa
     waiter = (
         "import sys, time; from redis import Redis; from workers.queues import Queue;"
         "from workers.fanout.admission import Admission;"
-        "redis = Redis(unix_socket_path=sys.argv[1]); room = Admission(redis, {Queue.READS: 3});"
+        "redis = Redis(unix_socket_path=sys.argv[1]); room = Admission(redis, {Queue.READS: 3}, share=100);"
         "[room.enter(Queue.READS, str(n), 2.0) for n in range(2)]; print('in', flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", waiter, str(apart.redis_socket)]
@@ -94,7 +104,7 @@ def test_the_place_of_a_process_that_was_killed_comes_free(redis, admission, apa
     while not enter(admission, "another"):
         assert time.monotonic() < give_up, "the lease of a dead process does not expire"
         time.sleep(0.1)
-    assert set(redis.zrange(admitted_key(READS), 0, -1)) == {b"alive", b"another"}
+    assert set(redis.zrange(admitted_key(READS), 0, -1)) == {b"0:alive", b"0:another"}
 
 
 def test_no_key_stays_when_all_requests_have_left(redis, admission):
@@ -167,6 +177,49 @@ def test_a_process_keeps_threads_for_others(admission):
             each.result()
     with admission.admit_in_process(WRITES):
         pass
+
+
+@pytest.fixture
+def as_tenant(monkeypatch):
+    """Work for a tenant from now on: ``as_tenant(7)``."""
+    yield shares.current.set
+    shares.current.set(shares.UNBOUND)
+
+
+def test_a_tenant_takes_its_share_of_all_places_and_leaves_the_others(redis, as_tenant):
+    admission = Admission(redis, {READS: 8, WRITES: 8}, share=50)
+    as_tenant(1)
+    for number in range(4):
+        admission.enter(READS, str(number), 60)
+    for refused in (lambda: admission.enter(READS, "one more", 60), lambda: admission.check(READS)):
+        with pytest.raises(TenantQueueFull):
+            refused()
+    # Its writes have a share of their own.
+    admission.enter(WRITES, "a write", 60)
+    as_tenant(11)
+    for number in range(4):
+        admission.enter(READS, str(number), 60)
+    assert most_waiting(redis, READS) == 4
+    as_tenant(2)
+    with pytest.raises(QueueFull):
+        admission.enter(READS, "no place is left", 60)
+    as_tenant(1)
+    leave(redis, admission, "0")
+    admission.enter(READS, "one more", 60)
+
+
+def test_a_tenant_takes_its_share_of_the_places_of_a_process(admission, redis, as_tenant):
+    half = Admission(redis, FEW, share=50)
+    with ExitStack() as entered:
+        for tenant in (1, 2):
+            as_tenant(tenant)
+            for _ in range(MAX_PER_PROCESS[WRITES] // 2):
+                entered.enter_context(half.admit_in_process(WRITES))
+            with pytest.raises(TenantQueueFull), half.admit_in_process(WRITES):
+                pass
+        as_tenant(3)
+        with pytest.raises(QueueFull), half.admit_in_process(WRITES):
+            pass
 
 
 @pytest.fixture

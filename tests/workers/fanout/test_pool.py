@@ -83,6 +83,45 @@ def test_when_all_places_hang_a_new_share_gets_the_spare_one():
     assert granted(hanging) == 0
 
 
+def test_a_tenant_whose_reads_hang_leaves_places_to_others():
+    places = FairPool(32)
+    hanging = [places.share(tenant=1) for _ in range(50)]
+    for share in hanging:
+        share.request(1)
+    # The regular places, and the spare ones for shares without a place.
+    assert sum(granted(each) for each in hanging) == 34
+    other = places.share(tenant=2)
+    other.request(10)
+    assert granted(other) == 4
+    # Then places that become free go to the tenant with fewer.
+    for share in hanging[:6]:
+        share.release(1)
+    assert granted(other) == 2
+    assert sum(granted(each) for each in hanging) == 0
+
+
+def test_tenants_get_the_same_number_of_places():
+    places = FairPool(12)
+    many = [places.share(tenant=1) for _ in range(20)]
+    for share in many:
+        share.request(1)
+    one = places.share(tenant=2)
+    one.request(100)
+    for share in many:
+        if share.places_held:
+            share.release(1)
+            share.request(1)
+    assert one.places_held >= 6
+
+
+def test_one_tenant_alone_gets_no_spare_places_of_tenants():
+    places = FairPool(32)
+    shares = [places.share(tenant=1) for _ in range(50)]
+    for share in shares:
+        share.request(1)
+    assert sum(granted(each) for each in shares) == 34
+
+
 def test_large_shares_get_about_the_same_number_of_places():
     places = FairPool(12)
     first = wanting(places, 100)

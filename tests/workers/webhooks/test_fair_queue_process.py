@@ -9,20 +9,23 @@ from workers.webhooks import delivery as sending
 
 
 def occupy(runtime, places):
-    """Occupy this many of the process's places with other endpoints."""
+    """Occupy this many of the process's places with endpoints of other tenants; returns the turns."""
+    turns = []
     for number in range(places):
-        runtime.webhook_queue.add(f"wh_{number}")
-        assert runtime.webhook_queue.take() == f"wh_{number}"
+        runtime.webhook_queue.add(f"wh_{number}", 1 + number % 4)
+        turns.append(runtime.webhook_queue.take())
+        assert turns[-1].endpoint_id == f"wh_{number}"
+    return turns
 
 
 def test_waiting_endpoint_is_served_by_the_first_free_thread(runtime, receiver, register, record_event):
     first, second = (register(receiver.url)[0] for _ in range(2))
     record_event()
-    occupy(runtime, MAX_WEBHOOK_ENDPOINTS)
+    turns = occupy(runtime, MAX_WEBHOOK_ENDPOINTS)
     sending.deliver(runtime, first)
     assert receiver.received == []
     assert set(sending.due(runtime)) == {first, second}
-    runtime.webhook_queue.done()
+    runtime.webhook_queue.done(turns[0])
     sending.deliver(runtime, second)
     assert len(receiver.received) == 2
     assert sending.due(runtime) == []

@@ -18,6 +18,8 @@ from workers.webhooks.ssrf_guard import ForbiddenUrl, is_public, parse, resolve
         *("192.0.0.9", "192.0.0.10", "192.88.99.1"),
         *("::1", "::", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::127.0.0.1", "64:ff9b::7f00:1"),
         *("64:ff9b:1::a00:1", "2002:7f00:1::", "2002:808:808::", "2001:0:7f00:1::", "2001:db8::1"),
+        # Documentation and assignments that Python 3.11 takes for public; 5f00::/16 is for segment routing.
+        *("3fff::1", "3fff:fff:ffff::1", "2001:1ff::1", "2001:20::1", "3ffe::1", "5f00::1", "100:0:0:1::1"),
         *("fe80::1", "fe80::1%1", "fec0::1", "fc00::1", "fd12:3456::1", "ff02::1", "100::1"),
     ],
 )

@@ -1,0 +1,145 @@
+"""Shares: how much one organization may use at once of what all organizations use.
+
+Without shares, one organization could take every place of the requests that wait for workers, every thread
+that sends webhooks, or the memory of a web process. All keys that are bound to no organization count as one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import cast
+
+from redis import Redis
+
+# The tenant of keys that are bound to no organization, of the dashboard, and of upkeep. Other tenants are
+# internal ids of organizations.
+UNBOUND = 0
+
+# The tenant for whom this request or task works. Tasks get it in a header (``workers.telemetry.context``).
+current: ContextVar[int] = ContextVar("tenant", default=UNBOUND)
+
+# Processes report what they use every five seconds. A report that is older is of a process that has ended.
+REPORT_SECONDS = 16.0
+REPORTS = "shares"
+
+
+class Quota(StrEnum):
+    """What is shared."""
+
+    # Requests that wait for workers to read, and to write: over the installation, and in each web process.
+    WAITING_READS = "waitingReads"
+    WAITING_WRITES = "waitingWrites"
+    # Users with held time, of one organization.
+    HELD_USERS = "heldUsers"
+    # Webhook endpoints that a worker serves at once.
+    WEBHOOK_TURNS = "webhookTurns"
+    # Bytes of request bodies in one web process.
+    BODY_BYTES = "bodyBytes"
+
+
+class QuotaExceeded(Exception):
+    """The tenant uses its whole share."""
+
+    def __init__(self, quota: Quota) -> None:
+        super().__init__(f"the share of {quota} is used up")
+        self.quota = quota
+
+
+class Exhausted(Exception):
+    """All tenants together use everything."""
+
+
+def share_of(total: int, percent: int) -> int:
+    """The share of one tenant."""
+    return max(1, total * percent // 100)
+
+
+class SharedPlaces:
+    """Counts what the tenants use of ``total`` in this process, at most ``share`` each; thread-safe."""
+
+    def __init__(self, quota: Quota, total: int, share: int) -> None:
+        self.quota = quota
+        self.total = total
+        self.share = share
+        self._lock = threading.Lock()
+        self._used: Counter[int] = Counter()
+        self._left = total
+
+    def take(self, tenant: int, amount: int = 1) -> None:
+        """Count ``amount`` more.
+
+        :raise QuotaExceeded: if the tenant then had more than its share; nothing is counted
+        :raise Exhausted: if there is not so much left
+        """
+        with self._lock:
+            # A share of everything is none.
+            if self.share < self.total and self._used[tenant] + amount > self.share:
+                raise QuotaExceeded(self.quota)
+            if amount > self._left:
+                raise Exhausted
+            self._used[tenant] += amount
+            self._left -= amount
+
+    def release(self, tenant: int, amount: int = 1) -> None:
+        """Count ``amount`` less."""
+        with self._lock:
+            self._used[tenant] -= amount
+            self._left += amount
+            if not self._used[tenant]:
+                del self._used[tenant]
+
+    def has_room(self, tenant: int) -> bool:
+        """Whether the tenant may take one more."""
+        with self._lock:
+            return self._used[tenant] < self.share and self._left > 0
+
+    def used_by(self, tenant: int) -> int:
+        """What the tenant uses."""
+        return self._used[tenant]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is left."""
+        return self._left <= 0
+
+    @property
+    def largest(self) -> int:
+        """What the tenant uses that uses most."""
+        with self._lock:
+            return max(self._used.values(), default=0)
+
+
+def report(redis: Redis, process: str, *places: SharedPlaces) -> None:
+    """Store what the largest tenants of this process use, for the metrics.
+
+    :raise redis.RedisError: when Redis is down
+    """
+    seconds, _ = redis.time()
+    with redis.pipeline(transaction=False) as pipe:
+        for each in places:
+            pipe.hset(REPORTS, f"{each.quota}:{process}", f"{seconds}:{each.largest}")
+        pipe.expire(REPORTS, int(REPORT_SECONDS * 4))
+        pipe.execute()
+
+
+def reported(redis: Redis) -> dict[Quota, int]:
+    """For each quota of processes: what one tenant uses in one process, at most. Deletes old reports.
+
+    :raise redis.RedisError: when Redis is down
+    """
+    seconds, _ = redis.time()
+    found: dict[Quota, int] = {}
+    old = []
+    for name, value in cast(dict[bytes, bytes], redis.hgetall(REPORTS)).items():
+        at, amount = map(int, value.split(b":"))
+        quota = Quota(name.decode().partition(":")[0])
+        if seconds - at > REPORT_SECONDS:
+            old.append(name)
+        else:
+            found[quota] = max(found.get(quota, 0), amount)
+    if old:
+        redis.hdel(REPORTS, *old)
+    return found
