@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 from app.api.fast_slots import FastSlots
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 def _load() -> WSGIApplication:
     """Open connections and start threads: in each process, after the fork."""
     tracing.start("web")
-    flask_app.extensions[EXTENSION].prepare()
+    services = flask_app.extensions[EXTENSION]
+    services.prepare()
+    heartbeat = services.stores.web_heartbeat
+    heartbeat.start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # The server then accepts no more connections. The event loop still calls its own handler: a file
+        # descriptor wakes it.
+        signal.signal(number, lambda *_: heartbeat.stop())
     return flask_app
 
 

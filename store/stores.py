@@ -14,15 +14,17 @@ from store.cache.calendar_lists import CalendarLists
 from store.cache.fast_redis import FastRedis
 from store.cache.held_times import HeldTimes
 from store.cache.versioned_cache import HOLDS_VERSION_KEY, VersionedCache
+from store.cache.write_marks import WriteMarks
 from store.config.settings import Settings
 from store.coordination.account_locks import AccountLocks
 from store.coordination.api_rate_limiter import ApiRateLimiter
-from store.coordination.channel_usage import ChannelUsage
+from store.coordination.channel_usage import ASKED_FOR, ChannelUsage
 from store.coordination.circuit_breaker import CircuitBreakers
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
 from store.coordination.registration_checks import RegistrationChecks
 from store.coordination.single_flight import SingleFlight
+from store.coordination.web_heartbeat import WebHeartbeat
 from store.lua import ScriptRedis
 from store.metrics.counters import Counters
 from store.metrics.flusher import Flusher
@@ -102,6 +104,11 @@ class Stores:
         return Heartbeats(self.redis)
 
     @cached_property
+    def web_heartbeat(self) -> WebHeartbeat:
+        """The heartbeat of this web process."""
+        return WebHeartbeat(self.redis)
+
+    @cached_property
     def registration_checks(self) -> RegistrationChecks:
         """The last answer of each provider about its registration."""
         return RegistrationChecks(self.redis)
@@ -145,20 +152,31 @@ class Stores:
             self.fast_redis,
             ttl_seconds=settings.busy_ttl_seconds,
             stale_seconds=settings.busy_stale_seconds,
+            max_age_seconds=settings.max_age_seconds,
             bucket=settings.busy_bucket,
-            watched_seconds=settings.push_ttl_seconds,
+            watched_seconds=settings.watched_seconds,
         )
+
+    @cached_property
+    def write_marks(self) -> WriteMarks:
+        """Marks of event writes under way."""
+        return WriteMarks(self.redis)
 
     @cached_property
     def channel_usage(self) -> ChannelUsage:
         """Which calendars are in use, and the state of their channels."""
-        return ChannelUsage(self.redis)
+        return ChannelUsage(self.redis, asked_seconds=ASKED_FOR * self.settings.max_age_seconds)
 
     @cached_property
     def calendar_lists(self) -> CalendarLists:
         """The cached calendar lists."""
         settings = self.settings
-        return CalendarLists(self.redis, settings.busy_ttl_seconds, stale_seconds=settings.busy_stale_seconds)
+        return CalendarLists(
+            self.redis,
+            settings.busy_ttl_seconds,
+            stale_seconds=settings.busy_stale_seconds,
+            max_age_seconds=settings.max_age_seconds,
+        )
 
     @cached_property
     def single_flight(self) -> SingleFlight:

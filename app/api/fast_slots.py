@@ -12,6 +12,7 @@ the hooks that ``app.web:create_app`` installs, which takes all other requests:
 - a key or a user that this process has not cached, or not under the current version;
 - a connection that cannot be read, and busy periods that are not cached or older than ``ALMANAC_BUSY_TTL``;
 - held time that this process has not cached under the current version;
+- a heartbeat of this process that is late;
 - Redis that takes longer than ``REDIS_SECONDS``, for the next ``PAUSE`` too.
 """
 
@@ -126,6 +127,9 @@ class FastSlots:
             if parsed is None:
                 return None
             values = await self._redis.mget(parsed.load.names())
+            if self._stores.web_heartbeat.is_late:
+                # The process was stopped. The plain path sends the heartbeat before it loads the cache.
+                return None
             with self._app.app_context():
                 response = self._render(parsed, values)
         except (ApiError, RowsOutdated):

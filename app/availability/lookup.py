@@ -176,6 +176,7 @@ class _AvailabilityLookup:
         could be in neither. So both are loaded again while holds change, ``_MAX_LOADS`` times at most. Then
         the last pair counts.
         """
+        self._stores.web_heartbeat.catch_up()
         for attempt in range(_MAX_LOADS):
             known = self._stores.busy.load(
                 keys, self._start, self._end, newer_than=self._freshness.newer_than, extra_keys=VERSION_KEYS

@@ -1,6 +1,6 @@
-"""Which calendars are in use, which of them are claimed for opening a channel, and which channels work.
+"""Which calendars are in use, and which of them are claimed for opening a channel.
 
-All of it may be lost: a calendar then counts as unused, and its channel as unconfirmed.
+All of it may be lost: a calendar then counts as unused.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from typing import cast
 
 from redis import Redis
 
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import watch_key
+from store.cache.busy_buckets import CalendarKey, watch_key
 
 # A calendar that no request has read for this long is no longer watched.
 USED_SECONDS = 7 * 86_400
+# A calendar that requests have read counts as asked for during this multiple of ``ALMANAC_MAX_AGE``. While it
+# is audited, its cached periods do not expire, so that requests read it again only after that.
+ASKED_FOR = 6
 
 # Exists while a requested round of upkeep is pending.
 ROUND = "watch-round"
@@ -23,8 +25,9 @@ ROUND = "watch-round"
 class ChannelUsage:
     """Short-lived flags in Redis, in addition to the watches of the busy cache."""
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, *, asked_seconds: float) -> None:
         self._redis = redis
+        self._asked_ms = int(asked_seconds * 1000)
 
     def use(self, keys: Sequence[CalendarKey]) -> None:
         """Record that these calendars have been read."""
@@ -38,6 +41,14 @@ class ChannelUsage:
     def used(self, keys: Sequence[CalendarKey]) -> list[bool]:
         """Whether each calendar is in use, in one round trip."""
         return [value is not None for value in self._redis.mget([_used(key) for key in keys])] if keys else []
+
+    def asked_for(self, keys: Sequence[CalendarKey]) -> list[bool]:
+        """Whether requests have read each calendar lately, in one round trip."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for key in keys:
+                pipe.pttl(_used(key))
+            left = pipe.execute()
+        return [USED_SECONDS * 1000 - each < self._asked_ms for each in left]
 
     def claim(self, keys: Sequence[CalendarKey], seconds: float) -> list[CalendarKey]:
         """Claim calendars for ``seconds``; returns the ones that were not claimed before."""
@@ -54,16 +65,6 @@ class ChannelUsage:
     def release(self, key: CalendarKey) -> None:
         """Release the claim of a calendar."""
         self._redis.delete(_claim(key))
-
-    def confirm(self, channel: str, seconds: float) -> None:
-        """Record that a channel works; it counts as working for ``seconds``."""
-        self._redis.set(_confirmed(channel), 1, px=int(seconds * 1000))
-
-    def confirmed(self, channels: Sequence[str]) -> list[bool]:
-        """Whether each channel works, in one round trip."""
-        if not channels:
-            return []
-        return [value is not None for value in self._redis.mget([_confirmed(each) for each in channels])]
 
     def claim_round(self, seconds: float) -> bool:
         """Whether the caller is to start a round of upkeep: True at most once in ``seconds``."""
@@ -88,8 +89,3 @@ def _used(key: CalendarKey) -> str:
 
 def _claim(key: CalendarKey) -> str:
     return f"watch-claim:{key.connection}:{key.calendar}"
-
-
-def _confirmed(channel: str) -> str:
-    # The prefix is that of earlier releases, whose keys stay valid.
-    return f"watch-heard:{channel}"
