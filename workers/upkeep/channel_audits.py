@@ -1,9 +1,9 @@
 """Audits of watched calendars: compare what is cached with a new read before it is too old to be used.
 
 A notification can be lost, so cached periods are used for ``ALMANAC_MAX_AGE`` at most. Shortly before that,
-an audit reads the calendar again if requests ask for it. If nothing has changed, it stores what it has read. If
-something has, the provider sent no notification: the audit invalidates the cache and closes the channel. The
-cached periods of calendars that no request asks for expire.
+an audit reads the calendar again if requests ask for it. If nothing has changed, it stores what it has read.
+If something has, the provider sent no notification: the audit invalidates the cache and closes the channel.
+The cached periods of calendars that no request asks for expire.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyCache, BusyRead, watch_key
+from store.cache.busy_buckets import CalendarKey, watch_key
+from store.cache.busy_cache import BusyCache, BusyRead
 from store.cache.fast_redis import FastRedis
-from store.coordination.channel_usage import ROUND
+from store.coordination.channel_usage import ROUND, USED_SECONDS
 from store.stores import Stores
 
 BUCKET = 1000
@@ -166,13 +166,15 @@ def test_calendars_are_claimed_once_until_released(stores, redis):
     assert watching.claim([OTHER], 60) == [OTHER]
 
 
-def test_use_and_news_are_noted(stores, redis):
-    stores.channel_usage.use([KEY])
-    stores.channel_usage.confirm("channel", 60)
-
+def test_use_is_noted_and_counts_as_asked_for_during_six_times_the_highest_age(stores, redis):
+    stores.channel_usage.use([KEY, OTHER])
     assert stores.channel_usage.used([KEY, TEAM]) == [True, False]
-    assert stores.channel_usage.confirmed(["channel", "other"]) == [True, False]
-    assert stores.channel_usage.used([]) == stores.channel_usage.confirmed([]) == []
+    assert stores.channel_usage.asked_for([KEY, TEAM]) == [True, False]
+
+    redis.expire("watch-used:c2:primary", USED_SECONDS - 3601)
+    assert stores.channel_usage.asked_for([KEY, OTHER]) == [True, False]
+    assert stores.channel_usage.used([OTHER]) == [True]
+    assert stores.channel_usage.used([]) == stores.channel_usage.asked_for([]) == []
 
 
 def test_a_round_is_called_for_once(stores, redis):
