@@ -24,8 +24,8 @@ WEB = "present:web"
 
 INTERVAL = 0.5
 # Seconds between two heartbeats from which on they are a gap. An absence of two seconds always is one, and a
-# busy process may be a second late.
-GAP = 1.5
+# busy process may be late by more than a second.
+GAP = 1.8
 
 _BEAT = Script("coordination/scripts/web_beat.lua")
 
