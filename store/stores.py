@@ -18,7 +18,8 @@ from store.cache.write_marks import WriteMarks
 from store.config.settings import Settings
 from store.coordination.account_locks import AccountLocks
 from store.coordination.api_rate_limiter import ApiRateLimiter
-from store.coordination.channel_usage import ASKED_FOR, ChannelUsage
+from store.coordination.asked_calendars import AskedCalendars
+from store.coordination.channel_usage import ChannelUsage
 from store.coordination.circuit_breaker import CircuitBreakers
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
@@ -27,7 +28,7 @@ from store.coordination.single_flight import SingleFlight
 from store.coordination.web_heartbeat import WebHeartbeat
 from store.lua import ScriptRedis
 from store.metrics.counters import Counters
-from store.metrics.flusher import Flusher
+from store.metrics.flusher import SECONDS, Flusher
 from store.metrics.key_usage import KeyUsage
 from store.security.crypto import Keyring
 from store.security.grant_tokens import GrantTokens
@@ -120,8 +121,10 @@ class Stores:
 
     @cached_property
     def flusher(self) -> Flusher:
-        """The thread that flushes ``counters`` and ``key_usage``, once it is started."""
-        return Flusher([self.counters.flush, self.key_usage.flush])
+        """The thread that flushes counters and notes, once it is started."""
+        flushes = [self.counters.flush, self.key_usage.flush, self.asked_calendars.flush]
+        # Several times before an audit is due.
+        return Flusher(flushes, seconds=min(SECONDS, self.settings.max_age_seconds / 20))
 
     @cached_property
     def versioned_cache(self) -> VersionedCache:
@@ -165,7 +168,15 @@ class Stores:
     @cached_property
     def channel_usage(self) -> ChannelUsage:
         """Which calendars are in use, and the state of their channels."""
-        return ChannelUsage(self.redis, asked_seconds=ASKED_FOR * self.settings.max_age_seconds)
+        return ChannelUsage(self.redis)
+
+    @cached_property
+    def asked_calendars(self) -> AskedCalendars:
+        """Which watched calendars requests ask for."""
+        settings = self.settings
+        return AskedCalendars(
+            self.redis, ttl_seconds=settings.busy_ttl_seconds, max_age_seconds=settings.max_age_seconds
+        )
 
     @cached_property
     def calendar_lists(self) -> CalendarLists:

@@ -190,6 +190,7 @@ class FastSlots:
         held = self._stores.held_times.cached(holds_version)
         if held is None or known.missing or self._stores.busy.stale(known, now_ms()):
             return None
+        self._stores.asked_calendars.note(parsed.load.keys, known)
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
         result = builder.build(1, (), held_time.active_by_user(held, [parsed.calendar_request]))

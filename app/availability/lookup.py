@@ -149,6 +149,7 @@ class _AvailabilityLookup:
         targets = [known_targets(calendar_request, lists) for calendar_request in self._calendar_requests]
         keys = list(dict.fromkeys(self._keys(targets)))
         known, held = self._load(keys)
+        self._stores.asked_calendars.note(keys, known)
         unlisted = [unlisted_connections(each, lists) for each in self._calendar_requests]
         listing_jobs = self._listing_jobs(unlisted)
         jobs = read_jobs(keys, known.missing, self._grants) | listing_jobs

@@ -11,12 +11,10 @@ from typing import cast
 from redis import Redis
 
 from store.cache.busy_buckets import CalendarKey, watch_key
+from store.coordination.asked_calendars import asked_key
 
 # A calendar that no request has read for this long is no longer watched.
 USED_SECONDS = 7 * 86_400
-# A calendar that requests have read counts as asked for during this multiple of ``ALMANAC_MAX_AGE``. While it
-# is audited, its cached periods do not expire, so that requests read it again only after that.
-ASKED_FOR = 6
 
 # Exists while a requested round of upkeep is pending.
 ROUND = "watch-round"
@@ -25,9 +23,8 @@ ROUND = "watch-round"
 class ChannelUsage:
     """Short-lived flags in Redis, in addition to the watches of the busy cache."""
 
-    def __init__(self, redis: Redis, *, asked_seconds: float) -> None:
+    def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._asked_ms = int(asked_seconds * 1000)
 
     def use(self, keys: Sequence[CalendarKey]) -> None:
         """Record that these calendars have been read."""
@@ -41,14 +38,6 @@ class ChannelUsage:
     def used(self, keys: Sequence[CalendarKey]) -> list[bool]:
         """Whether each calendar is in use, in one round trip."""
         return [value is not None for value in self._redis.mget([_used(key) for key in keys])] if keys else []
-
-    def asked_for(self, keys: Sequence[CalendarKey]) -> list[bool]:
-        """Whether requests have read each calendar lately, in one round trip."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for key in keys:
-                pipe.pttl(_used(key))
-            left = pipe.execute()
-        return [USED_SECONDS * 1000 - each < self._asked_ms for each in left]
 
     def claim(self, keys: Sequence[CalendarKey], seconds: float) -> list[CalendarKey]:
         """Claim calendars for ``seconds``; returns the ones that were not claimed before."""
@@ -75,7 +64,7 @@ class ChannelUsage:
         for connection in connection_ids:
             names = cast(set[bytes], self._redis.smembers(_calendars(connection)))
             keys = [CalendarKey(connection, name.decode()) for name in names]
-            notes = [note(key) for key in keys for note in (_used, _claim, watch_key)]
+            notes = [note(key) for key in keys for note in (_used, _claim, watch_key, asked_key)]
             self._redis.delete(_calendars(connection), *notes)
 
 

@@ -1,9 +1,9 @@
 """Audits of watched calendars: compare what is cached with a new read before it is too old to be used.
 
 A notification can be lost, so cached periods are used for ``ALMANAC_MAX_AGE`` at most. Shortly before that,
-an audit reads the calendar again if requests ask for it. If nothing has changed, it stores what it has read.
-If something has, the provider sent no notification: the audit invalidates the cache and closes the channel.
-The cached periods of calendars that no request asks for expire.
+an audit reads the calendar again if requests have used them. If nothing has changed, it stores what it has
+read. If something has, the provider sent no notification: the audit invalidates the cache and closes the
+channel. The cached periods of calendars that no request asks for expire.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Audit:
 def audit_all(runtime: Runtime, deadline: float) -> None:
     """Audit the watched calendars that requests ask for and whose cached periods are due."""
     for rows in pages(runtime):
-        asked_for = runtime.stores.channel_usage.asked_for([channels.calendar_of(row) for row in rows])
+        asked_for = runtime.stores.asked_calendars.asked_for([channels.calendar_of(row) for row in rows])
         wanted = [row for row, asked in zip(rows, asked_for, strict=True) if asked]
         Batch(runtime, _due(runtime, wanted), lambda audit: _audit(runtime, audit), deadline).run()
 
@@ -108,6 +108,7 @@ def _audit(runtime: Runtime, due: _Audit) -> bool:
     if credentials is None:
         return False
     key = channels.calendar_of(row)
+    stores.asked_calendars.forget(key)
     start, end = min(due.cached)[0], max(due.cached)[1]
     job = ReadBusy(credentials.id, (key.calendar,), start, end)
     # A notification or a write from here on replaces the generation. It has then invalidated the cache, and a

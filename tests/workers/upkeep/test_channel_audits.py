@@ -12,7 +12,7 @@ from providers.errors import Reason
 from scheduling.intervals import Intervals
 from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_cache import BusyRead
-from store.coordination.channel_usage import USED_SECONDS
+from store.coordination.asked_calendars import AskedCalendars
 from store.sql.queries import connection_tokens
 from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, READ, rows, run
 from workers.execution import identity
@@ -24,17 +24,22 @@ DUE, YOUNG = 500_000, 300_000
 MEETING = (NINE, NINE + HOUR)
 
 
-def cache(runtime: Runtime, key: CalendarKey, *periods: tuple[int, int], age: int = DUE) -> int:
-    """Cache the week of tomorrow, as it was read some time ago; returns when."""
+def cache(
+    runtime: Runtime, key: CalendarKey, *periods: tuple[int, int], age: int = DUE, asked: bool = True
+) -> int:
+    """Cache the week of tomorrow, as it was read some time ago, and have a request use it; returns when."""
     busy = runtime.stores.busy
     start, end = busy.hull(*MEETING)
     read_at = time.time_ns() // 1_000_000 - age
     noted = busy.begin_reads([key.connection], {})[key.connection]
+    read = BusyRead(key, Intervals.of(periods), start, end, read_at=read_at, generation=noted)
     with runtime.stores.redis.pipeline(transaction=False) as pipe:
-        busy.store(
-            pipe, [BusyRead(key, Intervals.of(periods), start, end, read_at=read_at, generation=noted)]
-        )
+        busy.store(pipe, [read])
         pipe.execute()
+    if asked:
+        asked_calendars = AskedCalendars(runtime.stores.redis, ttl_seconds=60, max_age_seconds=600)
+        asked_calendars.note([key], busy.load([key], *MEETING))
+        asked_calendars.flush()
     return read_at
 
 
@@ -79,8 +84,7 @@ def test_a_change_without_notification_is_found(reached, watched, sandbox, provi
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_calendar_that_nobody_asks_for_is_not_read(reached, watched, sandbox, provider):
     key = watched(provider)
-    reached.stores.redis.expire(f"watch-used:{key.connection}:{key.calendar}", USED_SECONDS - 3601)
-    before = cache(reached, key, MEETING)
+    before = cache(reached, key, MEETING, asked=False)
     run(reached)
 
     assert sandbox.requests().total == 0
