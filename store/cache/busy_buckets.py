@@ -64,8 +64,8 @@ class BucketLoad:
     """A load of some calendars: the names of the Redis keys to read, and the join of their values.
 
     ``numbers`` are those of the buckets, each ``length`` milliseconds long. Buckets that were read before
-    ``newer_than`` count as missing. So do those that were read before the last gap of notifications, unless
-    they were read since ``unwatched_since`` and need no notifications. ``extra_keys`` are other Redis keys,
+    ``newer_than`` count as missing. So do buckets that were read before the end of the last gap of
+    notifications and before ``unwatched_since``: younger ones need no notifications. ``extra_keys`` are other Redis keys,
     read in the same round trip. Without ``cached``, all buckets count as missing, and none is read.
     """
 

@@ -1,4 +1,4 @@
-"""Marks of event writes under way: what is read under their tags meanwhile is not cached.
+"""Marks of event writes under way, which keep reads that overlap a write out of the cache.
 
 A worker may be killed after the provider has received a write. Nothing then invalidates the cache. So a mark
 is set before the provider is called. While it lasts, reads under the tags of the write get a generation that
