@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,12 @@ def _load() -> WSGIApplication:
     services.prepare()
     process = f"web:{socket.gethostname()}:{os.getpid()}"
     services.stores.flusher.add(lambda: shares.report(services.stores.redis, process, _budget.places))
+    heartbeat = services.stores.web_heartbeat
+    heartbeat.start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # The server then accepts no more connections. The event loop still calls its own handler: a file
+        # descriptor wakes it.
+        signal.signal(number, lambda *_: heartbeat.stop())
     return flask_app
 
 

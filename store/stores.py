@@ -14,18 +14,21 @@ from store.cache.calendar_lists import CalendarLists
 from store.cache.fast_redis import FastRedis
 from store.cache.held_times import HeldTimes
 from store.cache.versioned_cache import VersionedCache
+from store.cache.write_marks import WriteMarks
 from store.config.settings import Settings
 from store.coordination.account_locks import AccountLocks
 from store.coordination.api_rate_limiter import ApiRateLimiter
+from store.coordination.asked_calendars import AskedCalendars
 from store.coordination.channel_usage import ChannelUsage
 from store.coordination.circuit_breaker import CircuitBreakers
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
 from store.coordination.registration_checks import RegistrationChecks
 from store.coordination.single_flight import SingleFlight
+from store.coordination.web_heartbeat import WebHeartbeat
 from store.lua import ScriptRedis
 from store.metrics.counters import Counters
-from store.metrics.flusher import Flusher
+from store.metrics.flusher import SECONDS, Flusher
 from store.metrics.key_usage import KeyUsage
 from store.security.crypto import Keyring
 from store.security.grant_tokens import GrantTokens
@@ -102,6 +105,11 @@ class Stores:
         return Heartbeats(self.redis)
 
     @cached_property
+    def web_heartbeat(self) -> WebHeartbeat:
+        """The heartbeat of this web process."""
+        return WebHeartbeat(self.redis)
+
+    @cached_property
     def registration_checks(self) -> RegistrationChecks:
         """The last answer of each provider about its registration."""
         return RegistrationChecks(self.redis)
@@ -113,8 +121,10 @@ class Stores:
 
     @cached_property
     def flusher(self) -> Flusher:
-        """The thread that flushes ``counters`` and ``key_usage``, once it is started."""
-        return Flusher([self.counters.flush, self.key_usage.flush])
+        """The thread that flushes counters and notes, once it is started."""
+        flushes = [self.counters.flush, self.key_usage.flush, self.asked_calendars.flush]
+        # Several times before an audit is due.
+        return Flusher(flushes, seconds=min(SECONDS, self.settings.max_age_seconds / 20))
 
     @cached_property
     def versioned_cache(self) -> VersionedCache:
@@ -145,9 +155,15 @@ class Stores:
             self.fast_redis,
             ttl_seconds=settings.busy_ttl_seconds,
             stale_seconds=settings.busy_stale_seconds,
+            max_age_seconds=settings.max_age_seconds,
             bucket=settings.busy_bucket,
-            watched_seconds=settings.push_ttl_seconds,
+            watched_seconds=settings.watched_seconds,
         )
+
+    @cached_property
+    def write_marks(self) -> WriteMarks:
+        """Marks of event writes under way."""
+        return WriteMarks(self.redis)
 
     @cached_property
     def channel_usage(self) -> ChannelUsage:
@@ -155,10 +171,23 @@ class Stores:
         return ChannelUsage(self.redis)
 
     @cached_property
+    def asked_calendars(self) -> AskedCalendars:
+        """Which watched calendars requests ask for."""
+        settings = self.settings
+        return AskedCalendars(
+            self.redis, ttl_seconds=settings.busy_ttl_seconds, max_age_seconds=settings.max_age_seconds
+        )
+
+    @cached_property
     def calendar_lists(self) -> CalendarLists:
         """The cached calendar lists."""
         settings = self.settings
-        return CalendarLists(self.redis, settings.busy_ttl_seconds, stale_seconds=settings.busy_stale_seconds)
+        return CalendarLists(
+            self.redis,
+            settings.busy_ttl_seconds,
+            stale_seconds=settings.busy_stale_seconds,
+            max_age_seconds=settings.max_age_seconds,
+        )
 
     @cached_property
     def single_flight(self) -> SingleFlight:

@@ -21,6 +21,7 @@ RENEWAL_SECONDS = 300.0
 PURGE_SECONDS = 3600.0
 # Longest delay of a webhook retry that is due.
 SWEEP_SECONDS = 10.0
+# At most. It is less if audits of watched calendars need it.
 CHANNELS_SECONDS = 300.0
 # Longest delay of the event of an expired hold.
 HOLDS_SECONDS = 60.0
@@ -63,8 +64,11 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     from workers import tasks
     from workers.runtime import Runtime
     from workers.telemetry import context
+    from workers.upkeep.channel_audits import ROUNDS
     from workers.webhooks import tasks as webhook_tasks
 
+    audit_seconds = settings.watched_seconds / ROUNDS
+    channels_seconds = min(CHANNELS_SECONDS, audit_seconds or CHANNELS_SECONDS)
     app = Almanac("almanac", broker=settings.broker_url, include=[tasks.__name__, webhook_tasks.__name__])
     app.runtime = Runtime(settings, stores)
     app.runtime.stores.on_events_recorded = lambda endpoints: webhook_tasks.send(app, endpoints)
@@ -106,7 +110,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
         beat_max_loop_interval=MAX_TICK,
         beat_schedule={
             "renew tokens": _every(RENEWAL_SECONDS, "upkeep.renew_tokens"),
-            "keep channels": _every(CHANNELS_SECONDS, "upkeep.keep_channels"),
+            "keep channels": _every(channels_seconds, "upkeep.keep_channels"),
             "purge idempotency keys": _every(PURGE_SECONDS, "upkeep.purge_idempotency_keys"),
             "purge holds": _every(HOLDS_SECONDS, "upkeep.purge_holds"),
             "purge webhook deliveries": _every(PURGE_SECONDS, "upkeep.purge_webhook_deliveries"),

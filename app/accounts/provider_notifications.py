@@ -49,7 +49,6 @@ def _act(channel: ChannelWithAccount, news: NotificationKind) -> None:
         case NotificationKind.CHANGED:
             stores = services().stores
             after_notification(stores, channel, channel.key)
-            stores.channel_usage.confirm(channel.channel, services().settings.push_audit_seconds)
             _record_change(channel)
         case NotificationKind.ENDING:
             _renew_soon(channel)

@@ -13,6 +13,7 @@ the hooks that ``app.web:create_app`` installs, which takes all other requests:
 - a connection that cannot be read or is not identified;
 - busy periods that are not cached, or older than ``ALMANAC_BUSY_TTL``;
 - held time that this process has not cached under the current versions;
+- a heartbeat of this process that is late;
 - Redis that takes longer than ``REDIS_SECONDS``, for the next ``PAUSE`` too.
 """
 
@@ -128,6 +129,9 @@ class FastSlots:
             if parsed is None:
                 return None
             values = await self._redis.mget(parsed.load.names())
+            if self._stores.web_heartbeat.is_late:
+                # The process was stopped. The plain path sends the heartbeat before it loads the cache.
+                return None
             with self._app.app_context():
                 response = self._render(parsed, values)
         except (ApiError, RowsOutdated):
@@ -191,6 +195,7 @@ class FastSlots:
         held = self._stores.held_times.cached(rows, parsed.held_names.all, versions)
         if held is None or known.missing or self._stores.busy.stale(known, now_ms()):
             return None
+        self._stores.asked_calendars.note(parsed.load.keys, known)
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
         result = builder.build(1, (), parsed.held_names.active_by_user(held))

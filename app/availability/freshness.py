@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from werkzeug.datastructures import RequestCacheControl
 from werkzeug.http import parse_cache_control_header
 
+# In seconds. Nothing cached is as old as that; larger numbers would only be too large to compute with.
+A_YEAR = 365 * 86_400
+
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
@@ -28,7 +31,7 @@ def required_freshness(cache_control: str | None) -> Freshness:
     if control.no_cache:
         return Freshness(newer_than=now_ms())
     if control.max_age is not None:
-        return Freshness(newer_than=now_ms() - max(0, control.max_age) * 1000)
+        return Freshness(newer_than=now_ms() - min(max(0, control.max_age), A_YEAR) * 1000)
     return Freshness()
 
 

@@ -163,6 +163,7 @@ class _AvailabilityLookup:
         keys = list(dict.fromkeys(self._keys(targets)))
         held_names = self._held_names(targets, lists)
         known, held = self._load(keys, held_names)
+        self._stores.asked_calendars.note(keys, known)
         unlisted = [unlisted_connections(each, lists) for each in self._calendar_requests]
         listing_jobs = self._listing_jobs(unlisted)
         jobs = read_jobs(keys, known.missing, self._grants) | listing_jobs
@@ -197,6 +198,7 @@ class _AvailabilityLookup:
         """
         held_times, names = self._stores.held_times, held_names.all
         extra_keys = (*VERSION_KEYS, *held_names.version_keys())
+        self._stores.web_heartbeat.catch_up()
         for attempt in range(_MAX_LOADS):
             known = self._stores.busy.load(
                 keys, self._start, self._end, newer_than=self._freshness.newer_than, extra_keys=extra_keys

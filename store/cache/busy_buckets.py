@@ -1,4 +1,4 @@
-"""Buckets of the busy cache: their names, their bytes, and how loaded ones are joined to busy periods.
+"""Buckets of the busy cache: their bytes, the names of its keys, and how loaded ones are joined to periods.
 
 A bucket is one Redis key that holds int64 pairs: first ``(FORMAT, time of the read)``, then one
 ``(start, end)`` for each busy period in it, all in UTC milliseconds. A period that crosses a border is stored
@@ -18,13 +18,20 @@ import numpy.typing as npt
 
 from scheduling.intervals import Groups, Times
 
-# 1: buckets of releases without reader sets. They count as missing.
-FORMAT = 2
+# 1: buckets of releases without reader sets. 2: of releases that kept watched calendars for hours. They
+# count as missing.
+FORMAT = 3
 HEAD = struct.Struct("<qq")
 ROW_BYTES = HEAD.size
 
 # Later than any read.
 NEVER = 2**62
+
+# The end of the last time in which no web process could take notifications, in milliseconds by Redis's clock
+# (``store.coordination.web_heartbeat``).
+GAP_KEY = "busy-gap"
+# Milliseconds by which the clock of a worker, which stamps reads, may be ahead of Redis's.
+CLOCK_MARGIN = 5000
 
 Rows = npt.NDArray[np.int64]
 
@@ -57,14 +64,16 @@ class BucketLoad:
     """A load of some calendars: the names of the Redis keys to read, and the join of their values.
 
     ``numbers`` are those of the buckets, each ``length`` milliseconds long. Buckets that were read before
-    ``newer_than`` count as missing. ``extra_keys`` are other Redis keys, read in the same round trip. Without
-    ``cached``, all buckets count as missing, and none is read.
+    ``newer_than`` count as missing. So do buckets that were read before the end of the last gap of
+    notifications and before ``unwatched_since``: younger ones need no notifications. ``extra_keys`` are other Redis keys,
+    read in the same round trip. Without ``cached``, all buckets count as missing, and none is read.
     """
 
     keys: Sequence[CalendarKey]
     numbers: range
     length: int
     newer_than: int | None
+    unwatched_since: int
     extra_keys: Sequence[str]
     cached: bool
 
@@ -75,6 +84,7 @@ class BucketLoad:
             found = [
                 f"{prefix}{number}" for prefix in map(bucket_prefix, self.keys) for number in self.numbers
             ]
+            found.append(GAP_KEY)
         return [*found, *self.extra_keys]
 
     def join(self, values: Sequence[bytes | None]) -> CachedBusy:
@@ -83,7 +93,8 @@ class BucketLoad:
         count = len(self.keys) * width
         extra_values = values[len(values) - len(self.extra_keys) :]
         buckets = values[:count] if self.cached else [None] * count
-        moments = [_read_at(value, self.newer_than) for value in buckets]
+        newer_than = self._oldest_used(values[count]) if self.cached else None
+        moments = [_read_at(value, newer_than) for value in buckets]
         missing = self._extract_missing(moments) if None in moments else {}
         parts = [
             b"" if value is None or moment is None else value[ROW_BYTES:]
@@ -100,6 +111,12 @@ class BucketLoad:
             np.array(oldest, np.int64),
             extra_values,
         )
+
+    def _oldest_used(self, gap: bytes | None) -> int | None:
+        """Buckets that were read before this time count as missing."""
+        if gap is None:
+            return self.newer_than
+        return max(self.newer_than or 0, min(int(gap) + CLOCK_MARGIN, self.unwatched_since))
 
     def _extract_missing(self, moments: list[int | None]) -> dict[int, tuple[int, int]]:
         """The missing range of each calendar that has one; clears the moments inside it.
@@ -120,6 +137,31 @@ class BucketLoad:
 def bucket_prefix(key: CalendarKey) -> str:
     """The prefix of the names of a calendar's buckets; the bucket's number follows."""
     return f"busy:{key.connection}:{key.calendar}:"
+
+
+def generation_key(connection_id: str) -> str:
+    """The name of a connection's generation."""
+    return f"busy-generation:{connection_id}"
+
+
+def readers_key(tag: str) -> str:
+    """The name of a tag's reader set: the connections, or their calendars, that may be cached under it."""
+    return f"busy-readers:{tag}"
+
+
+def mark_key(tag: str) -> str:
+    """The name of the set of event writes under way that invalidate a tag."""
+    return f"busy-writes:{tag}"
+
+
+def watch_key(key: CalendarKey) -> str:
+    """The name of a calendar's watch, which holds the id of its channel."""
+    return f"busy-watch:{key.connection}:{key.calendar}"
+
+
+def index_key(connection_id: str) -> str:
+    """The name of the set of a connection's cached buckets, all of which an invalidation deletes."""
+    return f"busy-of:{connection_id}"
 
 
 def clipped(rows: bytes, opening: int, closing: int) -> bytes:

@@ -14,14 +14,19 @@ with or after the look-up of the generation and before it calls the provider. A 
 connection in the reader sets of its tags, so every connection that reads the same mailbox or calendar. A
 connection that is added later reads after the write.
 
+While an event write to a mailbox is under way (``store.cache.write_marks``), reads under its tags get the
+generation ``UNCACHED``, which no connection has, so they are not stored.
+
 A calendar with a watch (the provider notifies us of every change) is kept for longer. The watch is a key of
 its own, which expires before the provider's channel does; without it the usual lifetime applies. The start of
-a watch replaces the generation, so only results that were read under the watch are kept for longer.
+a watch replaces the generation, so only results that were read under the watch are kept for longer. Nothing
+is kept for longer than ``max_age_seconds`` since its read: notifications can be lost.
 """
 
 from __future__ import annotations
 
 import secrets
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -40,6 +45,11 @@ from store.cache.busy_buckets import (
     CalendarKey,
     bucket_prefix,
     clipped,
+    generation_key,
+    index_key,
+    mark_key,
+    readers_key,
+    watch_key,
 )
 from store.cache.cache_tags import Tags
 from store.cache.fast_redis import FastRedis
@@ -47,6 +57,12 @@ from store.lua import Script, json_argument
 
 # Longer than any read from a provider takes. After it expires, the next read sets a new one.
 GENERATION_SECONDS = 86_400
+
+# In seconds.
+UNLIMITED = 1e11
+
+# The generation of reads that overlap an event write.
+UNCACHED = b"uncached"
 
 # Milliseconds by which the index of a connection outlives its buckets.
 INDEX_MARGIN = 600_000
@@ -79,7 +95,8 @@ class BusyCache:
     """Busy periods by connection and calendar, kept for ``ttl_seconds`` (0: nothing is cached).
 
     They are kept for ``stale_seconds`` more, for requests that accept a stale answer while a new one is read.
-    Those of a watched calendar are kept for ``watched_seconds``, if that is longer.
+    Those of a watched calendar are kept for ``watched_seconds``, if that is longer. All are kept for
+    ``max_age_seconds`` since their read at most.
     """
 
     def __init__(
@@ -90,6 +107,7 @@ class BusyCache:
         ttl_seconds: float,
         stale_seconds: float = 0.0,
         watched_seconds: float = 0.0,
+        max_age_seconds: float = UNLIMITED,
         bucket: int,
     ) -> None:
         self._redis = redis
@@ -97,6 +115,7 @@ class BusyCache:
         self._fresh = int(ttl_seconds * 1000)
         self._ttl = self._fresh and self._fresh + int(stale_seconds * 1000)
         self._watched = int(watched_seconds * 1000)
+        self._max_age = int(max_age_seconds * 1000)
         self._bucket = bucket
         # A reader set outlives every bucket that its readers store.
         self._readers_seconds = GENERATION_SECONDS + max(self._ttl, self._watched) // 1000
@@ -140,25 +159,30 @@ class BusyCache:
     ) -> BucketLoad:
         """What ``load`` reads, for callers that read Redis themselves."""
         numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))
-        return BucketLoad(keys, numbers, self._bucket, newer_than, extra_keys, cached=self._ttl > 0)
+        unwatched_since = now_ms() - self._fresh
+        return BucketLoad(
+            keys, numbers, self._bucket, newer_than, unwatched_since, extra_keys, cached=self._ttl > 0
+        )
 
     def begin_reads(
         self, connection_ids: Iterable[str], reads: Mapping[CalendarKey, Tags]
     ) -> dict[str, bytes]:
         """Look up the generation of each connection, and :meth:`register_readers`, in one round trip.
 
-        Called before the provider is: a result is cached only under the generation from before the read.
+        Called before the provider is: a result is cached only under the generation from before the read. It
+        is ``UNCACHED`` for a connection whose tags an event write under way has marked.
         """
         ids = list(dict.fromkeys(connection_ids))
         if not ids:
             return {}
         members = _reader_sets(reads)
-        arguments = _with_new_generation(
+        arguments = generation_argument(
             readers_seconds=self._readers_seconds,
             connections=len(ids),
             readers=[list(readers) for readers in members.values()],
         )
-        keys = [*map(generation_key, ids), *members]
+        marks = [mark_key(tag) for tag in members]
+        keys = [*map(generation_key, ids), *map(readers_key, members), *marks]
         return dict(zip(ids, _BEGIN_READS.run(self._redis, keys, arguments), strict=True))
 
     def store(self, pipe: Pipeline, reads: Iterable[BusyRead]) -> None:
@@ -175,21 +199,20 @@ class BusyCache:
                 continue
             batch.add(read, self._bucket)
             if len(batch.keys) > MAX_KEYS:
-                batch.queue(pipe, self._ttl, self._watched)
+                batch.queue(pipe, self._ttl, self._watched, self._max_age)
                 batch = _Batch()
         if batch.keys:
-            batch.queue(pipe, self._ttl, self._watched)
+            batch.queue(pipe, self._ttl, self._watched, self._max_age)
 
     def register_readers(self, reads: Mapping[CalendarKey, Tags]) -> None:
         """Add calendars that are about to be read to the reader sets of their tags, in one round trip.
 
-        Call it after the generation was looked up and before the provider is called.
+        Call it after the generation was looked up and before the provider is called. The generation of a
+        connection whose tags an event write under way has marked is replaced: this read is not cached.
         """
-        commands: list[tuple[str | int, ...]] = []
-        for name, readers in _reader_sets(reads).items():
-            commands += ("SADD", name, *readers), ("EXPIRE", name, self._readers_seconds)
-        if commands:
-            self._fast_redis.execute(*commands)
+        found = self.begin_reads((key.connection for key in reads), reads)
+        if overlapping := [each for each, generation in found.items() if generation == UNCACHED]:
+            self.invalidate_connections(overlapping)
 
     def invalidate_tags(self, tags: Tags, connection_ids: Iterable[str] = ()) -> None:
         """Invalidate the calendars that are cached under these tags, and all calendars of some connections.
@@ -199,7 +222,7 @@ class BusyCache:
         names = [readers_key(tag) for tag in dict.fromkeys(tags.mailboxes)]
         mailboxes = len(names)
         names += [readers_key(tag) for tag in dict.fromkeys(tags.calendars)]
-        arguments = _with_new_generation(mailboxes=mailboxes, connections=list(connection_ids))
+        arguments = generation_argument(mailboxes=mailboxes, connections=list(connection_ids))
         _INVALIDATE.run(self._redis, names, arguments)
 
     def invalidate_connections(self, connection_ids: Iterable[str]) -> None:
@@ -210,7 +233,7 @@ class BusyCache:
         """Start a watch: results of reads of this calendar from now on are kept longer, for ``seconds``."""
         names = [generation_key(key.connection), watch_key(key)]
         if (milliseconds := int(seconds * 1000)) > 0:
-            arguments = _with_new_generation(channel=channel, milliseconds=milliseconds)
+            arguments = generation_argument(channel=channel, milliseconds=milliseconds)
             _WATCH.run(self._redis, names, arguments)
 
     def watched(self, keys: Sequence[CalendarKey]) -> list[str | None]:
@@ -224,11 +247,12 @@ class BusyCache:
         ``unwatch`` is a channel that no longer works: if it is the one in the calendar's watch, that ends.
         """
         names = [generation_key(key.connection), index_key(key.connection), watch_key(key)]
-        arguments = _with_new_generation(prefix=bucket_prefix(key), unwatch=unwatch)
+        arguments = generation_argument(prefix=bucket_prefix(key), unwatch=unwatch)
         _EMPTY.run(self._redis, names, arguments)
 
 
-def _with_new_generation(**arguments: object) -> bytes:
+def generation_argument(**arguments: object) -> bytes:
+    """The arguments of a script that replaces generations."""
     return json_argument(generation=new_generation(), generation_seconds=GENERATION_SECONDS, **arguments)
 
 
@@ -237,7 +261,7 @@ class _Batch:
 
     def __init__(self) -> None:
         self.keys: list[str] = []
-        self._reads: list[tuple[str, int]] = []
+        self._reads: list[tuple[str, int, int]] = []
         self._values: list[bytes] = []
 
     def add(self, read: BusyRead, bucket: int) -> None:
@@ -256,45 +280,34 @@ class _Batch:
             self._values.append(head + clipped(within, border, border + bucket))
         self.keys += generation_key(key.connection), index_key(key.connection), watch_key(key)
         self.keys += [f"{prefix}{border // bucket}" for border in borders]
-        self._reads.append((read.generation.decode(), len(borders)))
+        # By the clock that has stamped the read: Redis's may differ.
+        age = max(0, now_ms() - read.read_at)
+        self._reads.append((read.generation.decode(), len(borders), age))
 
-    def queue(self, pipe: Pipeline, ttl: int, watched: int) -> None:
+    def queue(self, pipe: Pipeline, ttl: int, watched: int, max_age: int) -> None:
         """Queue the script on ``pipe``."""
-        arguments = json_argument(ttl=ttl, watched_ttl=watched, margin=INDEX_MARGIN, reads=self._reads)
+        arguments = json_argument(
+            ttl=ttl, watched_ttl=watched, max_age=max_age, margin=INDEX_MARGIN, reads=self._reads
+        )
         _STORE.queue(pipe, self.keys, arguments, *self._values)
 
 
 def _reader_sets(reads: Mapping[CalendarKey, Tags]) -> dict[str, set[str]]:
-    """The new members of each reader set."""
+    """The new members of each tag's reader set."""
     members: dict[str, set[str]] = {}
     for key, tags in reads.items():
         for tag in tags.mailboxes:
-            members.setdefault(readers_key(tag), set()).add(key.connection)
+            members.setdefault(tag, set()).add(key.connection)
         for tag in tags.calendars:
-            members.setdefault(readers_key(tag), set()).add(f"{key.connection}:{key.calendar}")
+            members.setdefault(tag, set()).add(f"{key.connection}:{key.calendar}")
     return members
+
+
+def now_ms() -> int:
+    """The current time in milliseconds, by the clock of this machine."""
+    return time.time_ns() // 1_000_000
 
 
 def new_generation() -> str:
     """A random generation, which no connection has had."""
     return secrets.token_hex(8)
-
-
-def generation_key(connection_id: str) -> str:
-    """The name of a connection's generation."""
-    return f"busy-generation:{connection_id}"
-
-
-def readers_key(tag: str) -> str:
-    """The name of a tag's reader set: the connections, or their calendars, that may be cached under it."""
-    return f"busy-readers:{tag}"
-
-
-def watch_key(key: CalendarKey) -> str:
-    """The name of a calendar's watch, which holds the id of its channel."""
-    return f"busy-watch:{key.connection}:{key.calendar}"
-
-
-def index_key(connection_id: str) -> str:
-    """The name of the set of a connection's cached buckets, all of which an invalidation deletes."""
-    return f"busy-of:{connection_id}"

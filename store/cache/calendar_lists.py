@@ -1,7 +1,8 @@
-"""Calendar lists of connections, cached in Redis for as long as busy periods are."""
+"""Calendar lists of connections, cached in Redis for as long as busy periods of unwatched calendars are."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ import msgspec
 import orjson
 from redis import Redis
 from redis.client import Pipeline
+
+from store.cache.busy_cache import UNLIMITED
 
 # Longer than any other cache entry of a calendar.
 OWNERS_SECONDS = 30 * 86_400
@@ -38,12 +41,23 @@ class CalendarList:
 
 
 class CalendarLists:
-    """Calendar lists by connection id, kept for as long as the busy cache keeps busy periods."""
+    """Calendar lists by connection id, kept for as long as the busy cache keeps busy periods.
 
-    def __init__(self, redis: Redis, ttl_seconds: float, *, stale_seconds: float = 0.0) -> None:
+    No list is kept for longer than ``max_age_seconds`` since it was read.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        ttl_seconds: float,
+        *,
+        stale_seconds: float = 0.0,
+        max_age_seconds: float = UNLIMITED,
+    ) -> None:
         self._redis = redis
         self._fresh_ms = int(ttl_seconds * 1000)
         self._ttl_ms = self._fresh_ms and self._fresh_ms + int(stale_seconds * 1000)
+        self._max_age_ms = int(max_age_seconds * 1000)
 
     def fresh(self, calendars: CalendarList, now: int) -> bool:
         """Whether a list is recent enough to be used without a new read."""
@@ -69,8 +83,10 @@ class CalendarLists:
 
     def store(self, pipe: Pipeline, connection_id: str, calendars: CalendarList) -> None:
         """Queue on ``pipe`` the storing of a list that was just read."""
-        if self._ttl_ms:
-            pipe.set(_key(connection_id), orjson.dumps(calendars), px=self._ttl_ms)
+        age = max(0, time.time_ns() // 1_000_000 - calendars.read_at)
+        lifetime = min(self._ttl_ms, self._max_age_ms - age)
+        if lifetime > 0:
+            pipe.set(_key(connection_id), orjson.dumps(calendars), px=lifetime)
 
     def owners(self, connection_id: str, calendars: Sequence[str]) -> dict[str, str]:
         """The owners of calendars, ``""`` for the account itself; unknown calendars are left out."""

@@ -338,6 +338,15 @@ BUSY_TTL = Setting(
     maximum=A_DAY,
     help="Seconds for which busy times are served from the cache; 0 turns the cache off",
 )
+MAX_AGE = Setting(
+    "ALMANAC_MAX_AGE",
+    float,
+    600.0,
+    minimum=1,
+    maximum=A_DAY,
+    help="The highest age in seconds of a read that an answer uses, whatever the other settings say. With "
+    "push, calendars that requests ask for are [compared with a new read](../operate/push.md) before that",
+)
 BUSY_STALE = Setting(
     "ALMANAC_BUSY_STALE",
     float,
@@ -406,20 +415,11 @@ OTLP_ENDPOINT = Setting(
 PUSH_TTL = Setting(
     "ALMANAC_PUSH_TTL",
     float,
-    21_600.0,
+    600.0,
     minimum=0,
     maximum=A_DAY,
     help="Seconds for which a calendar is served from the cache while its provider sends change "
-    "notifications. 0 turns push off, and so does 0 in `ALMANAC_BUSY_TTL`",
-)
-PUSH_AUDIT = Setting(
-    "ALMANAC_PUSH_AUDIT",
-    float,
-    3600.0,
-    minimum=1,
-    maximum=A_DAY,
-    help="Seconds without a notification after which a channel is compared with a read. A channel that the "
-    "provider has dropped can stay unnoticed for that long",
+    "notifications, `ALMANAC_MAX_AGE` at most. 0 turns push off, and so does 0 in `ALMANAC_BUSY_TTL`",
 )
 
 # Flower
@@ -549,13 +549,14 @@ SECTIONS = (
             BREAKER_FAILURES,
             BREAKER_PAUSE,
             BUSY_TTL,
+            MAX_AGE,
             BUSY_STALE,
             FAILURE_TTL,
             BUSY_BUCKET_DAYS,
         ),
     ),
     Section("Observability", (LOG_FORMAT, LOG_LEVEL, METRICS_TOKEN, OTLP_ENDPOINT)),
-    Section("Push", (PUSH_TTL, PUSH_AUDIT)),
+    Section("Push", (PUSH_TTL,)),
     Section("Flower", (FLOWER_USER, FLOWER_PASSWORD)),
     Section("Limits", (MAX_RANGE_DAYS, MAX_SLOTS, RATE_LIMIT)),
     Section(

@@ -83,11 +83,11 @@ class Settings:
     breaker_failures: int
     breaker_pause_seconds: float
     busy_ttl_seconds: float
+    max_age_seconds: float
     busy_stale_seconds: float
     failure_ttl_seconds: float
     busy_bucket_days: int
     push_ttl_seconds: float
-    push_audit_seconds: float
     max_range_days: int
     max_slots: int
     rate_limit: int
@@ -116,6 +116,11 @@ class Settings:
     def busy_bucket(self) -> int:
         """The length of a cache bucket in milliseconds."""
         return self.busy_bucket_days * DAY_MILLISECONDS
+
+    @property
+    def watched_seconds(self) -> float:
+        """How long the busy periods of a calendar are used while its provider sends notifications."""
+        return min(self.push_ttl_seconds, self.max_age_seconds)
 
     def push_address(self, provider: str) -> str | None:
         """The URL for a provider's change notifications; None if push is off or cannot work.
@@ -182,11 +187,11 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         breaker_failures=values[declaration.BREAKER_FAILURES],
         breaker_pause_seconds=values[declaration.BREAKER_PAUSE],
         busy_ttl_seconds=values[declaration.BUSY_TTL],
+        max_age_seconds=values[declaration.MAX_AGE],
         busy_stale_seconds=values[declaration.BUSY_STALE],
         failure_ttl_seconds=values[declaration.FAILURE_TTL],
         busy_bucket_days=values[declaration.BUSY_BUCKET_DAYS],
         push_ttl_seconds=values[declaration.PUSH_TTL],
-        push_audit_seconds=values[declaration.PUSH_AUDIT],
         max_range_days=values[declaration.MAX_RANGE_DAYS],
         max_slots=values[declaration.MAX_SLOTS],
         rate_limit=values[declaration.RATE_LIMIT],

@@ -1,6 +1,6 @@
-"""Which calendars are in use, which of them are claimed for opening a channel, and which channels work.
+"""Which calendars are in use, and which of them are claimed for opening a channel.
 
-All of it may be lost: a calendar then counts as unused, and its channel as unconfirmed.
+All of it may be lost: a calendar then counts as unused.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import cast
 
 from redis import Redis
 
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import watch_key
+from store.cache.busy_buckets import CalendarKey, watch_key
+from store.coordination.asked_calendars import asked_key
 
 # A calendar that no request has read for this long is no longer watched.
 USED_SECONDS = 7 * 86_400
@@ -55,16 +55,6 @@ class ChannelUsage:
         """Release the claim of a calendar."""
         self._redis.delete(_claim(key))
 
-    def confirm(self, channel: str, seconds: float) -> None:
-        """Record that a channel works; it counts as working for ``seconds``."""
-        self._redis.set(_confirmed(channel), 1, px=int(seconds * 1000))
-
-    def confirmed(self, channels: Sequence[str]) -> list[bool]:
-        """Whether each channel works, in one round trip."""
-        if not channels:
-            return []
-        return [value is not None for value in self._redis.mget([_confirmed(each) for each in channels])]
-
     def claim_round(self, seconds: float) -> bool:
         """Whether the caller is to start a round of upkeep: True at most once in ``seconds``."""
         return bool(self._redis.set(ROUND, 1, px=int(seconds * 1000), nx=True))
@@ -74,7 +64,7 @@ class ChannelUsage:
         for connection in connection_ids:
             names = cast(set[bytes], self._redis.smembers(_calendars(connection)))
             keys = [CalendarKey(connection, name.decode()) for name in names]
-            notes = [note(key) for key in keys for note in (_used, _claim, watch_key)]
+            notes = [note(key) for key in keys for note in (_used, _claim, watch_key, asked_key)]
             self._redis.delete(_calendars(connection), *notes)
 
 
@@ -88,8 +78,3 @@ def _used(key: CalendarKey) -> str:
 
 def _claim(key: CalendarKey) -> str:
     return f"watch-claim:{key.connection}:{key.calendar}"
-
-
-def _confirmed(channel: str) -> str:
-    # The prefix is that of earlier releases, whose keys stay valid.
-    return f"watch-heard:{channel}"

@@ -23,7 +23,8 @@ from typing import Any, TypeVar, cast
 from redis import Redis
 from redis.client import Pipeline
 
-from store.cache.busy_cache import GENERATION_SECONDS, generation_key, new_generation
+from store.cache.busy_buckets import generation_key
+from store.cache.busy_cache import GENERATION_SECONDS, new_generation
 from store.lua import Script, json_argument
 
 # Milliseconds. A worker that is alive renews its leases several times in this.

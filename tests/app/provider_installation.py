@@ -126,14 +126,13 @@ def kept(installation: Installation, holds: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def installed(environment: dict[str, str], folder: Path) -> Iterator[Installation]:
-    """Start the installation."""
+def installed(environment: dict[str, str], folder: Path, **more: str) -> Iterator[Installation]:
+    """Start the installation, with ``more`` variables of the environment."""
     port = free_port()
     changed = {
         "ALMANAC_PUBLIC_URL": f"http://127.0.0.1:{port}",
         "ALMANAC_BUSY_TTL": str(TTL),
-        "ALMANAC_PUSH_AUDIT": "1",
-    }
+    } | more
     with (
         builder.installed(environment, folder, port=port, **changed) as made,
         application(made.settings) as app,

@@ -48,8 +48,9 @@ GOOGLE_FREE_DAY = 1_000_000
 # Assumed for the sizes: seconds of a provider's answer, the share of users at Google, the share of
 # processors that is used on average, and changes of a calendar in a day.
 LATENCY, AT_GOOGLE, UTILIZATION, CHANGES = 0.3, 0.5, 0.5, 10
-# Seconds for which busy times are cached: ALMANAC_BUSY_TTL, and ALMANAC_PUSH_TTL with push.
-TTL, PUSH_TTL = 60, 21_600
+# Seconds for which busy times are cached: ALMANAC_BUSY_TTL, and ALMANAC_MAX_AGE with push. They are then
+# compared with a new read after ``AUDIT`` seconds, if a request has used them after the first TTL.
+TTL, MAX_AGE, AUDIT = 60, 600, 480
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -117,16 +118,33 @@ class Size:
 
     @property
     def hits(self) -> float:
-        """The share of answers from the cache. A change of a calendar ends its cached state with push."""
-        ttl = TTL
-        if self.push:
-            ttl = 1 / (1 / PUSH_TTL + CHANGES / DAY)
-        return hit_share(self.rate / self.users, ttl)
+        """The share of answers from the cache."""
+        return hit_share(self._user_rate, self._kept)
 
     @property
     def reads(self) -> float:
-        """Provider calls in a second."""
-        return self.rate * (1 - self.hits)
+        """Provider calls in a second: of requests, and of audits of what they have used."""
+        return self.rate * (1 - self.hits) + self.audits
+
+    @property
+    def audits(self) -> float:
+        """Provider calls of audits in a second."""
+        if not self.push:
+            return 0.0
+        used = 1 - math.exp(-self._user_rate * (AUDIT - TTL))
+        return self.users * self.hits * used / AUDIT
+
+    @property
+    def _user_rate(self) -> float:
+        return self.rate / self.users
+
+    @property
+    def _kept(self) -> float:
+        """Seconds for which a read is cached. A change of a calendar ends that with push."""
+        if not self.push:
+            return TTL
+        audited = AUDIT * math.expm1(self._user_rate * (AUDIT - TTL)) + MAX_AGE
+        return 1 / (1 / audited + CHANGES / DAY)
 
     @property
     def processors(self) -> float:

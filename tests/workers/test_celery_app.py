@@ -9,7 +9,6 @@ from kombu.exceptions import OperationalError
 from app.server import commands
 from app.services import EXTENSION
 from workers.celery_app import (
-    CHANNELS_SECONDS,
     HOLDS_SECONDS,
     PURGE_SECONDS,
     RECONNECT_SECONDS,
@@ -99,7 +98,8 @@ def test_what_beat_sends_exists_and_expires_with_its_next_round(celery):
         "upkeep.purge_idempotency_keys": PURGE_SECONDS,
         "upkeep.purge_webhook_deliveries": PURGE_SECONDS,
         "webhooks.sweep": SWEEP_SECONDS,
-        "upkeep.keep_channels": CHANNELS_SECONDS,
+        # Ten rounds in ``ALMANAC_MAX_AGE``.
+        "upkeep.keep_channels": 60.0,
     }
     entries = celery.conf.beat_schedule.values()
     assert {entry["task"]: entry["schedule"] for entry in entries} == schedules

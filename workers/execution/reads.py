@@ -36,7 +36,9 @@ log = logging.getLogger(__name__)
 IDENTITY_FRACTION = 0.4
 
 
-def begin_reads(stores: Stores, reads: Iterable[tuple[ReadBusy, SealedConnection]]) -> Mapping[str, bytes]:
+def begin_reads(
+    stores: Stores, reads: Iterable[tuple[ReadBusy, SealedConnection | Credentials]]
+) -> Mapping[str, bytes]:
     """The generations of these connections' caches, looked up before their busy periods are read.
 
     Also registers the connections as readers of the calendars' cache tags, as far as those are known.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 
 from redis.exceptions import RedisError
@@ -81,8 +82,10 @@ def _write_event(
     except ProviderError as error:
         # Nothing was written. Without the tags the write could not be seen through other connections.
         return Reply(failed=replace(Failed.from_error(error), called=False, repeated=False))
+    # Without the mark nothing is written: if this worker were killed, the cache would stay as it is.
+    write = runtime.stores.write_marks.begin(tags, credentials.id, deadline - time.monotonic())
     try:
-        return _write_and_invalidate(runtime, job, credentials, provider, account, tags, deadline)
+        return _write_and_invalidate(runtime, job, credentials, provider, account, tags, write, deadline)
     except (RedisError, SQLAlchemyError) as error:
         log.exception("the outcome of an event write is unknown", extra={"connection": credentials.id})
         return Reply(failed=replace(failures.failure_from(error), repeated=True))
@@ -95,20 +98,29 @@ def _write_and_invalidate(
     provider: CalendarProvider,
     account: Account,
     tags: Tags,
+    write: str,
     deadline: float,
 ) -> Reply:
-    """Write the event at the provider, then invalidate every cached calendar that shows it."""
-    changed = True
+    """Write the event at the provider, then invalidate every cached calendar that shows it.
+
+    The mark of the write ends if its outcome is known.
+    """
+    changed, known = True, False
     try:
         with mark_dead_on_revoked_grant(runtime, credentials.id):
-            return _write_at_provider(provider, account, job, deadline)
+            reply = _write_at_provider(provider, account, job, deadline)
+        known = True
+        return reply
     except ProviderError as error:
-        changed = isinstance(error, EventUnreadable) or is_unclear(error)
+        known = not is_unclear(error)
+        changed = isinstance(error, EventUnreadable) or not known
         raise
     finally:
         try:
             # A refused write has changed nothing, and must not drop what other tenants have cached.
             runtime.stores.busy.invalidate_tags(tags if changed else Tags(), [credentials.id])
+            if known:
+                runtime.stores.write_marks.end(tags, write)
         finally:
             # Webhook endpoints learn of the change even if Redis is down.
             if changed:

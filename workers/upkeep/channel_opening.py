@@ -115,7 +115,6 @@ def watch(stores: Stores, row: Channel) -> None:
     if (seconds := channels.watches_for(row)) <= 0:
         return
     key = channels.calendar_of(row)
-    stores.channel_usage.confirm(row.id, stores.settings.push_audit_seconds)
     stores.busy.watch(key, row.id, seconds)
     with stores.database.reading() as session:
         known = channels.existing_ids(session, [row.id])
@@ -166,6 +165,13 @@ def close(
             provider.channels.close(account, provider_id, resource, deadline=deadline)
     except ProviderError as error:
         log.info("a channel could not be closed: %s", error.reason, extra={"connection": credentials.id})
+
+
+def close_channel(runtime: Runtime, row: Channel) -> None:
+    """Close a channel at its provider, if it was opened and its connection still exists."""
+    credentials = credentials_of(runtime, row.connection_id)
+    if credentials is not None and row.provider_id is not None:
+        close(runtime, credentials, row.provider_id, row.resource or "")
 
 
 def credentials_of(runtime: Runtime, connection: str) -> Credentials | None:

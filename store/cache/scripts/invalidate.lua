@@ -10,47 +10,16 @@
 --   connections         list of connections to invalidate entirely
 -- Reply    none
 
+-- include cache/scripts/readers.lua
+
 local arguments = cjson.decode(ARGV[1])
--- Connections to invalidate entirely, and for the others the prefixes of the buckets to delete.
-local entire, prefixes_of = {}, {}
-for _, connection in ipairs(arguments.connections) do entire[connection] = true end
-for n, key in ipairs(KEYS) do
-    for _, reader in ipairs(redis.call('SMEMBERS', key)) do
-        if n <= arguments.mailboxes then
-            entire[reader] = true
-        else
-            local connection = string.match(reader, '^[^:]*')
-            prefixes_of[connection] = prefixes_of[connection] or {}
-            table.insert(prefixes_of[connection], 'busy:' .. reader .. ':')
-        end
-    end
-    redis.call('DEL', key)
-end
-
-local function replace_generation(connection)
-    local key = 'busy-generation:' .. connection
-    -- First a command that needs no memory: a full Redis then permits the others.
-    redis.call('DEL', key)
-    redis.call('SET', key, arguments.generation, 'EX', arguments.generation_seconds)
-end
-
-for connection, prefixes in pairs(prefixes_of) do
-    if not entire[connection] then
-        local index = 'busy-of:' .. connection
-        replace_generation(connection)
-        for _, bucket in ipairs(redis.call('SMEMBERS', index)) do
-            for _, prefix in ipairs(prefixes) do
-                if string.sub(bucket, 1, #prefix) == prefix then
-                    redis.call('DEL', bucket)
-                    redis.call('SREM', index, bucket)
-                end
-            end
-        end
-    end
-end
-for connection in pairs(entire) do
+local found = connections_in(KEYS, arguments.mailboxes, arguments.connections)
+for _, key in ipairs(KEYS) do redis.call('DEL', key) end
+for connection, prefixes in pairs(found) do
     local index = 'busy-of:' .. connection
-    replace_generation(connection)
-    for _, bucket in ipairs(redis.call('SMEMBERS', index)) do redis.call('DEL', bucket) end
-    redis.call('DEL', index)
+    replace_generation(connection, arguments.generation, arguments.generation_seconds)
+    for _, bucket in ipairs(buckets_of(connection, prefixes)) do
+        redis.call('DEL', bucket)
+        redis.call('SREM', index, bucket)
+    end
 end

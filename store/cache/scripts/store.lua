@@ -5,8 +5,10 @@
 -- ARGV[1]    JSON object:
 --   ttl          milliseconds of a bucket's lifetime
 --   watched_ttl  the same for a watched calendar, until the watch ends
+--   max_age      the longest time since its read for which a bucket is kept
 --   margin       milliseconds by which an index outlives its buckets
---   reads        for each calendar the generation when the read began, and the number of buckets
+--   reads        for each calendar the generation when the read began, the number of buckets, and the
+--                milliseconds since the read began
 -- ARGV[n+1]  value of bucket n: 8 bytes of format, 8 bytes of the read's time (both little-endian), then periods
 -- Reply      the number of calendars whose generation is unchanged
 
@@ -17,7 +19,7 @@ local key_offset, argument, stored = 0, 1, 0
 -- The buckets that were written here: two reads may have the same one.
 local latest = {}
 for _, read in ipairs(arguments.reads) do
-    local generation, count = read[1], read[2]
+    local generation, count, age = read[1], read[2], read[3]
     local index, watch = KEYS[key_offset + 2], KEYS[key_offset + 3]
     if (known[key_offset + 1] or '') == generation then
         stored = stored + 1
@@ -25,6 +27,7 @@ for _, read in ipairs(arguments.reads) do
         if known[key_offset + 3] then
             lifetime = math.max(lifetime, math.min(arguments.watched_ttl, redis.call('PTTL', watch)))
         end
+        lifetime = math.min(lifetime, arguments.max_age - age)
         local written = {}
         for n = 1, count do
             local key, value = KEYS[key_offset + 3 + n], ARGV[argument + n]
@@ -33,7 +36,7 @@ for _, read in ipairs(arguments.reads) do
             -- of the little-endian times compare like the numbers.
             local same_format = string.sub(old, 1, 8) == string.sub(value, 1, 8)
             local newer = string.reverse(string.sub(old, 9, 16)) > string.reverse(string.sub(value, 9, 16))
-            if not (same_format and newer) then
+            if lifetime > 0 and not (same_format and newer) then
                 redis.call('SET', key, value, 'PX', lifetime)
                 written[#written + 1] = key
                 latest[key] = value

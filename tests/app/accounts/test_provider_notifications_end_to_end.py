@@ -179,34 +179,6 @@ def test_a_late_renewal_falls_back_to_the_time_to_live(person, provider):
     assert ada.reads == 1
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_channel_that_the_provider_drops_is_noticed(person, provider):
-    ada = person(provider)
-    ada.settle()
-    assert ada.sandbox.drop_channels(email=ada.account.email) == 1
-    ada.meet(18)
-    assert ada.busy() == ["09:00"]
-
-    kept(ada.installation, lambda: ada.busy() == ["09:00", "18:00"])
-    # And another is opened in its place, which works.
-    until(ada.is_watched)
-    ada.busy()
-    ada.meet(20)
-    until(lambda: "20:00" in ada.busy())
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_channel_that_is_silent_and_works_is_left_alone(person, provider):
-    ada = person(provider)
-    ada.settle()
-    channel = ada.channel
-
-    kept(ada.installation, lambda: ada.reads >= 2)
-
-    assert ada.channel == channel
-    assert ada.count(OPENING[provider]) == 0
-
-
 def test_a_subscription_that_has_to_be_renewed_is(person):
     ada = person("microsoft")
     ada.settle()

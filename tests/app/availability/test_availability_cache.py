@@ -195,6 +195,15 @@ def test_max_age_reads_older_data_again(api, ada, reads):
     assert reads() == {"freebusy": 1}
 
 
+@pytest.mark.parametrize("seconds", [10**16, 10**30])
+@pytest.mark.parametrize("path", ["calendar/busy", "scheduling", "scheduling/explain"])
+def test_max_age_of_any_length_is_answered_from_a_new_read(api, ada, path, seconds):
+    moment = {"at": "2026-12-03T09:30:00Z", "slotDuration": "30"}
+    answer = api.get(f"/users/{ada}/{path}", headers={"Cache-Control": f"max-age={seconds}"}, **DAY, **moment)
+
+    assert answer.status_code == 200, answer.text
+
+
 def test_an_answer_is_as_old_as_the_oldest_read_in_it(api, sandbox, new_user, new_organization):
     slug = new_organization()
     for name in ("ada", "bob"):
@@ -265,6 +274,30 @@ def test_the_main_calendar_is_kept_once_whatever_it_is_called(api, stores, ada, 
     key = CalendarKey(connection(ada), PRIMARY)
     (kept,) = stores.redis.keys(f"busy:{key.connection}:*")
     assert kept.decode().startswith(f"busy:{key.connection}:{key.calendar}:")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_real_id_of_the_main_calendar_uses_what_is_cached_of_it(api, sandbox, new_user, reads, provider):
+    main = {"google": "ada@example.com", "microsoft": "real-id"}[provider]
+    calendars = [{"id": main, "primary": True}, {"id": "side"}]
+    user = new_user(sandbox.account(provider, "ada@example.com", calendars=calendars))
+    ask = lambda **query: api.get(f"/users/{user}/scheduling", slotDuration="30", **DAY, **query)  # noqa: E731
+    (shown,) = ask().json["data"]["calendarIds"]
+    reads()
+
+    assert ask(calendarIds=shown).json["data"]["calendarIds"] == [shown]
+    assert reads() == {}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_event_across_the_edge_of_what_is_cached_is_busy_as_a_whole(api, sandbox, new_user, provider):
+    night = {"start": "2026-12-09T23:00:00Z", "end": "2026-12-10T01:00:00Z"}
+    user = new_user(sandbox.account(provider, "ada@example.com", events=[night]))
+    busy = lambda **edges: periods(api.get(f"/users/{user}/calendar/busy", primaryOnly="true", **edges))  # noqa: E731
+    assert busy(**WEEK) == [("2026-12-09 23:00", "2026-12-10 00:00")]
+
+    # The next week is not cached: its part of the event is joined to the cached one.
+    assert busy(start="2026-12-03", end="2026-12-12") == [("2026-12-09 23:00", "2026-12-10 01:00")]
 
 
 def test_a_failed_calendar_does_not_affect_the_cache_of_the_others(api, sandbox, new_user, reads):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyCache, BusyRead, watch_key
+from store.cache.busy_buckets import CalendarKey, watch_key
+from store.cache.busy_cache import BusyCache, BusyRead
 from store.cache.fast_redis import FastRedis
+from store.coordination.asked_calendars import AskedCalendars
 from store.coordination.channel_usage import ROUND
 from store.stores import Stores
 
@@ -166,13 +169,32 @@ def test_calendars_are_claimed_once_until_released(stores, redis):
     assert watching.claim([OTHER], 60) == [OTHER]
 
 
-def test_use_and_news_are_noted(stores, redis):
+def test_use_is_noted(stores, redis):
     stores.channel_usage.use([KEY])
-    stores.channel_usage.confirm("channel", 60)
 
     assert stores.channel_usage.used([KEY, TEAM]) == [True, False]
-    assert stores.channel_usage.confirmed(["channel", "other"]) == [True, False]
-    assert stores.channel_usage.used([]) == stores.channel_usage.confirmed([]) == []
+    assert stores.channel_usage.used([]) == []
+
+
+def test_watched_calendars_of_answers_are_noted_once_in_a_while(redis, cache, read):
+    asked = AskedCalendars(redis, ttl_seconds=60, max_age_seconds=600)
+    now = time.time_ns() // 1_000_000
+    for key, age in ((KEY, 61_000), (TEAM, 1_000)):
+        cache.watch(key, "channel", 86_400)
+        read(key)(read_at=now - age)
+    keys = [KEY, TEAM, OTHER]
+    used = cache.load(keys, 0, BUCKET)
+    asked.note(keys, used)
+    assert asked.asked_for(keys) == [False, False, False]
+    asked.flush()
+    assert asked.asked_for(keys) == [True, False, False]
+    assert 0 < redis.pttl("watch-asked:c1:primary") <= 600_000
+
+    asked.forget(KEY)
+    asked.note(keys, used)
+    asked.flush()
+    assert asked.asked_for(keys) == [False, False, False]
+    assert asked.asked_for([]) == []
 
 
 def test_a_round_is_called_for_once(stores, redis):

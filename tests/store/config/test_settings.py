@@ -105,7 +105,7 @@ def test_an_encryption_key_of_the_wrong_size_is_refused(monkeypatch, key):
         ("BUSY_BUCKET_DAYS", "0"),
         ("MAX_SLOTS", "many"),
         ("PUSH_TTL", "-1"),
-        ("PUSH_AUDIT", "0"),
+        ("MAX_AGE", "0"),
     ],
 )
 def test_a_malformed_setting_is_named(monkeypatch, tmp_path, name, value):

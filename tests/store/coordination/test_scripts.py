@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+import time
 
 import orjson
 import pytest
@@ -14,7 +15,7 @@ from store.lua import STORE, Script, json_argument
 from store.stores import Stores
 
 CACHE, COORDINATION = "cache/scripts", "coordination/scripts"
-FRAGMENTS = {"clock.lua", "breaker.lua"}
+FRAGMENTS = {"clock.lua", "breaker.lua", "readers.lua"}
 BEGIN_READS = f"{CACHE}/begin_reads.lua"
 NOW = 1_800_000_000_000
 
@@ -86,7 +87,9 @@ def test_a_script_that_fails_in_a_pipeline_is_not_repeated(redis, key):
     for raises in (True, False):
         with redis.pipeline(transaction=False) as pipe:
             pipe.incr(f"{key}:number")
-            script.queue(pipe, [f"{key}:generation", f"{key}:list"], beginning("new", [["reader"]]))
+            script.queue(
+                pipe, [f"{key}:generation", f"{key}:list", f"{key}:writes"], beginning("new", [["reader"]])
+            )
             if raises:
                 with pytest.raises(ResponseError, match="WRONGTYPE"):
                     pipe.execute()
@@ -102,13 +105,55 @@ def test_arguments_that_are_none_are_left_out():
 def test_generations_are_looked_up_and_made_and_readers_registered(redis, key):
     redis.set(f"{key}:old", "old")
     redis.sadd(f"{key}:mailbox", "earlier")
-    keys = [f"{key}:{name}" for name in ("old", "none", "mailbox", "calendar")]
+    keys = [f"{key}:{name}" for name in ("old", "none", "mailbox", "calendar", "write-1", "write-2")]
 
     assert run(redis, BEGIN_READS, keys, beginning("new", [["a"], ["a:1", "a:2"]], 2)) == [b"old", b"new"]
     assert 0 < redis.ttl(f"{key}:none") <= 60
     assert redis.smembers(f"{key}:mailbox") == {b"earlier", b"a"}
     assert redis.smembers(f"{key}:calendar") == {b"a:1", b"a:2"}
-    assert all(60 < redis.ttl(each) <= 90 for each in keys[2:])
+    assert all(60 < redis.ttl(each) <= 90 for each in keys[2:4])
+
+
+def test_reads_under_a_marked_tag_get_no_generation_of_their_own(redis, key):
+    one, other = (f"busy-generation:{key}{name}" for name in ("one", "other"))
+    redis.mset({one: "1", other: "2"})
+    redis.zadd(f"{key}:write", {"write": NOW})
+    keys = [one, other, f"{key}:set", f"{key}:quiet", f"{key}:write", f"{key}:none"]
+    readers = [[f"{key}one:primary"], [f"{key}other"]]
+
+    assert run(redis, BEGIN_READS, keys, beginning("new", readers, 2)) == [b"uncached", b"2"]
+    assert redis.get(one) == b"1"
+
+
+def test_a_mark_shortens_what_is_cached_and_ends_by_itself(redis, key):
+    for connection, calendar in (("whole", "a"), ("part", "a"), ("part", "b"), ("named", "a")):
+        name = f"busy:{key}{connection}:{calendar}:1"
+        redis.set(name, b"", px=60_000)
+        redis.sadd(f"busy-of:{key}{connection}", name)
+    redis.sadd(f"{key}:mailbox", f"{key}whole")
+    redis.sadd(f"{key}:calendar", f"{key}part:a")
+    sets = [f"{key}:{name}" for name in ("mailbox", "calendar", "writes-1", "writes-2")]
+
+    def mark(write: str, milliseconds: int) -> None:
+        arguments = json_argument(
+            generation=write, generation_seconds=60, mailboxes=1, connections=[f"{key}named"],
+            write=write, milliseconds=milliseconds,
+        )  # fmt: skip
+        run(redis, f"{CACHE}/mark_write.lua", sets, arguments)
+
+    mark("one", 20_000)
+    lives = {name: redis.pttl(f"busy:{key}{name}:1") for name in ("whole:a", "part:a", "part:b", "named:a")}
+    assert {name for name, left in lives.items() if left > 20_000} == {"part:b"}
+    assert redis.smembers(sets[0]) == {f"{key}whole".encode()}
+    for connection in ("whole", "part", "named"):
+        assert redis.get(f"busy-generation:{key}{connection}") == b"one"
+
+    mark("two", 9_000)
+    assert 9_000 < redis.pttl(sets[2]) <= 20_000
+    run(redis, f"{CACHE}/unmark_write.lua", sets[2:], json_argument(write="one"))
+    assert 0 < redis.pttl(sets[2]) <= 9_000
+    run(redis, f"{CACHE}/unmark_write.lua", sets[2:], json_argument(write="two"))
+    assert not redis.exists(*sets[2:])
 
 
 def bucket(read_at: int) -> bytes:
@@ -118,7 +163,7 @@ def bucket(read_at: int) -> bytes:
 def test_buckets_are_stored_under_an_unchanged_generation_only(redis, key):
     redis.set(f"{key}:generation", "one")
     keys = [f"{key}:{name}" for name in ("generation", "index", "watch", "1", "2")]
-    arguments = json_argument(ttl=5_000, watched_ttl=0, margin=0, reads=[("one", 2)])
+    arguments = json_argument(ttl=5_000, watched_ttl=0, max_age=9_000, margin=0, reads=[("one", 2, 0)])
 
     assert run(redis, f"{CACHE}/store.lua", keys, arguments, bucket(NOW), bucket(NOW)) == 1
     assert run(redis, f"{CACHE}/store.lua", keys, arguments, bucket(NOW - 1), bucket(NOW + 1)) == 1
@@ -126,7 +171,7 @@ def test_buckets_are_stored_under_an_unchanged_generation_only(redis, key):
     assert redis.smembers(keys[1]) == {each.encode() for each in keys[3:]}
     assert 0 < redis.pttl(keys[3]) <= 5_000
 
-    other = json_argument(ttl=5_000, watched_ttl=0, margin=0, reads=[("two", 2)])
+    other = json_argument(ttl=5_000, watched_ttl=0, max_age=9_000, margin=0, reads=[("two", 2, 0)])
     assert run(redis, f"{CACHE}/store.lua", keys, other, bucket(NOW + 9), bucket(NOW + 9)) == 0
     assert redis.get(keys[3]) == bucket(NOW)
 
@@ -137,7 +182,11 @@ def test_batched_reads_are_stored_by_generation_and_age(redis, key):
     reads = [("a", "1"), ("a", "1"), ("a", "1"), ("b", "2"), ("c", "3")]
     keys = [f"{key}:{name}" for a, n in reads for name in (a, f"index-{a}", f"watch-{a}", n)]
     arguments = json_argument(
-        ttl=5_000, watched_ttl=8_000, margin=1_000, reads=[("one", 1)] * 3 + [("two", 1), ("gone", 1)]
+        ttl=5_000,
+        watched_ttl=8_000,
+        max_age=9_000,
+        margin=1_000,
+        reads=[("one", 1, 0)] * 3 + [("two", 1, 0), ("gone", 1, 0)],
     )
     values = [bucket(NOW + each) for each in (1, 2, 0, 0, 0)]
 
@@ -145,6 +194,33 @@ def test_batched_reads_are_stored_by_generation_and_age(redis, key):
     assert redis.mget(f"{key}:1", f"{key}:2", f"{key}:3") == [bucket(NOW + 2), bucket(NOW), None]
     assert redis.pttl(f"{key}:1") <= 5_000 < redis.pttl(f"{key}:2") <= 8_000
     assert 8_000 < redis.pttl(f"{key}:index-b") <= 9_000
+
+
+def test_no_bucket_is_kept_beyond_the_highest_age_of_its_read(redis, key):
+    redis.mset({f"{key}:generation": "one", f"{key}:watch": "channel"})
+    redis.pexpire(f"{key}:watch", 60_000)
+    for n, (age, most) in enumerate([(0, 9_000), (6_000, 3_000), (9_000, -2)]):
+        keys = [f"{key}:{name}" for name in ("generation", "index", "watch", str(n))]
+        reads = [("one", 1, age)]
+        arguments = json_argument(ttl=5_000, watched_ttl=30_000, max_age=9_000, margin=0, reads=reads)
+        assert run(redis, f"{CACHE}/store.lua", keys, arguments, bucket(NOW)) == 1
+        assert most - 1_000 < redis.pttl(keys[3]) <= most
+
+
+def test_a_web_heartbeat_after_a_pause_or_a_loss_ends_a_gap(redis, key):
+    last, gap = f"{key}:last", f"{key}:gap"
+
+    def beat(milliseconds: int) -> None:
+        run(redis, f"{COORDINATION}/web_beat.lua", [last, gap], json_argument(gap=milliseconds))
+
+    beat(60_000)
+    first = redis.get(gap)
+    assert abs(int(first) - time.time() * 1000) < 10_000
+    time.sleep(0.01)
+    beat(60_000)
+    assert redis.get(gap) == first
+    beat(-1)
+    assert int(redis.get(gap)) > int(first)
 
 
 def test_invalidation_covers_mailboxes_and_single_calendars(redis, key):

@@ -88,3 +88,53 @@ def test_ambiguous_conflict_invalidates_every_connection(sandbox, written, inval
 
     assert (failed.problem, failed.repeated) == (Problem.EVENT_CHANGED, True)
     assert invalidated == [True]
+
+
+def test_an_unreadable_create_invalidates_every_connection_and_is_recorded(
+    runtime, sandbox, written, register, monkeypatch
+):
+    found = []
+    monkeypatch.setattr(
+        runtime.stores.busy, "invalidate_tags", lambda tags, ids: found.append(tags != Tags())
+    )
+    register("https://receiver.example/hook")
+    sandbox.fault(operation="google.events.insert", body="truncated")
+    sandbox.fault(operation="google.events.get", body="truncated")
+    failed = written(CreateEvent, draft=DRAFT)
+
+    assert failed is not None
+    assert found == [True]
+    with runtime.stores.database.reading() as session:
+        assert session.scalars(select(WebhookDelivery.event)).all() == [WebhookEvent.CALENDAR_CHANGED]
+
+
+def marks(runtime) -> list[bytes]:
+    return runtime.stores.redis.keys("busy-writes:*")
+
+
+@pytest.mark.parametrize("status", [None, 403])
+def test_reads_are_cached_again_once_the_outcome_of_a_write_is_known(runtime, sandbox, written, status):
+    if status:
+        sandbox.fault(operation="google.events.insert", status=status)
+    assert (written(CreateEvent, draft=DRAFT) is None) == (status is None)
+    assert marks(runtime) == []
+
+
+def test_a_write_without_an_answer_stays_marked_until_its_deadline(runtime, sandbox, written):
+    sandbox.fault(operation="google.events.insert", status=503)
+    sandbox.fault(operation="google.events.get", status=503)
+    assert written(CreateEvent, draft=DRAFT) is not None
+
+    assert marks(runtime)
+    assert all(0 < runtime.stores.redis.pttl(each) <= 10_000 for each in marks(runtime))
+
+
+def test_nothing_is_written_without_the_mark(runtime, sandbox, written, monkeypatch):
+    def lost(*_):
+        raise RedisLost("planted")
+
+    monkeypatch.setattr(runtime.stores.write_marks, "begin", lost)
+    failed = written(CreateEvent, draft=DRAFT)
+
+    assert (failed.problem, may_exist(failed)) == (Problem.OUT_OF_SERVICE, False)
+    assert "google.events.insert" not in sandbox.requests().by_operation

@@ -4,66 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import update
 
-from providers.base import Failed
-from providers.errors import Reason
 from scheduling.intervals import Intervals
 from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_cache import BusyRead
 from store.coordination.locks import try_lock
 from store.sql.models import Channel, now
 from store.sql.queries import channels
+from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, confirm, rows, run
 from workers.celery_app import CHANNELS_SECONDS
 from workers.runtime import Runtime
 from workers.upkeep import channel_maintenance as rounds
 from workers.upkeep import channel_opening
-from workers.upkeep.channel_maintenance import keep
 
-PROVIDERS = ("google", "microsoft")
 RENEWAL = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.update"}
-READ = {"google": "google.freebusy.query", "microsoft": "microsoft.calendarView.list"}
-
-TOMORROW = (datetime.now(UTC) + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
-NINE = int(TOMORROW.timestamp() * 1000)
-HOUR = 3_600_000
-MEETING = {"start": TOMORROW.isoformat(), "end": (TOMORROW + timedelta(hours=1)).isoformat()}
-
-
-@pytest.fixture
-def watched(reached, sandbox, connected, unique):
-    """A calendar in use with a meeting tomorrow at nine, and a confirmed channel."""
-
-    def make(provider: str, *, used: bool = True, confirmed: bool = True) -> CalendarKey:
-        account = sandbox.account(provider, f"{unique('ada')}@example.com", events=[MEETING])
-        key = CalendarKey(connected(account), "primary")
-        if used:
-            reached.stores.channel_usage.use([key])
-        assert channel_opening.open_one(reached, key)
-        if confirmed:
-            confirm(reached, key)
-        sandbox.forget_requests()
-        return key
-
-    return make
-
-
-def rows(runtime: Runtime, key: CalendarKey) -> list[Channel]:
-    with runtime.stores.database.reading() as session:
-        query = select(Channel).where(Channel.connection_id == key.connection)
-        return list(session.scalars(query.order_by(Channel.created_at)))
-
-
-def confirm(runtime: Runtime, key: CalendarKey) -> None:
-    """Confirm the channel, as a notification of the provider does."""
-    for row in rows(runtime, key):
-        with runtime.stores.database.writing() as session:
-            confirmed = channels.confirmed(session, row.id)
-        if confirmed is not None:
-            channel_opening.watch(runtime.stores, confirmed)
 
 
 def hurry(runtime: Runtime, key: CalendarKey) -> None:
@@ -79,26 +37,20 @@ def age(runtime: Runtime, key: CalendarKey, **changed: datetime) -> None:
 
 
 def cache(runtime: Runtime, key: CalendarKey, *periods: tuple[int, int]) -> None:
-    """Cache the week of tomorrow."""
+    """Cache the week of tomorrow, as it was just read."""
     busy = runtime.stores.busy
     start, end = busy.hull(NINE, NINE + HOUR)
     noted = busy.begin_reads([key.connection], {})[key.connection]
+    read_at = time.time_ns() // 1_000_000
     with runtime.stores.redis.pipeline(transaction=False) as pipe:
-        busy.store(pipe, [BusyRead(key, Intervals.of(periods), start, end, read_at=1, generation=noted)])
+        busy.store(
+            pipe, [BusyRead(key, Intervals.of(periods), start, end, read_at=read_at, generation=noted)]
+        )
         pipe.execute()
 
 
 def is_kept(runtime: Runtime, key: CalendarKey) -> bool:
     return not runtime.stores.busy.load([key], NINE, NINE + HOUR).missing
-
-
-def silence(runtime: Runtime, key: CalendarKey) -> None:
-    for row in rows(runtime, key):
-        runtime.stores.redis.delete(f"watch-heard:{row.id}")
-
-
-def run(runtime: Runtime) -> None:
-    keep(runtime, deadline=time.monotonic() + 60)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -205,14 +157,14 @@ def test_a_channel_without_any_notification_is_removed(reached, watched, sandbox
 def test_channel_confirmed_during_its_removal_leaves_no_watch(reached, watched, monkeypatch):
     key = watched("google", confirmed=False)
     age(reached, key, created_at=now() - channels.UNCONFIRMED_LIFETIME - timedelta(seconds=1))
-    close = rounds._close
+    close = rounds.close_channel
 
     def close_late(runtime: Runtime, row: Channel) -> None:
         confirm(reached, key)
         assert reached.stores.busy.watched([key]) == [row.id]
         close(runtime, row)
 
-    monkeypatch.setattr(rounds, "_close", close_late)
+    monkeypatch.setattr(rounds, "close_channel", close_late)
     run(reached)
     assert rows(reached, key) == []
     assert reached.stores.busy.watched([key]) == [None]
@@ -255,101 +207,6 @@ def test_a_lost_watch_is_restored(reached, watched):
     reached.stores.redis.flushdb()
     run(reached)
     assert reached.stores.busy.watched([key]) == [row.id]
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_silent_channel_with_unchanged_calendar_is_kept(reached, watched, sandbox, provider):
-    key = watched(provider)
-    (row,) = rows(reached, key)
-    cache(reached, key, (NINE, NINE + HOUR))
-    silence(reached, key)
-    for _ in range(3):
-        run(reached)
-
-    # The audit counts as a notification: it is not repeated at once.
-    assert sandbox.requests().by_operation[READ[provider]] == 1
-    assert reached.stores.busy.watched([key]) == [row.id]
-    assert is_kept(reached, key)
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_silent_channel_that_missed_a_change_is_closed(reached, watched, sandbox, provider, caplog):
-    key = watched(provider)
-    cache(reached, key)
-    silence(reached, key)
-    with caplog.at_level(logging.WARNING):
-        run(reached)
-
-    assert "provider sent no notification for a change" in caplog.text
-    assert not is_kept(reached, key)
-    assert reached.stores.busy.watched([key]) == [None]
-    assert rows(reached, key) == sandbox.channels() == []
-    # The next read opens another.
-    assert reached.stores.channel_usage.claim([key], 60) == [key]
-
-
-def test_notification_during_audit_is_not_a_mismatch(reached, watched, sandbox, monkeypatch):
-    key = watched("google")
-    (row,) = rows(reached, key)
-    cache(reached, key)
-    silence(reached, key)
-    busy = type(reached.providers["google"].calendars).busy
-
-    def read_and_hear(*args, **more):
-        reached.stores.channel_usage.confirm(row.id, 60)
-        return busy(*args, **more)
-
-    monkeypatch.setattr(type(reached.providers["google"].calendars), "busy", read_and_hear)
-    run(reached)
-    assert reached.stores.busy.watched([key]) == [row.id]
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize(("status", "kept"), [(500, False), (429, True)])
-def test_an_audit_that_cannot_read_just_now_keeps_the_channel(
-    reached, watched, sandbox, provider, status, kept
-):
-    key = watched(provider)
-    (row,) = rows(reached, key)
-    cache(reached, key)
-    silence(reached, key)
-    sandbox.fault(operation=READ[provider], status=status)
-    run(reached)
-    assert reached.stores.busy.watched([key]) == [row.id]
-    assert reached.stores.channel_usage.confirmed([row.id]) == [False]
-    # Whether the cached result is still used. A rate limit says nothing about the calendar.
-    assert is_kept(reached, key) is kept
-
-
-@pytest.mark.parametrize("reason", [Reason.NOT_FOUND, Reason.ACCESS_DENIED])
-def test_a_calendar_that_is_out_of_reach_is_neither_kept_nor_watched(
-    reached, watched, sandbox, monkeypatch, reason
-):
-    key = watched("google")
-    cache(reached, key, (NINE, NINE + HOUR))
-    silence(reached, key)
-    failed = {"primary": Failed(reason, "The calendar is not there")}
-    monkeypatch.setattr(type(reached.providers["google"].calendars), "busy", lambda *_, **__: failed)
-    run(reached)
-    assert not is_kept(reached, key)
-    assert reached.stores.busy.watched([key]) == [None]
-    assert rows(reached, key) == sandbox.channels() == []
-
-
-def test_an_account_that_may_read_no_more_is_neither_kept_nor_watched(reached, watched, sandbox):
-    key = watched("google")
-    cache(reached, key, (NINE, NINE + HOUR))
-    silence(reached, key)
-    sandbox.fault(operation=READ["google"], status=403)
-    run(reached)
-    assert not is_kept(reached, key)
-    assert rows(reached, key) == []
-
-
-def test_nothing_is_read_of_a_calendar_of_which_nothing_is_kept(reached, watched, sandbox):
-    silence(reached, watched("google"))
-    run(reached)
-    assert sandbox.requests().total == 0
 
 
 def test_two_rounds_do_not_overlap(reached, watched, sandbox):
