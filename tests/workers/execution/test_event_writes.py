@@ -136,5 +136,5 @@ def test_nothing_is_written_without_the_mark(runtime, sandbox, written, monkeypa
     monkeypatch.setattr(runtime.stores.write_marks, "begin", lost)
     failed = written(CreateEvent, draft=DRAFT)
 
-    assert (failed.problem, may_exist(failed)) == (Problem.OUT_OF_SERVICE, False)
+    assert (failed.problem, may_have_happened(failed)) == (Problem.OUT_OF_SERVICE, False)
     assert "google.events.insert" not in sandbox.requests().by_operation
