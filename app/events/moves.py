@@ -57,7 +57,7 @@ def find(ref: ConnectionRef, calendar_id: str, event_id: str, content: Changes) 
     """The event that an update moves, and the changes with both a start and an end.
 
     An edge that they lack is written too: if another client changes it meanwhile, the event must not end up
-    in time that nobody has checked.
+    in time that was not checked.
 
     :raise ApiError: when the event could not be read, or cannot be moved like this
     """

@@ -162,7 +162,16 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
         ),
         "getEvent": call(almanac.events.get, *event_at),
         "updateEvent": call(
-            almanac.events.change, *event_at, send_notifications=False, if_match=ETAG, **EVENT
+            almanac.events.change,
+            *event_at,
+            send_notifications=False,
+            if_match=ETAG,
+            if_free=True,
+            padding=5,
+            padding_before=5,
+            padding_after=5,
+            max_overlaps=1,
+            **EVENT,
         ),
         "deleteEvent": call(almanac.events.delete, *event_at, send_notifications=True, if_match=ETAG),
         "createUnifiedEvent": call(

@@ -137,14 +137,33 @@ class Events(Resource[TransportT]):
         event_id: str,
         *,
         if_match: str | None = None,
+        if_free: bool | None = None,
+        padding: int | None = None,
+        padding_before: int | None = None,
+        padding_after: int | None = None,
+        max_overlaps: int | None = None,
         **changes: Unpack[EventChange],
     ) -> Operation[Event]:
         """Change the given fields of an event; with ``if_match``, only if it still has this ``etag``.
 
+        With ``if_free``, it gets a new time only if that is free, and its own old time counts as free;
+        ``Conflict`` is raised otherwise.
+
         >>> almanac.events.change("ada", "google", "primary", event.id, location="Room 4")
         """
-        where = _path(user_id, provider, calendar_id, event_id)
-        request = Request("PUT", where, body=body(changes), headers=headers(changes) | _if_match(if_match))
+        request = Request(
+            "PUT",
+            _path(user_id, provider, calendar_id, event_id),
+            query(
+                if_free=if_free,
+                padding=padding,
+                padding_before=padding_before,
+                padding_after=padding_after,
+                max_overlaps=max_overlaps,
+            ),
+            body(changes),
+            headers(changes) | _if_match(if_match),
+        )
         return Operation(request, data(Event))
 
     @operation
