@@ -432,7 +432,7 @@ class Client:
 def failures(value: Any) -> Iterator[dict[str, Any]]:
     """Every failure in an answer, at any depth."""
     if isinstance(value, dict):
-        if isinstance(value.get("reason"), str):
+        if isinstance(value.get("reason"), str) and value.keys() & {"message", "error"}:
             yield value
         value = list(value.values())
     if isinstance(value, list):

@@ -1939,7 +1939,7 @@ export interface components {
              */
             expiresAt?: string | null;
             /**
-             * @description The provider's own scopes, as granted. A level (`write`, `read`, `free-busy`, `edit`) stands for the calendar scopes that it requests.
+             * @description The provider's own scopes, as granted; also in one string with spaces, as providers return them. A level (`write`, `read`, `free-busy`, `edit`) stands for the calendar scopes that it requests.
              * @example [
              *       "https://www.googleapis.com/auth/calendar"
              *     ]
