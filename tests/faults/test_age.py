@@ -225,8 +225,8 @@ def _keep(histories: list[History]) -> None:
     keep(
         Measured(
             "test_age.py::test_no_answer_offers_a_time_for_longer_than_it_may",
-            f"for {SECONDS:.0f} s, half of the notifications are lost, no web process runs for {AWAY[0]:g} and "
-            f"{AWAY[-1]:g} s, and web and workers are killed during writes",
+            f"for {SECONDS:.0f} s, half of the notifications are lost, no web process runs for {AWAY[0]:g} "
+            f"and {AWAY[-1]:g} s, and web and workers are killed during writes",
             {Verdict.RIGHT: len(answers), CUT_OFF: cut_off}
             | {kind: count for kind, count in seen.items() if kind.isdigit()},
             round(max(each.ended - each.began for each in answers), 1),
