@@ -37,6 +37,8 @@ def _load() -> WSGIApplication:
         # The server then accepts no more connections. The event loop still calls its own handler: a file
         # descriptor wakes it.
         signal.signal(number, lambda *_: heartbeat.stop())
+        # As the event loop has it.
+        signal.siginterrupt(number, False)
     return flask_app
 
 

@@ -66,8 +66,7 @@ class BucketLoad:
     ``numbers`` are those of the buckets, each ``length`` milliseconds long. Buckets that were read before
     ``newer_than`` count as missing. So do buckets that were read before the end of the last gap of
     notifications and before ``unwatched_since``: younger ones need no notifications. ``extra_keys`` are other
-    Redis keys, read in the same round trip. Without ``cached``, all buckets count as missing, and none is
-    read.
+    Redis keys, read in the same round trip. Without ``cached``, all buckets count as missing; none is read.
     """
 
     keys: Sequence[CalendarKey]

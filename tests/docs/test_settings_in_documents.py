@@ -18,7 +18,7 @@ DECLARED = {setting.name: setting for section in SECTIONS for setting in section
 # Variables that are no settings: those of compose, of traces, and examples of what was removed.
 NOT_DECLARED = {
     *("ALMANAC_WORKER_MEMORY", "ALMANAC_WEBHOOK_SECRET", "ALMANAC_URL", "ALMANAC_API_KEY"),
-    "ALMANAC_EXAMPLES",
+    *("ALMANAC_EXAMPLES", "ALMANAC_PUSH_AUDIT"),
 }
 OTHERS = ("CHANGELOG.md", "CONTRIBUTING.md", "docker-compose.yml", ".env.example")
 TEXTS = [*DOCUMENTS, *(ROOT / each for each in OTHERS)]
@@ -26,6 +26,7 @@ TEXTS = [*DOCUMENTS, *(ROOT / each for each in OTHERS)]
 # Durations that the documents write in words.
 _WORDS = {
     "a minute": 60,
+    "ten minutes": 600,
     "an hour": 3600,
     "six hours": 21600,
 }

@@ -73,6 +73,14 @@ class History:
         """
         self.events.append(Known(start, at, at + self.times.max_age if limit is None else limit))
 
+    def back(self) -> float:
+        """Seconds from the end of a gap to the next answer, at most."""
+        found = [
+            min((each.ended for each in self.answers if each.began >= gap.end), default=gap.end) - gap.end
+            for gap in self.gaps
+        ]
+        return max(found, default=0.0)
+
     def wrong(self) -> list[str]:
         """The answers that offer a time that they may not offer any more."""
         found = []

@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,9 @@ from store.sql.queries import connection_refs
 from tests.app.at_provider import INSERT, AtProvider
 from tests.faults.history import HOUR, Gap, History, Reader, Times, table
 from tests.faults.installation import PATIENCE, PROVIDERS, children
+from tests.faults.measured import Measured, keep
+from tests.faults.questions import Verdict
+from tests.faults.witness import CUT_OFF
 from tests.installation.builder import Installation, installed
 from tests.installation.processes import free_port
 from tests.waiting import until
@@ -210,3 +214,24 @@ def test_no_answer_offers_a_time_for_longer_than_it_may(installation, sandbox, c
         last = history.answers[-1].offered
         assert not [each for each in history.events if each.start in last]
     assert director.killed_writes
+    _keep([calendar.history for calendar in calendars])
+
+
+def _keep(histories: list[History]) -> None:
+    """Store the row of docs/engineering/reliability.md."""
+    answers = [each for history in histories for each in history.answers]
+    seen = Counter(error for history in histories for error in history.errors)
+    cut_off = sum(count for kind, count in seen.items() if not kind.isdigit())
+    keep(
+        Measured(
+            "test_age.py::test_no_answer_offers_a_time_for_longer_than_it_may",
+            f"for {SECONDS:.0f} s, half of the notifications are lost, no web process runs for {AWAY[0]:g} "
+            f"and {AWAY[-1]:g} s, and web and workers are killed during writes",
+            {Verdict.RIGHT: len(answers), CUT_OFF: cut_off}
+            | {kind: count for kind, count in seen.items() if kind.isdigit()},
+            round(max(each.ended - each.began for each in answers), 1),
+            round(max(history.back() for history in histories), 1),
+            writes=0,
+            again=0,
+        )
+    )

@@ -1,8 +1,8 @@
 """Coherence of the cache: a request that begins after a write was answered never sees the state before it.
 
 Hypothesis chooses the order of the steps of clients, readers, writers and notifications, against a real
-Redis. Readers may be slow, fail, die or seem dead; buckets and leases expire; Redis is emptied; notifications
-are late, duplicated, out of order or lost.
+Redis. Readers may be slow, fail, die or seem dead; writers may die; buckets, leases and marks of writes
+expire; Redis is emptied; notifications are late, duplicated, out of order or lost.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from hypothesis.stateful import (
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_buckets import CalendarKey, mark_key
 from store.cache.busy_cache import BusyCache, BusyRead
+from store.cache.cache_tags import Tags
 from store.cache.fast_redis import FastRedis
+from store.cache.write_marks import MARGIN_SECONDS, WriteMarks
 from store.coordination.single_flight import (
     ClaimState,
     Completion,
@@ -43,6 +45,8 @@ pytestmark = pytest.mark.slow
 BUCKET = 1_000_000
 FAILED = b"failed"
 NUMBER = 3
+# Shorter than buckets are cached.
+WRITE_SECONDS = 10
 
 seen: Counter[str] = Counter()
 
@@ -76,6 +80,8 @@ class History(RuleBasedStateMachine):
         self.redis = redis
         self.cache = BusyCache(redis, FastRedis(redis), ttl_seconds=60, watched_seconds=3600, bucket=BUCKET)
         self.key = CalendarKey(secrets.token_hex(6), "primary")
+        self.tags = Tags((f"google:mailbox:{self.key.connection}",))
+        self.marks = WriteMarks(redis)
         self.clock = 1_800_000_000_000
         self.truth = 0
         # The oldest state that a request may see that begins now.
@@ -84,7 +90,8 @@ class History(RuleBasedStateMachine):
         self.waiting: list[Client] = []
         self.readers: list[Reader] = []
         self.flown: set[str] = set()
-        self.writes: list[int] = []
+        self.writes: list[tuple[int, str]] = []
+        self.dead_writes: list[int] = []
         self.notices: list[int] = []
 
     def teardown(self) -> None:
@@ -188,7 +195,9 @@ class History(RuleBasedStateMachine):
 
     def _step(self, reader: Reader) -> None:
         if reader.generation is None:
-            reader.generation = self.cache.begin_reads([self.key.connection], {})[self.key.connection]
+            reader.generation = self.cache.begin_reads([self.key.connection], {self.key: self.tags})[
+                self.key.connection
+            ]
             if reader.flight:
                 with self.redis.pipeline(transaction=False) as pipe:
                     self.single_flight.renew(pipe, [reader.flight.decode()])
@@ -235,9 +244,10 @@ class History(RuleBasedStateMachine):
     @rule(elsewhere=st.booleans(), lost=st.booleans())
     def change(self, elsewhere: bool, lost: bool) -> None:
         """Our write reaches the provider, or another client's write, of which we are notified or not."""
+        mark = "" if elsewhere else self.marks.begin(self.tags, self.key.connection, WRITE_SECONDS)
         self.truth += 1
         if not elsewhere:
-            self.writes.append(self.truth)
+            self.writes.append((self.truth, mark))
         elif not lost:
             self.notices.append(self.truth)
 
@@ -245,9 +255,29 @@ class History(RuleBasedStateMachine):
     @rule(data=st.data())
     def answer_the_write(self, data: st.DataObject) -> None:
         """The cache is invalidated, then the write is answered."""
-        written = self.writes.pop(data.draw(st.integers(0, len(self.writes) - 1)))
-        self.cache.invalidate_connections([self.key.connection])
+        written, mark = self.writes.pop(data.draw(st.integers(0, len(self.writes) - 1)))
+        self.cache.invalidate_tags(self.tags, [self.key.connection])
+        self.marks.end(self.tags, mark)
         self.answered = max(self.answered, written)
+
+    @precondition(lambda self: self.writes)
+    @rule(data=st.data())
+    def kill_the_writer(self, data: st.DataObject) -> None:
+        """The provider has the write, and nothing invalidates the cache."""
+        written, _ = self.writes.pop(data.draw(st.integers(0, len(self.writes) - 1)))
+        self.dead_writes.append(written)
+
+    @precondition(lambda self: self.dead_writes and not self.writes)
+    @rule()
+    def outlive_the_marks(self) -> None:
+        """The marks of killed writers expire, and what is cached no longer than they are."""
+        bucket, lifetime = f"busy:{self.key.connection}:primary:0", (WRITE_SECONDS + MARGIN_SECONDS) * 1000
+        if 0 < self.redis.pttl(bucket) <= lifetime:
+            self.redis.delete(bucket)
+        self.redis.delete(mark_key(self.tags.mailboxes[0]))
+        self.answered = max(self.answered, *self.dead_writes)
+        self.dead_writes = []
+        seen["outlived"] += 1
 
     @rule(begins=st.booleans())
     def watch(self, begins: bool) -> None:
@@ -282,6 +312,6 @@ def test_no_read_returns_data_older_than_an_answered_write(stores, histories):
         ),
     )
     # The histories went everywhere, few of them not to every corner.
-    ways = {"from the cache", "read", "LEADER", "FOLLOWER"}
+    ways = {"from the cache", "read", "LEADER", "FOLLOWER", "outlived"}
     corners = {"waited for", "completed", "COMPLETED", "BYPASS"} if histories > 1_000 else set()
     assert ways | corners <= set(seen), seen

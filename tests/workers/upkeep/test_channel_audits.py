@@ -82,7 +82,7 @@ def test_a_change_without_notification_is_found(reached, watched, sandbox, provi
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_calendar_that_nobody_asks_for_is_not_read(reached, watched, sandbox, provider):
+def test_a_calendar_that_no_request_has_used_is_not_read(reached, watched, sandbox, provider):
     key = watched(provider)
     before = cache(reached, key, MEETING, asked=False)
     run(reached)
