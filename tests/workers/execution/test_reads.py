@@ -61,11 +61,12 @@ def test_read_time_is_before_the_provider_call(sandbox, connected, do, provider,
     assert reply.read_at <= after - LATENCY
 
 
-def test_an_account_without_calendars_is_read_with_one_call(sandbox, connected, do):
+def test_an_empty_list_hides_no_busy_time(sandbox, connected, do):
+    """The main calendar is read all the same, and named if there is none."""
     account = sandbox.account("google", "ada@example.com", calendars=[])
     reply = do(ReadBusy(connected(account), None, START, END))
-    assert (reply.failed, reply.listed, reply.outcomes) == (None, (), {})
-    assert sandbox.requests().by_operation == {"google.calendarList.list": 1}
+    assert reply.listed == (ListedCalendar("ada@example.com", True),)
+    assert reply.outcomes["primary"].reason is Reason.NOT_FOUND
 
 
 def test_named_calendars_need_no_list(sandbox, connected, do):
