@@ -9,13 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import orjson
-
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, ProviderError
 from providers.google.addresses import is_same_address
 from providers.http import errors
-from providers.http.send import Bearer, Call, HttpReply, Json, send
+from providers.http.send import Bearer, Call, HttpReply, Json, json_object, send
 from providers.oauth.endpoints import GoogleEndpoints, MicrosoftEndpoints
 
 log = logging.getLogger(__name__)
@@ -35,10 +33,10 @@ def claims(id_token: object, audience: str) -> Json:
     """
     try:
         _, payload, _ = str(id_token).split(".")
-        answer = orjson.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        answer = json_object(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except ValueError:
         return {}
-    if not isinstance(answer, dict):
+    if answer is None:
         return {}
     made_for = answer.get("aud")
     return answer if audience in (made_for if isinstance(made_for, list) else [made_for]) else {}

@@ -92,10 +92,17 @@ def google_events(content: bytes) -> list[Period]:
         need(isinstance(each, dict) and each.get("kind") == "calendar#event")
         need(each.get("status") in ("confirmed", "tentative", "cancelled"))
     living = [each for each in page["items"] if each["status"] != "cancelled"]
+    _each_once(living)
     return [
         _ordered(_google_edge(each.get("start"), zone), _google_edge(each.get("end"), zone))
         for each in living
     ]
+
+
+def _each_once(events: list[dict[str, Any]]) -> None:
+    """One id is one event, which is listed once."""
+    ids = [each.get("id") for each in events]
+    need(all(isinstance(each, str) and each for each in ids) and len(set(ids)) == len(ids))
 
 
 def _google_edge(edge: Any, zone: str) -> int:
@@ -147,6 +154,7 @@ def graph_busy(page: dict[str, Any], zone: str) -> list[Period]:
 def graph_events(page: dict[str, Any], zone: str) -> list[Period]:
     """The events of a page of calendarView that are not cancelled."""
     living = [each for each in graph_values(page) if not _cancelled(each)]
+    _each_once(living)
     return [_graph_period(each, zone) for each in living]
 
 

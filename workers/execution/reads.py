@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from providers.base import Account, Calendar, CalendarProvider, Failed, Outcome
-from providers.errors import AuthorizationInvalid, ProviderError
+from providers.base import PRIMARY, Account, Calendar, CalendarProvider, Failed, Outcome
+from providers.errors import AuthorizationInvalid, ProviderError, Reason
 from store.cache.busy_buckets import CalendarKey
 from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
@@ -98,6 +98,8 @@ class _Reader:
         self._account = account
         self._lister = lister
         self._deadline = deadline
+        # The provider's list does not have the main calendar.
+        self._main_is_unlisted = False
 
     def busy(self, job: ReadBusy) -> Reply:
         """The busy periods of calendars, and the list of calendars if the job needs it."""
@@ -119,6 +121,11 @@ class _Reader:
         except ProviderError as error:
             # With the list, if it was read, the failure can be reported for each calendar.
             return Reply(read_at, failed=Failed.from_error(error), listed=listed)
+        main = outcomes.get(PRIMARY)
+        if self._main_is_unlisted and isinstance(main, Failed) and main.reason is Reason.NOT_FOUND:
+            # Neither on the list nor known by its alias: the account has no main calendar.
+            listed = tuple(each for each in listed or () if not each.primary)
+            outcomes = {calendar: each for calendar, each in outcomes.items() if calendar != PRIMARY}
         return Reply(read_at, listed=listed, outcomes=outcomes)
 
     def read(self, job: Job) -> Reply:
@@ -199,7 +206,9 @@ class _Reader:
         if not any(each.primary for each in found):
             # Its id is needed to recognize it: a list may also have it without the mark.
             self._identify_if_possible()
-        return identity.listing(self._credentials, found)
+        listed = identity.listing(self._credentials, found)
+        self._main_is_unlisted = len(listed) > len(found)
+        return listed
 
     def _calendars(self) -> tuple[Calendar, ...]:
         found = self._provider.calendars(self._lister, deadline=self._deadline)

@@ -61,11 +61,19 @@ def test_read_time_is_before_the_provider_call(sandbox, connected, do, provider,
     assert reply.read_at <= after - LATENCY
 
 
-def test_an_account_without_calendars_is_read_with_one_call(sandbox, connected, do):
+def test_an_account_without_calendars_is_read(sandbox, connected, do):
+    """Its main calendar is neither on the list nor known by its alias."""
     account = sandbox.account("google", "ada@example.com", calendars=[])
     reply = do(ReadBusy(connected(account), None, START, END))
     assert (reply.failed, reply.listed, reply.outcomes) == (None, (), {})
-    assert sandbox.requests().by_operation == {"google.calendarList.list": 1}
+
+
+def test_an_unlisted_main_calendar_that_cannot_be_read_is_named(sandbox, connected, do):
+    connection = connected(sandbox.account("google", "ada@example.com", calendars=[]))
+    sandbox.fault(calendar_id="primary", reason="internalError")
+    reply = do(ReadBusy(connection, None, START, END))
+    assert reply.listed == (ListedCalendar("ada@example.com", True),)
+    assert reply.outcomes["primary"].reason is Reason.PROVIDER_ERROR
 
 
 def test_named_calendars_need_no_list(sandbox, connected, do):
