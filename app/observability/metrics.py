@@ -18,6 +18,7 @@ from prometheus_client.utils import floatToGoString
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family
 from store.coordination.heartbeats import LiveProcesses
+from store.coordination.shares import Quota
 from store.metrics.histogram import BOUNDS, Histogram
 from store.metrics.schema import GROUPS, READS, REQUESTS, STATUSES, WRITES
 from store.metrics.totals import Totals
@@ -42,6 +43,13 @@ class Records(NamedTuple):
     holds: int
 
 
+class QuotaUse(NamedTuple):
+    """What the organization uses that uses most, and what one organization may use."""
+
+    used: int
+    limit: int
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The values behind the metrics; None for a part that did not answer."""
@@ -50,6 +58,7 @@ class Snapshot:
     counted: Totals
     present: LiveProcesses
     circuit_breakers: Mapping[CircuitKey, CircuitState]
+    quotas: Mapping[Quota, QuotaUse]
     records: Records | None
     queues: Mapping[Queue, int] | None
 
@@ -74,6 +83,7 @@ class Exposition:
         yield from self._jobs()
         yield from self._workers()
         yield from self._queues()
+        yield from self._quotas()
         yield from self._records()
 
     def _build(self) -> Metric:
@@ -185,6 +195,16 @@ class Exposition:
             for queue, length in self._snapshot.queues.items():
                 depth.add_metric([queue.value], length)
             yield depth
+
+    def _quotas(self) -> Iterator[Metric]:
+        # Without a label for the organization: there may be any number of them.
+        about = "What one organization uses at once of what all share: of the one that uses most"
+        used = GaugeMetricFamily("almanac_quota_used", about, labels=["quota"])
+        limit = GaugeMetricFamily("almanac_quota_limit", "What one organization may use", labels=["quota"])
+        for quota, use in self._snapshot.quotas.items():
+            used.add_metric([quota], use.used)
+            limit.add_metric([quota], use.limit)
+        yield from (used, limit)
 
     def _records(self) -> Iterator[Metric]:
         if self._snapshot.records is None:

@@ -17,16 +17,19 @@ from app.availability.freshness import now_ms
 from app.http.error_codes import Code
 from app.http.errors import Forbidden, Unauthenticated
 from app.http.hosts import from_this_machine
-from app.observability.metrics import CIRCUIT_KEYS, Exposition, Records, Snapshot
+from app.observability.metrics import CIRCUIT_KEYS, Exposition, QuotaUse, Records, Snapshot
 from app.observability.probes import Fault
 from app.services import Services, services
 from store.coordination.circuit_breaker import CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
+from store.coordination.shares import MIB, Quota, reported, share_of
 from store.metrics import totals
 from store.metrics.totals import Totals
 from store.sql.queries import connection_states, delivery_log, holds
 from store.stores import Stores
 from workers import broker
+from workers.fanout.admission import QUOTAS, most_waiting
+from workers.runtime import MAX_WEBHOOK_ENDPOINTS
 
 # The time for all probes together, in seconds; Prometheus waits ten by default.
 SECONDS = 2.0
@@ -55,18 +58,40 @@ def metrics() -> Response:
     if counts is None:
         # All counters are in Redis: without them there is nothing to report.
         return Response(f"# Redis {found['counts'].reason}\n", 503, content_type="text/plain; charset=utf-8")
-    counted, present, circuit_breakers = counts
+    counted, present, circuit_breakers, quotas = counts
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-    exposition = Exposition(Snapshot(version("almanac"), counted, present, circuit_breakers, records, queues))
+    exposition = Exposition(
+        Snapshot(version("almanac"), counted, present, circuit_breakers, quotas, records, queues)
+    )
     return Response(encode(exposition), content_type=content_type)
 
 
-def _counts(stores: Stores) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, CircuitState]]:
+def _counts(
+    stores: Stores,
+) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, CircuitState], Mapping[Quota, QuotaUse]]:
     return (
         totals.read(stores.redis),
         stores.heartbeats.live_processes(),
         stores.circuit_breakers.states(CIRCUIT_KEYS),
+        _quotas(stores),
     )
+
+
+def _quotas(stores: Stores) -> Mapping[Quota, QuotaUse]:
+    """What the organization uses that uses most, for each quota that is counted in Redis."""
+    settings = stores.settings
+    percent = settings.organization_share
+    totals_of = {
+        Quota.WAITING_READS: settings.waiting_reads,
+        Quota.WAITING_WRITES: settings.waiting_writes,
+        Quota.WEBHOOK_TURNS: MAX_WEBHOOK_ENDPOINTS,
+        Quota.BODY_BYTES: settings.waiting_body_mib * MIB,
+    }
+    used = reported(stores.redis)
+    used |= {quota: most_waiting(stores.redis, queue) for queue, quota in QUOTAS.items()}
+    return {
+        quota: QuotaUse(used.get(quota, 0), share_of(total, percent)) for quota, total in totals_of.items()
+    }
 
 
 def _records(services: Services) -> Records:

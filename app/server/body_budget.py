@@ -21,13 +21,12 @@ from app.http.raw_path import path_info
 from app.http.route_facts import RouteFacts, declared_facts
 from app.http.shares import quota_exceeded
 from app.services import EXTENSION, Services
-from store.coordination.shares import Exhausted, Quota, QuotaExceeded, SharedPlaces, share_of
+from store.coordination.shares import MIB, Exhausted, Quota, QuotaExceeded, SharedPlaces, share_of
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-MIB = 1024 * 1024
-# The tenant of all senders who need no key, or cannot be told apart.
+# The tenant of all senders without a key: they cannot be distinguished.
 UNKNOWN = -1
 
 

@@ -18,8 +18,10 @@ from redis import Redis
 # internal ids of organizations.
 UNBOUND = 0
 
-# The tenant for whom this request or task works. Tasks get it in a header (``workers.telemetry.context``).
+# The tenant of this request or task. Tasks get it in a header (``workers.telemetry.context``).
 current: ContextVar[int] = ContextVar("tenant", default=UNBOUND)
+
+MIB = 1024 * 1024
 
 # Processes report what they use every five seconds. A report that is older is of a process that has ended.
 REPORT_SECONDS = 16.0
@@ -27,7 +29,7 @@ REPORTS = "shares"
 
 
 class Quota(StrEnum):
-    """What is shared."""
+    """The names of the things that tenants share."""
 
     # Requests that wait for workers to read, and to write: over the installation, and in each web process.
     WAITING_READS = "waitingReads"
@@ -97,7 +99,7 @@ class SharedPlaces:
             return self._used[tenant] < self.share and self._left > 0
 
     def used_by(self, tenant: int) -> int:
-        """What the tenant uses."""
+        """The amount that a tenant uses."""
         return self._used[tenant]
 
     @property
@@ -107,7 +109,7 @@ class SharedPlaces:
 
     @property
     def largest(self) -> int:
-        """What the tenant uses that uses most."""
+        """The amount of the tenant that uses most."""
         with self._lock:
             return max(self._used.values(), default=0)
 

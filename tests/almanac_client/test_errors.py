@@ -83,6 +83,7 @@ def test_the_seconds_to_wait_are_in_the_header_or_in_the_body(headers, fields, s
         (409, "idempotencyKeyInUse", {"Retry-After": "1"}, {"retryAfter": 1}, UnderWay),
         (413, "bodyTooLarge", {}, {}, Invalid),
         (422, "idempotencyKeyReused", {}, {}, Invalid),
+        (429, "quotaExceeded", {"Retry-After": "1"}, {"quota": "waitingReads"}, RateLimited),
         (429, "keyRateLimited", {"Retry-After": "1"}, {"retryAfter": 1}, RateLimited),
         (502, "outcomeUnknown", {}, {"reason": "providerError"}, OutcomeUnknown),
         (503, "noWorker", {}, {}, Unavailable),

@@ -99,7 +99,7 @@ class Admission:
             self._here[queue].release(tenant)
 
     def enter(self, queue: Queue, name: str, seconds: float) -> None:
-        """Admit a request of the current tenant to all processes, until ``leave`` or for so many seconds.
+        """Admit a request of the current tenant to all processes, until ``leave`` or for this time.
 
         :raise Overloaded: if the share of the tenant is used up, the limit is reached, or no worker is alive
         :raise redis.RedisError: when Redis is down

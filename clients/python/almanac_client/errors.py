@@ -45,6 +45,7 @@ class ErrorFields(Record, kw_only=True):
     failed_users: list[FailedUser] = field(default_factory=list)
     conflicts: list[TakenTime] = field(default_factory=list)
     retry_after: float | None = None
+    quota: str | None = None
     operation: str = ""
     valid_scopes: list[str] = field(default_factory=list)
 
@@ -83,6 +84,11 @@ class RequestFailed(AlmanacError):
     def param(self) -> str | None:
         """The invalid field of the request, as a path; None for other errors."""
         return self._fields.param
+
+    @property
+    def quota(self) -> str | None:
+        """With the code ``quotaExceeded``: the name of the quota, such as ``waitingReads``."""
+        return self._fields.quota
 
     @property
     def reason(self) -> str | None:

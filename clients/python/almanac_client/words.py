@@ -101,6 +101,7 @@ ErrorCode = Literal[
     "idempotencyKeyReused",
     "eventUnreadable",
     "keyRateLimited",
+    "quotaExceeded",
     "rateLimited",
     "internalError",
     "providerError",
