@@ -9,8 +9,10 @@ from sqlalchemy.orm import Session
 from providers.sandbox.client import SandboxAccount
 from store.security.crypto import Keyring
 from store.sql.models import OAuthConnection, User
-from store.sql.queries import connections
+from store.sql.queries import administrators, connections
 from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.issuers import Issuer
+from store.sql.roles import Role
 
 # An account that no provider has; its tokens do not expire.
 INVENTED = SandboxAccount(
@@ -50,6 +52,12 @@ def add_user(session: Session, custom_id: str) -> User:
     session.add(user)
     session.flush()
     return user
+
+
+def add_operator(session: Session, name: str) -> Issuer:
+    """A new person who may invite users, as the issuer of links; nobody can sign in with the password."""
+    row = administrators.create(session, name=name, password_hash="nobody's", role=Role.OPERATOR)
+    return Issuer(administrator_id=row.id, security_stamp=row.security_stamp)
 
 
 def add_connection(

@@ -24,7 +24,7 @@ from providers.registry import Provider
 from providers.scopes import permitted
 from store.security import redirect_allowlist
 from store.security.api_keys import digest
-from store.security.oauth_states import PendingConsent, PendingExchange
+from store.security.oauth_states import STATE_SECONDS, PendingConsent, PendingExchange
 from store.sql.queries import connections, consents, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.consents import ConsentRefusal
@@ -159,10 +159,10 @@ def _begin(
     stores = services().stores
     with stores.database.writing() as session:
         user_id = own_user(session, caller, custom_id, otherwise=CONNECTION).id
-        connected = connections.find(session, user_id, provider)
+        connected = connections.find(session, user_id, provider, organization_id=caller.organization_id)
     offline = options["accessType"] == "offline"
     scopes = scopes_to_request(provider, options["scope"], offline=offline)
-    verifier = new_verifier()
+    verifier, issuer = new_verifier(), caller.issuer
     state = stores.oauth_states.begin(
         PendingConsent(
             user_id=user_id,
@@ -175,12 +175,14 @@ def _begin(
             asked_by=caller.visible,
             within=caller.organization_id,
             verifier=verifier,
-            # An administrator has no key.
-            key_id=caller.id or None,
+            key_id=issuer.key_id,
+            administrator_id=issuer.administrator_id,
+            security_stamp=issuer.security_stamp,
             expected_email=options["expectedEmail"],
             browser_digest=None if browser is None else digest(browser),
             invitation_id=None if invitation is None else invitation.id,
             retry_path=None if invitation is None else invitation.path,
+            expires_at=time.time() + STATE_SECONDS,
         )
     )
     login_hint = options["expectedEmail"] or (connected.email if connected else None)
@@ -209,10 +211,10 @@ def check_browser(consent: PendingConsent, state: str, cookies: Mapping[str, str
 
 
 def check_still_allowed(consent: PendingConsent) -> None:
-    """Reject a consent whose API key could not make its link any more.
+    """Reject a consent whose API key or person could not make its link any more.
 
-    :raise ApiError: when the key is no longer in force, the user is gone, the key does not reach the user any
-        more, or other organizations share the user
+    :raise ApiError: when the key or the person may not make it any more, the user is gone, the key does not
+        reach the user any more, or other organizations share the user
     """
     with services().stores.database.writing() as session:
         found = consents.check(session, consent)
@@ -236,7 +238,7 @@ def check_reach(caller: Caller, consent: PendingConsent) -> None:
 def finish(consent: PendingConsent, code: str) -> None:
     """Have a worker exchange the code and store the connection.
 
-    :raise ApiError: if that fails, or if the API key could not make the link any more
+    :raise ApiError: if that fails, or if the API key or the person could not make the link any more
     """
     # The worker checks again when it stores the connection; this check avoids a useless exchange.
     check_still_allowed(consent)
@@ -281,16 +283,20 @@ def is_refusal(provider: ProviderName, sentence: str) -> bool:
     """Whether a sentence is one of this service's own errors for a consent."""
     title = providers()[provider].oauth.title
     refusals = (each.format(provider=title) for _, each in _REFUSALS.values())
-    return sentence in {*refusals, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER}
+    gone = ConsentRefusal.PERSON_GONE.value
+    return sentence in {*refusals, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER, gone}
 
 
-def again(consent: PendingConsent) -> str:
+def again(consent: PendingConsent) -> str | None:
     """A link to give the same consent again, after one that failed or granted less than requested.
 
-    For consents that any browser may finish and that end with a page of this service.
+    For consents that any browser may finish and that end with a page of this service. The link works until
+    the first one would have ended; None if that moment has come.
     """
     if consent.retry_path is not None:
         return consent.retry_path
+    if consent.seconds_left < 1:
+        return None
     oauth = providers()[ProviderName(consent.provider)].oauth
     verifier = new_verifier()
     state = services().stores.oauth_states.begin(replace(consent, verifier=verifier))

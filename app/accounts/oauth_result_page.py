@@ -44,13 +44,13 @@ def finished(consent: PendingConsent, error: ApiError | None) -> Response:
         return _back(consent.return_url, consent.provider, error)
     provider = ProviderName(consent.provider)
     if error is not None:
-        repeat = oauth_flow.can_be_repeated(consent, error)
+        again = oauth_flow.again(consent) if oauth_flow.can_be_repeated(consent, error) else None
         return _page(
             provider,
             error.status,
             error=error.error,
-            hint="Nothing has changed." if repeat else _NEXT.get(error.status, _LATER),
-            again=oauth_flow.again(consent) if repeat else None,
+            hint="Nothing has changed." if again else _NEXT.get(error.status, _LATER),
+            again=again,
         )
     email, scopes = oauth_flow.granted(consent)
     missing = oauth_flow.not_granted(consent, scopes)

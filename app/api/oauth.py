@@ -183,7 +183,7 @@ def _find(custom_id: str, provider: str) -> OAuthConnection:
         user = users.find(session, custom_id, organization_id=caller_organization_id())
         if user is None:
             raise NotFound("User not found", Code.USER_NOT_FOUND)
-        row = connections.find(session, user.id, provider)
+        row = connections.find(session, user.id, provider, organization_id=caller_organization_id())
     if row is None:
         raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
     return row

@@ -8,7 +8,7 @@ from redis.exceptions import RedisError
 
 from app.dashboard.sign_in import login_throttle, passwords
 from app.dashboard.sign_in.registration import NewAdministratorForm
-from store.sql.queries import administrators, audit, dashboard_sessions
+from store.sql.queries import administrators, audit
 from store.sql.queries.audit import COMMAND_LINE
 from store.sql.roles import Role
 from store.stores import Stores
@@ -43,8 +43,8 @@ def create(stores: Stores, name: str, password: str, role: Role | None = None) -
     """Create a person, or change the password of an existing one; returns whether it is new.
 
     Without a ``role``, a new person is an administrator, and an existing one keeps the role. A changed
-    password ends all sessions, revokes open invitations, and resets the login throttle for the name and for
-    all addresses.
+    password ends all sessions, withdraws the links of that person, and resets the login throttle for the name
+    and for all addresses.
 
     :raise ValueError: with the error in the name or the password
     :raise LastAdministrator: when the last administrator would have another role
@@ -62,8 +62,7 @@ def create(stores: Stores, name: str, password: str, role: Role | None = None) -
             administrators.create(session, name=name, password_hash=hashed, role=Role(new_role))
         else:
             administrators.change_role(session, found.id, Role(new_role))
-            administrators.renew_password(session, found.id, hashed)
-            dashboard_sessions.end_others(session, found.id, but=None)
+            administrators.change_password(session, found.id, hashed)
         action = "createAdministrator" if found is None else "changePassword"
         changes = {"role": (old_role, new_role)}
         audit.record(session, actor=COMMAND_LINE, action=action, subject=name, changes=changes)

@@ -46,8 +46,8 @@ def invite_administrator(url: str | None, role: str, data: Path | None) -> None:
 def create_administrator(name: str, password: str, role: str | None, data: Path | None) -> None:
     """Create a person, or give a person another password.
 
-    Another password signs out all browsers of that person, and clears the failed attempts with that name, so
-    that sign-ins are allowed at once.
+    Another password signs out all browsers of that person, withdraws their open links and invitations, and
+    clears the failed attempts with that name, so that sign-ins are allowed at once.
     """
     from app.cli.administrator_setup import create
 
@@ -78,8 +78,8 @@ def list_administrators(data: Path | None) -> None:
 def change_role(name: str, role: str, data: Path | None) -> None:
     """Give a person another role.
 
-    The new role applies at once in all sessions of that person. Unless the new role is administrator, all
-    open invitations are withdrawn. The last administrator keeps the role.
+    The new role applies at once in all sessions of that person. A lower role withdraws their open links and
+    invitations. The last administrator keeps the role.
     """
     with Stores(settings(data)) as stores, stores.database.writing() as session:
         found = _find(session, name)
@@ -99,7 +99,7 @@ def reset_second_factor(name: str, data: Path | None) -> None:
     """Remove the second factor of a person who has lost it.
 
     The password is enough until that person sets up another second factor. The recovery codes are deleted
-    too.
+    too. All browsers of that person are signed out, and their open links and invitations are withdrawn.
     """
     with Stores(settings(data)) as stores, stores.database.writing() as session:
         found = _find(session, name)
@@ -116,8 +116,8 @@ def reset_second_factor(name: str, data: Path | None) -> None:
 def remove_administrator(name: str, data: Path | None) -> None:
     """Remove a person.
 
-    All browsers of that person are signed out, and all open invitations are withdrawn. The last administrator
-    cannot be removed.
+    All browsers of that person are signed out, and their open links and invitations are withdrawn. The last
+    administrator cannot be removed.
     """
     with Stores(settings(data)) as stores, stores.database.writing() as session:
         found = _find(session, name)
@@ -126,7 +126,7 @@ def remove_administrator(name: str, data: Path | None) -> None:
         except LastAdministrator as error:
             raise click.ClickException(LAST.format(name)) from error
         audit.record(session, actor=audit.COMMAND_LINE, action="removeAdministrator", subject=name)
-    click.echo(f"{name} is removed, and all open invitations are withdrawn")
+    click.echo(f"{name} is removed, and open links and invitations of that person are withdrawn")
 
 
 def _find(session: Session, name: str) -> Administrator:

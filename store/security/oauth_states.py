@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from dataclasses import dataclass, field
 
 from redis import Redis
@@ -26,13 +27,14 @@ class PendingConsent:
 
     ``user_id`` is the internal id, which a rename does not change and which is never reused.
     ``redirect_uri`` is where the provider sends the code: to this service when ``ours``, and then on to
-    ``return_url`` if there is one. ``asked_by`` is the visible part of the API key that requested it,
-    ``key_id`` its id (None for an administrator), ``within`` the organization that the key is bound to.
+    ``return_url`` if there is one. ``asked_by`` names in the audit log who requested it: the API key
+    ``key_id``, or the person ``administrator_id`` with the ``security_stamp`` of that moment. ``within`` is
+    the organization that the key is bound to.
 
     ``expected_email`` is the account that must be connected, if the client named one. ``browser_digest`` is
     the hash of the cookie of the only browser that may finish this consent; None lets any browser finish it.
     ``invitation_id`` is the invitation that the consent began with, and ``retry_path`` the path of its page,
-    which contains the invitation's secret.
+    which contains the invitation's secret. ``expires_at`` is the POSIX time until which it can be finished.
     """
 
     user_id: int
@@ -50,6 +52,14 @@ class PendingConsent:
     browser_digest: str | None = None
     invitation_id: str | None = None
     retry_path: str | None = field(default=None, repr=False)
+    administrator_id: int | None = None
+    security_stamp: str | None = None
+    expires_at: float | None = None
+
+    @property
+    def seconds_left(self) -> int:
+        """The time in which it can still be finished."""
+        return STATE_SECONDS if self.expires_at is None else int(self.expires_at - time.time())
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +88,9 @@ class OAuthStates:
         self._secrets = OneTimeSecrets(redis, keyring)
 
     def begin(self, consent: PendingConsent) -> str:
-        """Store a consent for ten minutes; returns its ``state``."""
+        """Store a consent until it expires; returns its ``state``."""
         state = secrets.token_urlsafe(STATE_BYTES)
-        self._secrets.put(_state_key(state), consent, STATE_SECONDS)
+        self._secrets.put(_state_key(state), consent, max(consent.seconds_left, 1))
         return state
 
     def take(self, state: str) -> PendingConsent | None:

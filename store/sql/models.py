@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
     JSON,
     BigInteger,
+    ColumnElement,
     DateTime,
     Dialect,
     ForeignKey,
@@ -17,10 +19,19 @@ from sqlalchemy import (
     String,
     TypeDecorator,
     UniqueConstraint,
+    and_,
+    exists,
     false,
+    or_,
     select,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column, relationship
+from sqlalchemy.orm import (
+    DeclarativeBase,
+    Mapped,
+    column_property,
+    mapped_column,
+    relationship,
+)
 
 from store.sql.roles import Role
 
@@ -245,6 +256,12 @@ class ApiKey(Base):
 
     organization: Mapped[Organization | None] = relationship(lazy="raise")
 
+    @classmethod
+    def in_force(cls) -> ColumnElement[bool]:
+        """Whether a key is neither revoked nor expired."""
+        lasts = or_(cls.expires_at.is_(None), cls.expires_at > now())
+        return and_(cls.revoked_at.is_(None), lasts)
+
 
 class IdempotencyKey(Base):
     """A request that a client may repeat without its work being done twice.
@@ -393,11 +410,19 @@ class WebhookDelivery(Base):
     delivered_at: Mapped[datetime | None]
 
 
+def new_security_stamp() -> str:
+    """A random security stamp."""
+    return secrets.token_hex(16)
+
+
 class Administrator(Base):
     """A person who signs in to the dashboard. ``password_hash`` is Argon2's, with its parameters.
 
     ``sealed_totp_secret`` is that of the authenticator app, encrypted and bound to ``id``; None without a
     second factor. ``last_totp_step`` is the time step of the last code that was accepted.
+
+    ``security_stamp`` is a random value that is replaced when the person loses a right or changes the
+    password. A link has the stamp that its maker had, and is valid only while the maker still has it.
     """
 
     __tablename__ = "administrators"
@@ -409,7 +434,22 @@ class Administrator(Base):
     role: Mapped[str] = mapped_column(String(16), default=Role.VIEWER, server_default=Role.ADMINISTRATOR)
     sealed_totp_secret: Mapped[bytes | None] = mapped_column(LargeBinary)
     last_totp_step: Mapped[int | None] = mapped_column(BigInteger)
+    security_stamp: Mapped[str] = mapped_column(String(32), default=new_security_stamp, server_default="")
     created_at: Mapped[datetime] = mapped_column(default=now)
+
+    @classmethod
+    def may_still(
+        cls,
+        administrator_id: int | Mapped[int | None] | None,
+        security_stamp: str | Mapped[str | None] | None,
+        role: Role,
+    ) -> ColumnElement[bool]:
+        """Whether a person still has ``role`` or a higher one, and the security stamp of that moment."""
+        return exists().where(
+            cls.id == administrator_id,
+            cls.security_stamp == security_stamp,
+            cls.role.in_(role.and_above()),
+        )
 
 
 class RecoveryCode(Base):
@@ -444,12 +484,20 @@ class DashboardSession(Base):
 
 
 class Invitation(Base):
-    """A link by which a person registers for the dashboard, once; its secret is stored as a hash."""
+    """A link by which a person registers for the dashboard, once; its secret is stored as a hash.
+
+    ``administrator_id`` is the person who made it, ``security_stamp`` the stamp that this person had. Both
+    are None for a link of the command line.
+    """
 
     __tablename__ = "invitations"
 
     digest: Mapped[str] = mapped_column(String(64), primary_key=True)
     role: Mapped[str] = mapped_column(String(16), default=Role.VIEWER, server_default=Role.ADMINISTRATOR)
+    administrator_id: Mapped[int | None] = mapped_column(
+        ForeignKey("administrators.id", ondelete="CASCADE"), index=True
+    )
+    security_stamp: Mapped[str | None] = mapped_column(String(32))
     created_at: Mapped[datetime] = mapped_column(default=now)
     expires_at: Mapped[datetime]
 
@@ -459,7 +507,9 @@ class UserInvitation(Base):
 
     ``id`` identifies it in lists. ``scope`` is the level of access to request. ``opened_at`` is when its page
     was first opened, ``connected_at`` when an account was connected by it: it is used up then.
-    ``created_by`` is the actor who made it, as in the audit log.
+    ``created_by`` is the actor who made it, as in the audit log, ``administrator_id`` that person, and
+    ``security_stamp`` the stamp that this person had. ``issuer_in_force``: the person may still invite users.
+    Nobody may for an invitation whose person is not known.
     """
 
     __tablename__ = "user_invitations"
@@ -469,11 +519,19 @@ class UserInvitation(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     scope: Mapped[str] = mapped_column(String(16))
     created_by: Mapped[str] = mapped_column(String(160))
+    administrator_id: Mapped[int | None] = mapped_column(
+        ForeignKey("administrators.id", ondelete="SET NULL"), index=True
+    )
+    security_stamp: Mapped[str | None] = mapped_column(String(32))
     created_at: Mapped[datetime] = mapped_column(default=now, index=True)
     expires_at: Mapped[datetime]
     opened_at: Mapped[datetime | None]
     connected_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+
+    issuer_in_force: Mapped[bool] = column_property(
+        Administrator.may_still(administrator_id, security_stamp, Role.OPERATOR)
+    )
 
 
 class ProviderClient(Base):

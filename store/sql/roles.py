@@ -20,3 +20,7 @@ class Role(StrEnum):
         """Whether this role may do everything that the other one may."""
         ranks = list(Role)
         return ranks.index(self) >= ranks.index(other)
+
+    def and_above(self) -> list[Role]:
+        """The roles that include this one."""
+        return [each for each in Role if each.includes(self)]

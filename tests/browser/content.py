@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -258,7 +259,8 @@ def _invitations(session: Session, people: Sequence[int]) -> str:
 
 
 def _invite(session: Session, user: int) -> str:
-    (made,) = user_invitations.make(session, {"odd": user}, scope="write", created_by=HTML)
+    issuer = people.add_operator(session, f"inviter {secrets.token_hex(4)}")
+    (made,) = user_invitations.make(session, {"odd": user}, scope="write", created_by=HTML, issuer=issuer)
     return made.secret
 
 

@@ -165,7 +165,7 @@ ASKED = {
     "administrator": (
         "Remove",
         "",
-        f"Remove {LONG}? All their browsers are signed out, and all open invitations are withdrawn.",
+        f"Remove {LONG}? All their browsers are signed out, and their open links and invitations",
     ),
     "keys": ("Revoke", HTML, f"Revoke {HTML} (alm_"),
     "webhooks": (
@@ -194,7 +194,7 @@ def test_messages_show_names_as_they_were_entered(browser, shown, content):
     visitor = Pointer(browser)
 
     visitor.use(f"Manage {EMOJI}").at(EMOJI).use("Remove").use("Remove", near="All their browsers")
-    visitor.sees_notice(f"{EMOJI} is removed. Open invitations are withdrawn.")
+    visitor.sees_notice(f"{EMOJI} is removed. Their open links and invitations are withdrawn.")
     shown("/dashboard/keys/new")
     visitor.write("Name", HTML).use("Create the key").at("Your new API key")
 

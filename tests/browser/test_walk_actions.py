@@ -9,6 +9,7 @@ import requests
 from selenium.webdriver.common.by import By
 
 from app.cli import administrator_setup
+from app.dashboard.sign_in import second_factor
 from store.sql.queries import (
     administrators,
     connection_refs,
@@ -259,7 +260,7 @@ def test_recovery_codes_are_replaced_and_the_second_factor_turned_off(with_secon
     window.opened(browser, f"{url}/dashboard/account/second-factor")
     keys.to("Your password", near="To use another app").type(PASSWORD)
     keys.use("Turn off two-factor sign-in").at("Your account")
-    keys.sees_notice("Your second factor is off: you sign in with your password alone.")
+    keys.sees_notice(second_factor.TURNED_OFF)
     assert not has_second_factor(stores, "ada")
 
 
@@ -267,5 +268,8 @@ def test_the_second_factor_of_another_person_is_reset(with_second_factors):
     _, stores, keys = with_second_factors
     keys.use("Manage bob").at("bob").use("Reset two-factor sign-in").until(dialog).use("Reset")
 
-    keys.sees_notice("bob signs in with the password alone until a new second factor is set up.")
+    keys.sees_notice(
+        "bob is signed out, and signs in with the password alone until a new second factor is set up. "
+        "Their open links and invitations are withdrawn."
+    )
     assert (has_second_factor(stores, "ada"), has_second_factor(stores, "bob")) == (True, False)

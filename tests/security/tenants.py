@@ -27,7 +27,7 @@ UNASKED = {("api_keys", "last_used_at")}
 
 @dataclass
 class Tenant:
-    """An organization with one member; ``names`` are its things, by the names that the matrix has."""
+    """An organization with two members, one of them delegated; ``names`` are its things, as in the matrix."""
 
     names: dict[str, str]
     accounts: list[SandboxAccount]
@@ -40,6 +40,16 @@ class Tenant:
     @property
     def user(self) -> str:
         return self.names["userId"]
+
+    @property
+    def delegated(self) -> str:
+        """The member who is read by the grants of the organization."""
+        return f"delegated-{self.user}"
+
+    @property
+    def spare_mailbox(self) -> str:
+        """A mailbox that the grants can read."""
+        return f"spare@{self.names['domain']}"
 
 
 def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str = "google") -> Tenant:
@@ -94,9 +104,14 @@ def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
 
 
 def _grant(api: Api, sandbox: Sandbox, tenant: Tenant, word: str) -> None:
-    """Grants of a domain and of a tenant; the credentials are among the names."""
+    """Grants of a domain and of a tenant, and a member who is read by both.
+
+    The domain has another mailbox that nobody is connected with. The credentials are among the names.
+    """
     domain = f"{word}.example"
-    google, microsoft = (sandbox.domain(each, domain) for each in ("google", "microsoft"))
+    event = {"subject": f"Subject of the domain {word}", **NINE}
+    mailboxes = [{"email": f"{each}@{domain}", "events": [event]} for each in ("delegated", "spare")]
+    google, microsoft = (sandbox.domain(each, domain, mailboxes) for each in ("google", "microsoft"))
     tenant.names |= {
         "domain": domain,
         "robot": google.service_account_key["client_email"],
@@ -108,7 +123,10 @@ def _grant(api: Api, sandbox: Sandbox, tenant: Tenant, word: str) -> None:
     }
     for body, provider in ((SERVICE_ACCOUNT, "google"), (APPLICATION, "microsoft")):
         _, _, more = Row("PUT /", body=body).request(tenant.names)
-        _made(api.put(f"/organizations/{tenant.slug}/grants/{provider}", more["json"]), 200)
+        grant = f"/organizations/{tenant.slug}/grants/{provider}"
+        _made(api.put(grant, more["json"]), 200)
+        member = {"userId": tenant.delegated, "email": f"delegated@{domain}"}
+        _made(api.post(f"{grant}/members", {"members": [member]}), 200)
 
 
 def _hold(api: Api, tenant: Tenant) -> None:
@@ -154,6 +172,30 @@ def digest(stores: Stores) -> dict[str, str]:
             rows = sorted(repr(tuple(row)) for row in session.execute(select(*columns)))
             found[table.name] = hashlib.sha256("\n".join(rows).encode()).hexdigest()
     return found
+
+
+def fields(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every field of a JSON value with its path, such as ``data.0.oauthConnections.1.email``."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from fields(each, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from fields(each, f"{path}.{index}")
+    else:
+        yield path, value
+
+
+def leaking_fields(answer: TestResponse, words: frozenset[str], said: str) -> list[str]:
+    """The fields of an answer, and its headers, that have a foreign word which was not in the request."""
+    secret = [word for word in words if word not in said]
+    found = [
+        f"{path}: {value}"
+        for path, value in fields(answer.json)
+        if any(word in str(value) for word in secret)
+    ]
+    told = f"{answer.status} {answer.headers}"
+    return [*found, *(f"headers: {word}" for word in secret if word in told)]
 
 
 def leaks(answer: TestResponse, words: frozenset[str], said: str) -> Iterator[str]:

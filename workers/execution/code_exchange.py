@@ -49,6 +49,7 @@ REVOKED_MEANWHILE = Failed(
 _REFUSED = {
     ConsentRefusal.USER_GONE: Failed(Reason.NOT_FOUND, ConsentRefusal.USER_GONE.value),
     ConsentRefusal.KEY_GONE: Failed(Reason.AUTHORIZATION_INVALID, ConsentRefusal.KEY_GONE.value),
+    ConsentRefusal.PERSON_GONE: Failed(Reason.AUTHORIZATION_INVALID, ConsentRefusal.PERSON_GONE.value),
     ConsentRefusal.INVITATION_GONE: Failed(
         Reason.AUTHORIZATION_INVALID, ConsentRefusal.INVITATION_GONE.value
     ),

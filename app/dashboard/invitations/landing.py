@@ -97,7 +97,15 @@ def begin(secret: str, provider: str) -> ResponseReturnValue:
     if isinstance(found, Response):
         return found
     row = found.invitation
-    inviter = Caller(0, row.created_by, None, read_only=False, shows_tokens=False)
+    inviter = Caller(
+        0,
+        row.created_by,
+        None,
+        read_only=False,
+        shows_tokens=False,
+        administrator_id=row.administrator_id,
+        security_stamp=row.security_stamp,
+    )
     try:
         begun = oauth_flow.begin_here(
             inviter,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -115,9 +116,7 @@ def create_invitations() -> ResponseReturnValue:
     scope = form.data["scope"]
     with services().stores.database.writing() as session:
         found = _invited(session, form, custom_ids)
-        made = user_invitations.make(session, found, scope=scope, created_by=sessions.actor()) if form else []
-        for each in made:
-            audit.record(session, actor=sessions.actor(), action="inviteUser", subject=each.user)
+        made = _make(session, found, scope) if form else []
     if not form:
         form_tokens.release(form.data["ticket"])
         return _form(form, 400)
@@ -154,6 +153,14 @@ def _invited(session: Session, form: forms.Form, custom_ids: list[str]) -> dict[
     if len(found) > MAX_INVITED:
         form.refuse("", f"At most {MAX_INVITED} users can be invited at once; these are more.")
     return found
+
+
+def _make(session: Session, user_ids: Mapping[str, int], scope: str) -> list[NewInvitation]:
+    actor = sessions.actor()
+    made = user_invitations.make(session, user_ids, scope=scope, created_by=actor, issuer=sessions.issuer())
+    for each in made:
+        audit.record(session, actor=actor, action="inviteUser", subject=each.user)
+    return made
 
 
 def _made(site: str, made: list[NewInvitation], scope: str, slug: str | None) -> ResponseReturnValue:

@@ -17,6 +17,11 @@ from app.services import services
 from store.sql.queries import administrators, audit, dashboard_sessions, second_factors
 from store.sql.roles import Role
 
+CHANGED = (
+    "Your password is changed. Every other browser is signed out, and open links and invitations that you "
+    "made are withdrawn."
+)
+
 
 class PasswordForm(forms.Body):
     """The current password, and the new one twice."""
@@ -35,9 +40,7 @@ def account() -> ResponseReturnValue:
 @blp.post("/account/password")
 @route_facts(role=Role.VIEWER)
 def change_password() -> ResponseReturnValue:
-    """Change the person's own password and sign out all their other browsers.
-
-    If the person is an administrator, open invitations are withdrawn.
+    """Change the person's own password, sign out all their other browsers and withdraw their links.
 
     Wrong guesses of the current password count as failed sign-ins.
     """
@@ -49,14 +52,10 @@ def change_password() -> ResponseReturnValue:
         return show(form, 400)
     mine = sessions.current()
     hashed = passwords.hashed(form.data["password"])
-    invites = mine.role is Role.ADMINISTRATOR
-    change = administrators.renew_password if invites else administrators.change_password
     with services().stores.database.writing() as session:
-        change(session, mine.administrator_id, hashed)
-        dashboard_sessions.end_others(session, mine.administrator_id, but=mine.id)
+        administrators.change_password(session, mine.administrator_id, hashed, keep_session=mine.id)
         audit.record(session, actor=sessions.actor(), action="changePassword", subject=mine.name)
-    withdrawn = ", and open invitations are withdrawn" if invites else ""
-    return done(f"Your password is changed. Every other browser is signed out{withdrawn}.", "account")
+    return done(CHANGED, "account")
 
 
 @blp.post("/account/sessions/<session_id>/end")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
 import time
 from urllib.parse import unquote
 
-from flask import Response, current_app, make_response, request, session, url_for
+from flask import Response, make_response, request, session, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.dashboard.sign_in import login_throttle, sessions
@@ -37,22 +35,20 @@ def complete_sign_in(
 def remember_password_step(administrator: Administrator) -> None:
     """Remember in the browser's signed cookie that the password of this person was right."""
     session.clear()
-    session[_PENDING] = [administrator.id, int(time.time()), _fingerprint(administrator)]
+    session[_PENDING] = [administrator.id, int(time.time()), administrator.security_stamp]
 
 
 def pending_administrator() -> Administrator | None:
-    """The person whose password was right a moment ago; None after another password or second factor."""
+    """The person whose password was right a moment ago; None if their security stamp was replaced."""
     pending = session.get(_PENDING)
     if not pending:
         return None
-    administrator_id, at, fingerprint = pending
+    administrator_id, at, stamp = pending
     if not 0 <= time.time() - at <= CODE_SECONDS:
         return None
     with services().stores.database.reading() as reading:
         administrator = administrators.load(reading, administrator_id)
-    if administrator is None or not hmac.compare_digest(fingerprint, _fingerprint(administrator)):
-        return None
-    return administrator
+    return None if administrator is None or administrator.security_stamp != stamp else administrator
 
 
 def actor(administrator: Administrator) -> str:
@@ -69,11 +65,3 @@ def next_url() -> str:
     has_dots = {".", ".."}.intersection(unquote(path.partition("?")[0]).split("/"))
     allowed = _DASHBOARD_PATH.fullmatch(path) and not CONTROL.search(path) and not has_dots
     return path if allowed else url_for("dashboard.overview")
-
-
-def _fingerprint(administrator: Administrator) -> str:
-    """A value that changes with the password and with the second factor."""
-    key = current_app.secret_key
-    assert isinstance(key, str), "an application has a secret key"
-    text = b"\0".join((administrator.password_hash.encode(), administrator.sealed_totp_secret or b""))
-    return hmac.new(key.encode(), text, hashlib.sha256).hexdigest()

@@ -25,6 +25,7 @@ SENT_BEFORE = (
 )
 NO_TICKET = "This form had no one-time token. Send it again."
 NO_LONGER = "This administrator no longer exists."
+WITHDRAWN = "Their open links and invitations are withdrawn."
 LAST = "This is the last administrator: make another one first."
 
 _PERSON = "/account/administrators/<int:administrator_id>"
@@ -96,7 +97,7 @@ def change_role(administrator_id: int) -> ResponseReturnValue:
         old = administrator.role
         administrators.change_role(session, administrator_id, role)
         _record(session, "changeRole", administrator.name, {"role": (old, role)})
-        withdrawn = "" if role is Role.ADMINISTRATOR else " Open invitations are withdrawn."
+        withdrawn = "" if role.includes(Role(old)) else f" {WITHDRAWN}"
         return f"{administrator.name} is {_article(role)} {role} now.{withdrawn}"
 
     return _change(administrator_id, change)
@@ -119,7 +120,7 @@ def end_session_of(administrator_id: int, session_id: str) -> ResponseReturnValu
 @blp.post(f"{_PERSON}/second-factor/reset")
 @route_facts(role=Role.ADMINISTRATOR)
 def reset_second_factor(administrator_id: int) -> ResponseReturnValue:
-    """Remove the second factor of another person: the password is enough again."""
+    """Remove the second factor of another person, and sign out all their browsers."""
     if administrator_id == sessions.current().administrator_id:
         return failed("Turn off your own second factor with your password.", "second_factor")
 
@@ -128,7 +129,10 @@ def reset_second_factor(administrator_id: int) -> ResponseReturnValue:
             return None
         second_factors.remove(session, administrator_id)
         _record(session, "resetSecondFactor", administrator.name)
-        return f"{administrator.name} signs in with the password alone until a new second factor is set up."
+        return (
+            f"{administrator.name} is signed out, and signs in with the password alone until a new second "
+            f"factor is set up. {WITHDRAWN}"
+        )
 
     return _change(administrator_id, reset, otherwise="There was no second factor any more.")
 
@@ -136,7 +140,7 @@ def reset_second_factor(administrator_id: int) -> ResponseReturnValue:
 @blp.post(f"{_PERSON}/remove")
 @route_facts(role=Role.ADMINISTRATOR)
 def remove_administrator(administrator_id: int) -> ResponseReturnValue:
-    """Remove another person: sign out all their browsers, and withdraw every open invitation."""
+    """Remove another person: sign out all their browsers, and withdraw their links and invitations."""
     if administrator_id == sessions.current().administrator_id:
         return failed("You cannot remove yourself: another administrator can.", "account")
 
@@ -144,7 +148,7 @@ def remove_administrator(administrator_id: int) -> ResponseReturnValue:
         name = administrator.name
         administrators.remove(session, administrator_id)
         _record(session, "removeAdministrator", name)
-        return f"{name} is removed. Open invitations are withdrawn."
+        return f"{name} is removed. {WITHDRAWN}"
 
     return _change(administrator_id, remove, then_account=True)
 
@@ -173,7 +177,7 @@ def _change(
 
 def _invite(role: Role) -> str:
     with services().stores.database.writing() as session:
-        secret = administrators.invite(session, role)
+        secret = administrators.invite(session, role, by=sessions.issuer())
         _record(session, "inviteAdministrator", "by a link", {"role": (None, role)})
     return secret
 

@@ -29,6 +29,12 @@ ALREADY = "Your second factor is on already. Turn it off to set up another app."
 STALE = "The secret of this form is no longer valid: a new one is shown. Scan it again."
 
 
+TURNED_OFF = (
+    "Your second factor is off: you sign in with your password alone. Every other browser is signed out, and "
+    "open links and invitations that you made are withdrawn."
+)
+
+
 class EnableForm(forms.Body):
     """The secret of the page, a code of the app that has it, and the person's own password."""
 
@@ -102,9 +108,10 @@ def disable_second_factor() -> ResponseReturnValue:
     if (refusal := _refusal(form)) is not None:
         return refusal
     with services().stores.database.writing() as session:
-        second_factors.remove(session, sessions.current().administrator_id)
+        mine = sessions.current()
+        second_factors.remove(session, mine.administrator_id, keep_session=mine.id)
         _record(session, "disableSecondFactor")
-    return done("Your second factor is off: you sign in with your password alone.", "account")
+    return done(TURNED_OFF, "account")
 
 
 def _show(form: forms.Form, status: int = 200, secret: str | None = None) -> ResponseReturnValue:

@@ -17,6 +17,7 @@ from store.sql.models import Administrator, now
 from store.sql.queries import dashboard_sessions
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.dashboard_sessions import SignedIn
+from store.sql.queries.issuers import Issuer
 from store.sql.roles import Role
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,15 @@ def load_session() -> bool:
         _record_use(signed_in, cached)
     g.dashboard_session = signed_in
     views_only = not signed_in.role.includes(Role.OPERATOR)
-    caller = Caller(0, f"{signed_in.role} {signed_in.name}", None, read_only=views_only, shows_tokens=False)
+    caller = Caller(
+        0,
+        f"{signed_in.role} {signed_in.name}",
+        None,
+        read_only=views_only,
+        shows_tokens=False,
+        administrator_id=signed_in.administrator_id,
+        security_stamp=signed_in.security_stamp,
+    )
     api_key_hook.authenticate_as(caller, cached)
     return True
 
@@ -110,3 +119,8 @@ def role() -> Role | None:
 def actor() -> str:
     """The signed-in person as the audit log names the actor: role and name."""
     return api_key_hook.caller().visible
+
+
+def issuer() -> Issuer:
+    """The signed-in person as the issuer of a link."""
+    return api_key_hook.caller().issuer

@@ -7,10 +7,12 @@ import secrets
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, and_, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from store.sql.models import Administrator, Invitation, now
+from store.sql.queries import dashboard_sessions, issuers
+from store.sql.queries.issuers import Issuer
 from store.sql.roles import Role
 
 INVITATION_LIFETIME = timedelta(days=1)
@@ -63,20 +65,18 @@ def count(session: Session) -> int:
     return session.scalars(counted).one()
 
 
-def renew_password(session: Session, administrator_id: int, password_hash: str) -> None:
-    """Store the hash of a new password, and delete every open invitation.
+def change_password(
+    session: Session, administrator_id: int, password_hash: str, *, keep_session: str | None = None
+) -> None:
+    """Store the hash of a new password, end all sessions but one, and withdraw every link of the person.
 
-    An intruder who knew the old password may have created one.
+    An intruder who knew the old password may have made one.
     """
-    change_password(session, administrator_id, password_hash)
-    session.execute(delete(Invitation))
-
-
-def change_password(session: Session, administrator_id: int, password_hash: str) -> None:
-    """Store the hash of a new password; invitations stay open."""
     session.execute(
         update(Administrator).where(Administrator.id == administrator_id).values(password_hash=password_hash)
     )
+    dashboard_sessions.end_others(session, administrator_id, but=keep_session)
+    issuers.withdraw_links(session, administrator_id)
 
 
 def rehash_password(session: Session, administrator_id: int, verified_hash: str, new_hash: str) -> None:
@@ -90,25 +90,27 @@ def rehash_password(session: Session, administrator_id: int, verified_hash: str,
 def change_role(session: Session, administrator_id: int, role: Role) -> None:
     """Give a person another role; that of their browsers changes at once.
 
-    A person who is no administrator any more loses every open invitation: they may have made one for
-    themselves.
+    A person who loses rights loses every link that they have made.
 
     :raise LastAdministrator: for the last administrator
     """
     if role is not Role.ADMINISTRATOR:
         _keep_an_administrator(session, without=administrator_id)
-        session.execute(delete(Invitation))
-    session.execute(update(Administrator).where(Administrator.id == administrator_id).values(role=role))
+    person = Administrator.id == administrator_id
+    old_role = session.scalars(select(Administrator.role).where(person)).one()
+    if not role.includes(Role(old_role)):
+        issuers.withdraw_links(session, administrator_id)
+    session.execute(update(Administrator).where(person).values(role=role))
 
 
 def remove(session: Session, administrator_id: int) -> None:
-    """Delete a person, their sessions and every open invitation: they could return by their own.
+    """Delete a person, their sessions and every link that they have made: they could return by their own.
 
     :raise LastAdministrator: for the last administrator
     """
     _keep_an_administrator(session, without=administrator_id)
+    issuers.withdraw_links(session, administrator_id)
     session.execute(delete(Administrator).where(Administrator.id == administrator_id))
-    session.execute(delete(Invitation))
 
 
 def _keep_an_administrator(session: Session, *, without: int) -> None:
@@ -120,11 +122,23 @@ def _keep_an_administrator(session: Session, *, without: int) -> None:
         raise LastAdministrator
 
 
-def invite(session: Session, role: Role = Role.ADMINISTRATOR) -> str:
-    """Create an invitation; returns its secret, which is not stored. Expired invitations are deleted."""
+def invite(session: Session, role: Role = Role.ADMINISTRATOR, *, by: Issuer | None = None) -> str:
+    """Create an invitation; returns its secret, which is not stored. Expired invitations are deleted.
+
+    ``by`` is the person who makes it; None is the command line.
+    """
+    issuer = by or Issuer()
     secret = secrets.token_urlsafe(SECRET_BYTES)
     session.execute(delete(Invitation).where(Invitation.expires_at <= now()))
-    session.add(Invitation(digest=_digest(secret), role=role, expires_at=now() + INVITATION_LIFETIME))
+    session.add(
+        Invitation(
+            digest=_digest(secret),
+            role=role,
+            administrator_id=issuer.administrator_id,
+            security_stamp=issuer.security_stamp,
+            expires_at=now() + INVITATION_LIFETIME,
+        )
+    )
     return secret
 
 
@@ -142,7 +156,14 @@ def accept(session: Session, secret: str) -> Role | None:
 
 
 def _good(secret: str) -> ColumnElement[bool]:
-    return and_(Invitation.digest == _digest(secret), Invitation.expires_at > now())
+    may_still = Administrator.may_still(
+        Invitation.administrator_id, Invitation.security_stamp, Role.ADMINISTRATOR
+    )
+    return and_(
+        Invitation.digest == _digest(secret),
+        Invitation.expires_at > now(),
+        or_(Invitation.administrator_id.is_(None), may_still),
+    )
 
 
 def _digest(secret: str) -> str:

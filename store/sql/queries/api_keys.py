@@ -8,18 +8,23 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, func, literal, or_, select, update
+from sqlalchemy import case, func, literal, or_, select, update
 from sqlalchemy.orm import Session, selectinload
 
 from store.security.api_keys import digest, new_key, visible_part
 from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import ApiKey, UtcDateTime, now
+from store.sql.queries.issuers import Issuer
 from store.sql.row_version import UNCACHED
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The rights of a valid key. ``organization_id`` is None for a key of all organizations."""
+    """The rights of a valid key. ``organization_id`` is None for a key of all organizations.
+
+    A person who has signed in to the dashboard has the ``id`` 0, an ``administrator_id`` and the
+    ``security_stamp`` of their session.
+    """
 
     id: int
     visible: str
@@ -27,6 +32,13 @@ class Caller:
     read_only: bool
     shows_tokens: bool
     expires_at: datetime | None = None
+    administrator_id: int | None = None
+    security_stamp: str | None = None
+
+    @property
+    def issuer(self) -> Issuer:
+        """The caller as the issuer of a link."""
+        return Issuer(self.id or None, self.administrator_id, self.security_stamp)
 
     @property
     def expired(self) -> bool:
@@ -62,16 +74,10 @@ def create(
 
 def caller(session: Session, key: str) -> Caller | None:
     """The rights of ``key``; None when it is unknown, revoked or expired."""
-    row = session.scalars(select(ApiKey).where(ApiKey.digest == digest(key), _in_force())).one_or_none()
+    row = session.scalars(select(ApiKey).where(ApiKey.digest == digest(key), ApiKey.in_force())).one_or_none()
     if row is None:
         return None
     return Caller(row.id, row.visible, row.organization_id, row.read_only, row.shows_tokens, row.expires_at)
-
-
-def is_in_force(session: Session, key_id: int) -> bool:
-    """Whether a key is valid now: neither deleted, nor revoked, nor expired."""
-    query = select(ApiKey.id).where(ApiKey.id == key_id, _in_force())
-    return session.scalars(query).one_or_none() is not None
 
 
 def every(session: Session) -> Sequence[ApiKey]:
@@ -82,7 +88,7 @@ def every(session: Session) -> Sequence[ApiKey]:
 
 def count_in_force(session: Session) -> int:
     """The number of keys that are valid now."""
-    return session.scalars(select(func.count()).select_from(ApiKey).where(_in_force())).one()
+    return session.scalars(select(func.count()).select_from(ApiKey).where(ApiKey.in_force())).one()
 
 
 def note_use(session: Session, moments: Mapping[int, datetime]) -> None:
@@ -127,7 +133,7 @@ def page(
     ``text`` is a part of the name or of the visible part. ``organization_id`` limits to keys bound to it,
     ``expires_before`` to keys that expire until then.
     """
-    query = select(ApiKey).where(_in_force() if in_force else ~_in_force())
+    query = select(ApiKey).where(ApiKey.in_force() if in_force else ~ApiKey.in_force())
     if expires_before is not None:
         query = query.where(ApiKey.expires_at <= expires_before)
     if text:
@@ -150,18 +156,13 @@ def page(
 def count(session: Session, organization_id: int) -> int:
     """The number of valid keys that are bound to an organization."""
     query = select(func.count()).select_from(ApiKey)
-    return session.scalars(query.where(ApiKey.organization_id == organization_id, _in_force())).one()
+    return session.scalars(query.where(ApiKey.organization_id == organization_id, ApiKey.in_force())).one()
 
 
 def revoke_one(session: Session, key_id: int) -> str | None:
     """Revoke one key; returns its visible part, or None when it is not valid."""
-    ended = update(ApiKey).where(ApiKey.id == key_id, _in_force()).values(revoked_at=now())
+    ended = update(ApiKey).where(ApiKey.id == key_id, ApiKey.in_force()).values(revoked_at=now())
     return session.scalars(ended.returning(ApiKey.visible)).one_or_none()
-
-
-def _in_force() -> ColumnElement[bool]:
-    lasts = or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now())
-    return and_(ApiKey.revoked_at.is_(None), lasts)
 
 
 def _by_moment(column: Any, name: str, otherwise: datetime) -> Order:

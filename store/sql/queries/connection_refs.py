@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TypeVarTuple
 
-from sqlalchemy import Row, Select, and_, func, or_, select, true
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, true
 from sqlalchemy.orm import Session
 
 from store.cache.cache_tags import PRIMARY, booked_names
@@ -79,6 +79,17 @@ def by_id(session: Session, connection_ids: Collection[str]) -> dict[str, Connec
     return {row.id: _ref(row) for row in session.execute(query)}
 
 
+def known_to(organization_id: int | None) -> ColumnElement[bool]:
+    """Whether keys of an organization may know of a connection: not if it is by the grant of another one.
+
+    None is a key of all organizations.
+    """
+    if organization_id is None:
+        return true()
+    own = select(OrganizationGrant.id).where(OrganizationGrant.organization_id == organization_id)
+    return or_(OAuthConnection.grant_id.is_(None), OAuthConnection.grant_id.in_(own))
+
+
 # Whether a connection is alive, and its organization's grant if it has one. Needs ``with_grant``.
 ALIVE = and_(OAuthConnection.alive, func.coalesce(OrganizationGrant.alive, true()))
 
@@ -96,11 +107,8 @@ _RefRow = Row[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text,
 
 
 def _refs(only_organization_id: int | None) -> _Refs:
-    """Users with their connections; with ``only_organization_id``, without those by grants of others."""
-    of_user = OAuthConnection.user_id == User.id
-    if only_organization_id is not None:
-        own = select(OrganizationGrant.id).where(OrganizationGrant.organization_id == only_organization_id)
-        of_user = and_(of_user, or_(OAuthConnection.grant_id.is_(None), OAuthConnection.grant_id.in_(own)))
+    """Users with their connections that keys of ``only_organization_id`` may know of."""
+    of_user = and_(OAuthConnection.user_id == User.id, known_to(only_organization_id))
     return (
         select(
             User.custom_id,

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from store.security.crypto import Keyring
 from store.sql.models import OAuthConnection, User, now
 from store.sql.queries import webhooks
+from store.sql.queries.connection_refs import known_to
 from store.sql.queries.connection_tokens import Tokens, associated_data, token_columns
 from store.sql.queries.webhooks import WebhookEvent
 from store.sql.row_version import UNCACHED
@@ -49,10 +50,14 @@ class RemovedConnection(NamedTuple):
         return ProviderAccount(self.provider, self.account_id, self.email)
 
 
-def find(session: Session, user_id: int, provider: str) -> OAuthConnection | None:
-    """A user's connection with one provider."""
+def find(
+    session: Session, user_id: int, provider: str, *, organization_id: int | None = None
+) -> OAuthConnection | None:
+    """A user's connection with one provider, if keys of ``organization_id`` may know of it."""
     query = select(OAuthConnection).where(
-        OAuthConnection.user_id == user_id, OAuthConnection.provider == provider
+        OAuthConnection.user_id == user_id,
+        OAuthConnection.provider == provider,
+        known_to(organization_id),
     )
     return session.scalars(query).one_or_none()
 

@@ -1,4 +1,4 @@
-"""Whether a consent may still be finished, by the current rights of the API key that requested it."""
+"""Whether a consent may still be finished, by the current rights of the key or person that requested it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from store.security.oauth_states import PendingConsent
 from store.sql.models import User
-from store.sql.queries import api_keys, user_invitations, users
+from store.sql.queries import issuers, user_invitations, users
+from store.sql.queries.issuers import Issuer
 
 
 class ConsentRefusal(Enum):
@@ -16,6 +17,7 @@ class ConsentRefusal(Enum):
 
     USER_GONE = "User not found"
     KEY_GONE = "The API key that made this link is no longer in force"
+    PERSON_GONE = "This link was withdrawn; ask the person who sent it for a new one"
     INVITATION_GONE = "This invitation has expired, or was used or withdrawn"
     USER_SHARED = "The user belongs to other organizations too"
 
@@ -23,12 +25,14 @@ class ConsentRefusal(Enum):
 def check(session: Session, consent: PendingConsent) -> User | ConsentRefusal:
     """The user to connect, locked until the transaction ends; else why the consent is refused.
 
-    The API key must still be valid. If it is bound to an organization, the user must still be a member there,
-    and of no other organization. An invitation must still be open.
+    The API key or the person who made the link must still be in force. If the key is bound to an
+    organization, the user must still be a member there, and of no other organization. An invitation must
+    still be open.
     """
     organization_id = consent.within
-    if consent.key_id is not None and not api_keys.is_in_force(session, consent.key_id):
-        return ConsentRefusal.KEY_GONE
+    issuer = Issuer(consent.key_id, consent.administrator_id, consent.security_stamp)
+    if not issuers.in_force(session, issuer):
+        return ConsentRefusal.PERSON_GONE if issuer.key_id is None else ConsentRefusal.KEY_GONE
     user = users.by_number(session, consent.user_id, organization_id=organization_id, to_change=True)
     if user is None:
         return ConsentRefusal.USER_GONE

@@ -30,6 +30,7 @@ class SignedIn(NamedTuple):
     administrator_id: int
     name: str
     role: Role
+    security_stamp: str
     seen_at: datetime
     expires_at: datetime
 
@@ -66,6 +67,7 @@ def load(session: Session, secret: str) -> SignedIn | None:
             DashboardSession.administrator_id,
             Administrator.name,
             Administrator.role,
+            Administrator.security_stamp,
             DashboardSession.seen_at,
             DashboardSession.expires_at,
         )
@@ -75,8 +77,8 @@ def load(session: Session, secret: str) -> SignedIn | None:
     row = session.execute(query).one_or_none()
     if row is None:
         return None
-    session_id, administrator_id, name, role, seen_at, expires_at = row
-    return SignedIn(session_id, administrator_id, name, Role(role), seen_at, expires_at)
+    session_id, administrator_id, name, role, stamp, seen_at, expires_at = row
+    return SignedIn(session_id, administrator_id, name, Role(role), stamp, seen_at, expires_at)
 
 
 def seen(session: Session, session_id: str) -> None:

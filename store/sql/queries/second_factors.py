@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring
 from store.sql.models import Administrator, RecoveryCode, now
+from store.sql.queries import dashboard_sessions, issuers
 from store.sql.row_version import UNCACHED
 
 # https://www.rfc-editor.org/rfc/rfc6238 with the only parameters that every authenticator app supports.
@@ -55,10 +56,12 @@ def store(session: Session, keyring: Keyring, administrator_id: int, secret: str
     _change(session, administrator_id, sealed_totp_secret=sealed, last_totp_step=step)
 
 
-def remove(session: Session, administrator_id: int) -> None:
-    """Delete the second factor of a person, with the recovery codes."""
+def remove(session: Session, administrator_id: int, *, keep_session: str | None = None) -> None:
+    """Delete the second factor of a person with the recovery codes, end all sessions but one, and links."""
     _change(session, administrator_id, sealed_totp_secret=None, last_totp_step=None)
     session.execute(delete(RecoveryCode).where(RecoveryCode.administrator_id == administrator_id))
+    dashboard_sessions.end_others(session, administrator_id, but=keep_session)
+    issuers.withdraw_links(session, administrator_id)
 
 
 def use_code(session: Session, keyring: Keyring, administrator: Administrator, code: str) -> bool:

@@ -13,7 +13,17 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from store.security.api_keys import digest
-from store.sql.models import Membership, OAuthConnection, Organization, User, UserInvitation, now
+from store.sql.models import (
+    Administrator,
+    Membership,
+    OAuthConnection,
+    Organization,
+    User,
+    UserInvitation,
+    now,
+)
+from store.sql.queries.issuers import Issuer
+from store.sql.roles import Role
 
 LIFETIME = timedelta(days=7)
 SECRET_BYTES = 24
@@ -58,9 +68,12 @@ class OpenedInvitation(NamedTuple):
 
 
 def make(
-    session: Session, user_ids: Mapping[str, int], *, scope: str, created_by: str
+    session: Session, user_ids: Mapping[str, int], *, scope: str, created_by: str, issuer: Issuer
 ) -> list[NewInvitation]:
-    """Invite users, given by identifier and internal id. Open invitations of these users are revoked."""
+    """Invite users, given by identifier and internal id. Open invitations of these users are revoked.
+
+    ``created_by`` is the name of the ``issuer`` in the audit log.
+    """
     revoke_open(session, user_ids.values())
     made = []
     for custom_id, user_id in user_ids.items():
@@ -72,6 +85,8 @@ def make(
                 user_id=user_id,
                 scope=scope,
                 created_by=created_by[:160],
+                administrator_id=issuer.administrator_id,
+                security_stamp=issuer.security_stamp,
                 expires_at=now() + LIFETIME,
             )
         )
@@ -204,13 +219,15 @@ def never_connected(session: Session, organization_id: int, *, limit: int) -> di
 
 
 def state(row: UserInvitation) -> State:
-    """The state of an invitation now."""
+    """The state of an invitation now; one whose issuer may not invite any more is revoked."""
     if row.connected_at is not None:
         return State.CONNECTED
     if row.revoked_at is not None:
         return State.REVOKED
     if row.expires_at <= now():
         return State.EXPIRED
+    if not row.issuer_in_force:
+        return State.REVOKED
     return State.PENDING if row.opened_at is None else State.OPENED
 
 
@@ -219,6 +236,13 @@ def _open() -> ColumnElement[bool]:
         UserInvitation.connected_at.is_(None),
         UserInvitation.revoked_at.is_(None),
         UserInvitation.expires_at > now(),
+        _issuer_in_force(),
+    )
+
+
+def _issuer_in_force() -> ColumnElement[bool]:
+    return Administrator.may_still(
+        UserInvitation.administrator_id, UserInvitation.security_stamp, Role.OPERATOR
     )
 
 
@@ -233,6 +257,10 @@ _IS: dict[State, Callable[[], ColumnElement[bool]]] = {
         UserInvitation.expires_at <= now(),
     ),
     State.REVOKED: lambda: and_(
-        UserInvitation.connected_at.is_(None), UserInvitation.revoked_at.is_not(None)
+        UserInvitation.connected_at.is_(None),
+        or_(
+            UserInvitation.revoked_at.is_not(None),
+            and_(UserInvitation.expires_at > now(), ~_issuer_in_force()),
+        ),
     ),
 }

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, subqueryload
 from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import Membership, OAuthConnection, Organization, User
 from store.sql.queries import organizations
-from store.sql.queries.connection_refs import ALIVE, with_grant
+from store.sql.queries.connection_refs import ALIVE, known_to, with_grant
 from store.sql.queries.organizations import Preview
 
 # INSERT ... ON CONFLICT is specific to a dialect; SQLite and PostgreSQL use the same syntax.
@@ -72,7 +72,10 @@ class Page(NamedTuple):
 def load(
     session: Session, custom_id: str, *, organization_id: int | None, include: Collection[str] = RELATIONS
 ) -> User | None:
-    """One user with relations, or None. ``organization_id`` limits to one organization's members."""
+    """One user with relations, or None.
+
+    ``organization_id`` limits to one organization's members, and to connections that its keys may know of.
+    """
     return session.scalars(_users(organization_id, include).where(User.custom_id == custom_id)).one_or_none()
 
 
@@ -103,7 +106,8 @@ def page(
 ) -> Page:
     """Users ordered by identifier, beginning after ``after``, in a constant number of statements.
 
-    ``shown_organization_id`` limits the organizations of each user to that one.
+    ``shown_organization_id`` limits the organizations of each user to that one, and the connections to those
+    that its keys may know of.
     """
     listed = _users(organization_id, ()).order_by(User.custom_id).limit(limit)
     if after is not None:
@@ -111,7 +115,9 @@ def page(
     rows = session.execute(listed.with_only_columns(User.id, User.custom_id, User.created_at)).all()
     # A subquery instead of ids: the number of a statement's parameters is limited.
     listed_ids = listed.with_only_columns(User.id)
-    connections = _listed_connections(session, listed_ids) if "oauthConnections" in include else {}
+    connections = {}
+    if "oauthConnections" in include:
+        connections = _listed_connections(session, listed_ids, known_to(shown_organization_id))
     users = [ListedUser(*row, connections.get(row.id, ())) for row in rows]
     if "organizations" not in include:
         return Page(users, {}, {})
@@ -123,11 +129,13 @@ def page(
     )
 
 
-def _listed_connections(session: Session, user_ids: Select[int]) -> dict[int, list[ListedConnection]]:
+def _listed_connections(
+    session: Session, user_ids: Select[int], shown: ColumnElement[bool]
+) -> dict[int, list[ListedConnection]]:
     columns = (OAuthConnection.provider, OAuthConnection.email, ALIVE, OAuthConnection.expires_at)
     query = (
         with_grant(select(OAuthConnection.user_id, *columns, OAuthConnection.scope, OAuthConnection.grant_id))
-        .where(OAuthConnection.user_id.in_(user_ids))
+        .where(OAuthConnection.user_id.in_(user_ids), shown)
         .order_by(OAuthConnection.provider)
     )
     found: dict[int, list[ListedConnection]] = defaultdict(list)
@@ -251,7 +259,7 @@ def _users(organization_id: int | None, include: Collection[str]) -> Select[User
     if organization_id is not None:
         query = query.where(User.organizations.any(Organization.id == organization_id))
     if "oauthConnections" in include:
-        query = query.options(subqueryload(User.connections))
+        query = query.options(subqueryload(User.connections.and_(known_to(organization_id))))
     if "organizations" in include:
         query = query.options(subqueryload(User.organizations).subqueryload(Organization.members))
     return query

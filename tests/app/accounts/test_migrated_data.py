@@ -29,6 +29,7 @@ from store.sql.queries import (
 )
 from store.sql.queries.organization_grants import NewGrant
 from store.sql.queries.provider_clients import StoredClient
+from tests import people
 from tests.conftest import Api, connect, stores_of
 from tests.dashboard.visiting import Browser, Person
 from tests.databases import KINDS, new_database
@@ -85,7 +86,8 @@ def written(own, api, accounts):
             )
             connections.mark_dead(session, row.id, "The grant has ended")
         administrators.invite(session)
-        user_invitations.make(session, {"bob": user.id}, scope="", created_by="root")
+        issuer = people.add_operator(session, "olga")
+        user_invitations.make(session, {"bob": user.id}, scope="", created_by="operator olga", issuer=issuer)
         acme = organizations.ids(session, ["acme"], organization_id=None)["acme"]
         grant = NewGrant("microsoft", None, None, "tenant", None, "secret", ["Calendars.Read"])
         organization_grants.save(session, stores.keyring, acme, grant)

@@ -504,6 +504,26 @@ def test_ended_grant_has_a_reason_and_a_new_one_revives_members(api, granted, ac
     assert api.get(f"/users/{name}/oauth/google").json["data"]["alive"] is True
 
 
+def test_the_token_of_a_replaced_grant_is_not_used_again(api, granted, acme, sandbox, new_user):
+    """The next read requests a token by the new grant."""
+    user = new_user(slugs=(granted,))
+    assert delegate(api, user, granted, "ada@acme.example").status_code == 201
+    day = {"start": "2026-12-03", "end": "2026-12-04"}
+
+    def tokens_of_a_read() -> int:
+        sandbox.forget_requests()
+        fresh = {"Cache-Control": "no-cache"}
+        assert api.get(f"/users/{user}/calendar/busy", headers=fresh, **day).status_code == 200
+        return sandbox.requests().by_operation.get("google.token", 0)
+
+    assert tokens_of_a_read() > 0
+    assert tokens_of_a_read() == 0
+
+    assert put(api, granted, "google", google_body(acme)).status_code == 200
+
+    assert tokens_of_a_read() > 0
+
+
 def test_a_grant_for_another_domain_does_not_take_over_its_members(api, granted, sandbox, unique):
     other = google_body(sandbox.domain("google", "globex.example"))
     send(api, granted, members((unique("ada"), "ada@acme.example")))

@@ -13,6 +13,7 @@ from app.dashboard.invitations import throttle
 from store.sql.models import Membership, Organization, User, UserInvitation, now
 from store.sql.queries import user_invitations, users
 from store.sql.queries.user_invitations import LIFETIME, State
+from tests import people
 from tests.app.consenting import BOTH, connected, consent, query_of
 from tests.dashboard.visiting import words
 
@@ -20,14 +21,17 @@ READ_ONLY = "https://www.googleapis.com/auth/calendar.readonly"
 
 
 @pytest.fixture
-def invited(stores, new_user):
+def invited(stores, new_user, unique):
     """Invite a new user; returns the identifier and the path of the link."""
 
     def make(scope="write"):
         user = new_user()
         with stores.database.writing() as session:
             ids = users.ids(session, [user], organization_id=None)
-            (made,) = user_invitations.make(session, ids, scope=scope, created_by="administrator ada")
+            issuer = people.add_operator(session, name := unique("inviter"))
+            (made,) = user_invitations.make(
+                session, ids, scope=scope, created_by=f"operator {name}", issuer=issuer
+            )
         return user, f"/invitation/{made.secret}"
 
     return make

@@ -14,6 +14,7 @@ from store.sql.models import now
 from store.sql.queries import user_invitations, users, webhooks
 from store.sql.roles import Role
 from store.stores import Stores
+from tests import people
 from tests.browser.content import DELEGATED, UNREADABLE, filled
 from tests.browser.pages import ANSWER
 from tests.dashboard.installations import PASSWORD
@@ -47,7 +48,9 @@ def content(settings, database, sandbox_process, administrator):
     ):
         with stores.database.writing() as session:
             found = users.find(session, names["custom_id"], organization_id=None)
-            user_invitations.make(session, {names["custom_id"]: found.id}, scope="write", created_by="x")
+            issuer = people.add_operator(session, "inviter of roles")
+            ids = {names["custom_id"]: found.id}
+            user_invitations.make(session, ids, scope="write", created_by="x", issuer=issuer)
             paused, _ = webhooks.create(
                 session,
                 stores.keyring,

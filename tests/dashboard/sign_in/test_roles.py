@@ -151,7 +151,7 @@ def test_another_role_counts_at_once_in_every_browser(browser_of, administrator,
 
     page = browser_of(administrator).do(f"/account/administrators/{number}/role", {"role": "viewer"})
 
-    assert page.notices == [f"{person.name} is a viewer now. Open invitations are withdrawn."]
+    assert page.notices == [f"{person.name} is a viewer now. Their open links and invitations are withdrawn."]
     assert browser.get("/webhooks/new").status == 403
     assert browser.get("/users").status == 200
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from sqlalchemy import select
 
 from app.cli import administrator_setup
-from app.dashboard.sign_in import entering, known_browsers
+from app.dashboard.sign_in import entering, known_browsers, second_factor
 from store.security.crypto import Undecipherable
 from store.sql.models import Administrator, RecoveryCode, now
 from store.sql.queries import administrators, audit, second_factors
@@ -289,7 +289,7 @@ def test_it_is_turned_off_with_the_password(browser_of, ada, device, clock, stor
 
     page = browser.do("/account/second-factor/disable", {"current": PASSWORD})
 
-    assert page.notices == ["Your second factor is off: you sign in with your password alone."]
+    assert page.notices == [second_factor.TURNED_OFF]
     assert browser_of().sign_in(ada).location == "/dashboard/"
     with stores.database.reading() as session:
         found = administrators.find(session, ada.name)
@@ -332,7 +332,8 @@ def test_an_administrator_resets_the_second_factor_of_another(
     page = browser.do(f"/account/administrators/{number}/second-factor/reset")
 
     assert page.notices == [
-        f"{ada.name} signs in with the password alone until a new second factor is set up."
+        f"{ada.name} is signed out, and signs in with the password alone until a new second factor is set "
+        "up. Their open links and invitations are withdrawn."
     ]
     assert browser_of().sign_in(ada).location == "/dashboard/"
     assert ("resetSecondFactor", ada.name) in actions(stores, actor=f"administrator {boss.name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,31 @@ from sqlalchemy import (
     String,
     insert,
     inspect,
+    select,
+    update,
 )
 
 from store.sql.database import Database, MigrationState, alembic_config
-from store.sql.models import Administrator, ApiKey, Base, Membership, Organization, User, UtcDateTime
+from store.sql.models import (
+    Administrator,
+    ApiKey,
+    Base,
+    Membership,
+    Organization,
+    User,
+    UserInvitation,
+    UtcDateTime,
+    now,
+)
+from store.sql.queries import administrators, audit, user_invitations
+from store.sql.queries.issuers import Issuer
+from store.sql.queries.user_invitations import State
+from store.sql.roles import Role
 from tests.databases import new_database, opened
 from tests.store.migrating import every_revision, lost, rows
+
+# The revision before invitations named the person who made them.
+BEFORE_ISSUERS = "0014"
 
 
 def test_migrations_make_the_tables_of_the_models(empty_database: Database):
@@ -54,6 +73,40 @@ def test_the_way_down_leaves_nothing(own_database: Database):
 
     left = set(inspect(own_database.engine).get_table_names()) & set(Base.metadata.tables)
     assert not left
+
+
+def test_an_open_invitation_stays_with_the_person_who_made_it(own_database: Database):
+    """One of a person whose rights have changed since, or of somebody else of that name, is withdrawn."""
+    with own_database.writing() as session:
+        user = User(custom_id="ada")
+        session.add(user)
+        session.flush()
+        issuers = {
+            name: administrators.create(session, name=name, password_hash="-", role=Role.OPERATOR)
+            for name in ("olga", "changed", "later", "viewer")
+        }
+        for name, row in issuers.items():
+            by = Issuer(administrator_id=row.id, security_stamp=row.security_stamp)
+            made_by = f"operator {name}"
+            user_invitations.make(session, {name: user.id}, scope="write", created_by=made_by, issuer=by)
+            session.execute(update(UserInvitation).values(revoked_at=None))
+        audit.record(session, actor="operator changed", action="changePassword", subject="changed")
+        issuers["later"].created_at = now() + timedelta(hours=1)
+        issuers["viewer"].role = Role.VIEWER
+    with own_database.migrating() as connection:
+        command.downgrade(alembic_config(connection), BEFORE_ISSUERS)
+
+    own_database.upgrade()
+
+    with own_database.reading() as session:
+        found = session.scalars(select(UserInvitation)).all()
+        states = {row.created_by.partition(" ")[2]: user_invitations.state(row) for row in found}
+    assert states == {
+        "olga": State.PENDING,
+        "changed": State.REVOKED,
+        "later": State.REVOKED,
+        "viewer": State.REVOKED,
+    }
 
 
 @pytest.mark.slow

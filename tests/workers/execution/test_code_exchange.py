@@ -21,7 +21,11 @@ from store.cache.busy_buckets import CalendarKey
 from store.security.job_secrets import JOB_SECONDS
 from store.security.oauth_states import PendingConsent, PendingExchange
 from store.sql.models import ApiKey, OAuthConnection, Organization, User
-from store.sql.queries import api_keys, connection_tokens, connections, organizations
+from store.sql.queries import administrators, api_keys, connection_tokens, connections, organizations
+from store.sql.queries.consents import ConsentRefusal
+from store.sql.queries.issuers import Issuer
+from store.sql.roles import Role
+from tests import people
 from tests.app.days import PROVIDERS
 from workers.execution.code_exchange import CODE_REFUSED, exchange
 from workers.execution.tokens import ConnectionTokens
@@ -53,7 +57,14 @@ def user_id(runtime, unique) -> int:
 
 
 @pytest.fixture
-def consented(sandbox, user_id):
+def issuer(runtime, unique) -> Issuer:
+    """The operator who made the link."""
+    with runtime.stores.database.writing() as session:
+        return people.add_operator(session, unique("operator"))
+
+
+@pytest.fixture
+def consented(sandbox, user_id, issuer):
     """Consent at the sandbox as a program does; returns the pending exchange for a worker."""
 
     def make(provider, *, scope=None, prompt="consent", **changed) -> PendingExchange:
@@ -83,6 +94,8 @@ def consented(sandbox, user_id):
             asked_by="alm_12345678",
             within=None,
             verifier=VERIFIER,
+            administrator_id=issuer.administrator_id,
+            security_stamp=issuer.security_stamp,
         )
         return PendingExchange(replace(waiting, **changed), code)
 
@@ -216,6 +229,38 @@ def test_a_code_with_another_verifier_or_redirect_uri_is_refused(
 
     assert run(consented(provider, **wrong)).failed == CODE_REFUSED
     assert stored(provider) is None
+
+
+@pytest.mark.parametrize("lost", ["role", "password", "person"])
+def test_a_person_who_lost_the_right_meanwhile_connects_nothing(
+    sandbox, consented, run, runtime, issuer, stored, unique, lost
+):
+    """It is checked in the transaction that stores the connection, after the code was redeemed."""
+    sandbox.account("google", ADA)
+    waiting = consented("google")
+    with runtime.stores.database.writing() as session:
+        administrators.create(session, name=unique("root"), password_hash="nobody's")
+        number = issuer.administrator_id
+        if lost == "role":
+            administrators.change_role(session, number, Role.VIEWER)
+        elif lost == "password":
+            administrators.change_password(session, number, "another")
+        else:
+            administrators.remove(session, number)
+
+    failed = run(waiting).failed
+
+    assert failed.message == ConsentRefusal.PERSON_GONE.value
+    assert stored("google") is None
+
+
+def test_a_consent_whose_maker_is_not_known_connects_nothing(sandbox, consented, run, stored):
+    """Processes of an earlier version stored no maker for links of the dashboard."""
+    sandbox.account("google", ADA)
+
+    failed = run(consented("google", administrator_id=None, security_stamp=None)).failed
+
+    assert (failed.message, stored("google")) == (ConsentRefusal.PERSON_GONE.value, None)
 
 
 @BOTH

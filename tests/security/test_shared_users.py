@@ -1,0 +1,180 @@
+"""Users of two organizations: every route of the matrix, by the keys of both and by an unbound key.
+
+The shared user has a connection by a grant of each organization. A key sees its own one, and no field of an
+answer has anything private of the other organization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from store.stores import Stores
+from tests.conftest import Api
+from tests.security import keys
+from tests.security.keys import Kind
+from tests.security.matrix import NINE, ROWS, Row
+from tests.security.tenants import Settle, Tenant, consent, fields, leaking_fields
+
+pytestmark = pytest.mark.security
+
+EACH_ROW = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
+READS = [row for row in ROWS if row.kind == "read"]
+
+
+class Shared:
+    """Two tenants and the user whom they share; each reads the user by its own grant at its own provider."""
+
+    def __init__(self, app: Flask, api: Api, stores: Stores, mine: Tenant, theirs: Tenant, user: str) -> None:
+        self.api, self.mine, self.theirs, self.user = api, mine, theirs, user
+        self._events: dict[str, dict[str, str]] = {}
+        full = Kind(bound=True, shows_tokens=True)
+        self.keys = {
+            each.slug: Api(app.test_client(), keys.create(stores, full, each.slug)) for each in (mine, theirs)
+        }
+
+    def join(self, tenant: Tenant) -> None:
+        """Make the user a member, read by the grant of the tenant, with an event in that calendar."""
+        word, provider = tenant.names["domain"].partition(".")[0], tenant.names["provider"]
+        self._made("POST", f"/organizations/{tenant.slug}/members", {"userIds": [self.user]})
+        connection = {"type": "delegated", "email": tenant.spare_mailbox, "organization": tenant.slug}
+        self._made("POST", f"/users/{self.user}/oauth/{provider}", connection)
+        meta = f"shared-{word}"
+        event = {**NINE, "subject": f"Shared subject {word}", "metaId": meta}
+        made = self._made("POST", f"/users/{self.user}/calendar/events/{provider}/primary", event)
+        self._events[tenant.slug] = {"eventId": made["id"], "metaId": meta}
+
+    def _made(self, method: str, path: str, body: Any) -> Any:
+        answer = self.api.call(method, path, json=body)
+        assert answer.status_code in (200, 201), answer.text
+        return answer.json["data"]
+
+    def key_of(self, tenant: Tenant) -> Api:
+        return self.keys[tenant.slug]
+
+    def names_of(self, tenant: Tenant) -> dict[str, str]:
+        """The names of a tenant's things, with the shared user in the place of its own."""
+        own = {"userId": self.user, "code": "x", "state": "x"}
+        return tenant.names | own | self._events[tenant.slug]
+
+
+def ask(api: Api, row: Row, names: Mapping[str, str]) -> TestResponse:
+    method, path, more = row.request(names)
+    return api.call(method, path, **more)
+
+
+@pytest.fixture
+def alone(app: Flask, new_tenant: Settle, api: Api, stores: Stores, unique) -> Shared:
+    """The user is a member of the first tenant only."""
+    user = unique("both")
+    assert api.post("/users", {"id": user}).status_code == 201
+    world = Shared(app, api, stores, new_tenant("google"), new_tenant("microsoft"), user)
+    world.join(world.mine)
+    return world
+
+
+@pytest.fixture
+def shared(alone: Shared) -> Shared:
+    """The user is a member of both."""
+    alone.join(alone.theirs)
+    return alone
+
+
+def both(shared: Shared) -> list[tuple[Tenant, Tenant]]:
+    return [(shared.mine, shared.theirs), (shared.theirs, shared.mine)]
+
+
+def test_what_another_organization_adds_to_a_user_changes_no_field(alone: Shared):
+    """The same requests before and after the other organization has the user, a connection and a webhook."""
+    bearer, names = alone.key_of(alone.mine), alone.names_of(alone.mine)
+    before = {row.operation: dict(fields(ask(bearer, row, names).json)) for row in READS}
+
+    alone.join(alone.theirs)
+
+    for row in READS:
+        answer = ask(bearer, row, names)
+        assert dict(fields(answer.json)) == before[row.operation], row.operation
+
+
+def test_an_unbound_key_sees_what_both_have(shared: Shared):
+    """So the other answers lack it because of the key."""
+    for path in (f"/users/{shared.user}", f"/users/{shared.user}/oauth"):
+        text = shared.api.get(path).text
+        for tenant in (shared.mine, shared.theirs):
+            assert tenant.spare_mailbox in text
+    for tenant in (shared.mine, shared.theirs):
+        for row in READS:
+            assert ask(shared.api, row, shared.names_of(tenant)).status_code == 200, row.operation
+
+
+def test_no_field_of_an_answer_has_anything_of_the_other_organization(shared: Shared):
+    for mine, theirs in both(shared):
+        bearer, names = shared.key_of(mine), shared.names_of(mine)
+        for row in READS:
+            answer = ask(bearer, row, names)
+            assert answer.status_code == 200, (row.operation, answer.text)
+            assert leaking_fields(answer, theirs.words, str(row.request(names))) == [], row.operation
+
+
+def test_the_connection_of_the_other_organization_does_not_exist(shared: Shared):
+    """Every route that names a provider, with the one of the other organization's grant."""
+    for mine, theirs in both(shared):
+        names = shared.names_of(mine) | {"provider": theirs.names["provider"]}
+        nobody = names | {"userId": mine.delegated}
+        assert shared.api.delete(f"/users/{mine.delegated}/oauth/{names['provider']}").status_code == 200
+        for row in READS:
+            if "{provider}" not in row.path or "{userId}" not in row.path:
+                continue
+            hidden = ask(shared.key_of(mine), row, names)
+            missing = ask(shared.key_of(mine), row, nobody)
+            assert hidden.status_code == 404, row.operation
+            assert (hidden.status_code, hidden.json) == (missing.status_code, missing.json), row.operation
+
+
+def test_the_routes_that_list_connections_show_those_of_the_key(shared: Shared):
+    for mine, _ in both(shared):
+        bearer = shared.key_of(mine)
+        (listed,) = [each for each in bearer.get("/users").json["data"] if each["id"] == shared.user]
+        members = bearer.get(f"/organizations/{mine.slug}/members").json["data"]
+        (member,) = [each for each in members if each["id"] == shared.user]
+        user = bearer.get(f"/users/{shared.user}").json["data"]
+        connections = bearer.get(f"/users/{shared.user}/oauth").json["data"]
+        for each in (listed, member, user):
+            assert [one["email"] for one in each["oauthConnections"]] == [mine.spare_mailbox]
+        assert [one["email"] for one in connections] == [mine.spare_mailbox]
+
+
+@EACH_ROW
+def test_a_request_about_a_shared_user_tells_and_changes_nothing_of_the_other_organization(
+    shared: Shared, stores: Stores, row: Row
+):
+    """Also requests that name the user in the body or the query."""
+    for mine, theirs in both(shared):
+        names = shared.names_of(mine)
+        if "state" in row.names:
+            names |= consent(shared.api, mine)
+        before = things_of(shared.api, theirs)
+
+        answer = ask(shared.key_of(mine), row, names)
+
+        assert answer.status_code < 500, answer.text
+        assert leaking_fields(answer, theirs.words, str(row.request(names))) == []
+        assert things_of(shared.api, theirs) == before
+
+
+def things_of(api: Api, tenant: Tenant) -> dict[str, Any]:
+    """The tenant's things as an unbound key sees them, apart from the members whom it shares."""
+    slug, found = tenant.slug, {}
+    for path in (
+        f"/organizations/{slug}/grants",
+        f"/users/{tenant.user}",
+        f"/users/{tenant.delegated}",
+        f"/webhooks/{tenant.names['webhookId']}",
+        f"/holds/{tenant.names['holdId']}",
+    ):
+        found[path] = api.get(path).json
+    return found
