@@ -95,6 +95,37 @@ def _connections(members: Mapping[str, Sequence[ConnectionRef]] | None) -> int:
     return 1 if members is None else len(members) + sum(map(len, members.values()))
 
 
+def is_identified(ref: ConnectionRef) -> bool:
+    """Whether the provider has named the account of a connection, or will not do so.
+
+    A delegated connection is read by the address of the mailbox.
+    """
+    named = ref.main_calendar_id is not None or ref.grant is not None
+    return named or precheck(ref, Operation.LIST_CALENDARS) is not None
+
+
+def identified(authentication: Authentication, refs: Iterable[ConnectionRef]) -> dict[str, ConnectionRef]:
+    """Those connections that were identified after they were cached, by id; ``refs`` are not identified.
+
+    A worker identifies a connection with its first read. It does not always invalidate the cached rows of all
+    processes then, because an upgrade would otherwise empty them for each of thousands of connections.
+    """
+    cached = authentication.rows
+    known: dict[str, ConnectionRef | None] = {ref.id: cached.get(("identified", ref.id)) for ref in refs}
+    missing = [each for each, ref in known.items() if ref is None]
+    if missing:
+        with services().stores.database.reading() as session:
+            loaded = connection_refs.by_id(session, missing)
+        for each, ref in loaded.items():
+            if ref.main_calendar_id is not None:
+                known[each] = cached.get_or_load(("identified", each), partial(_itself, ref))
+    return {each: ref for each, ref in known.items() if ref is not None}
+
+
+def _itself(ref: ConnectionRef) -> ConnectionRef:
+    return ref
+
+
 def one_of_user(authentication: Authentication, custom_id: str, provider: str) -> ConnectionRef:
     """The user's connection with one provider.
 

@@ -54,7 +54,12 @@ class UserBusy(MethodView):
             raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
         selector = parameters.selector(params, primary_only=params["primaryOnly"])
         result = look_up(
-            authentication(), [CalendarRequest(refs, selector)], start, end, cache_control.freshness()
+            authentication(),
+            [CalendarRequest(refs, selector)],
+            start,
+            end,
+            cache_control.freshness(),
+            with_held=False,
         )
         failures = Failures.of(result)
         if failures and not failures.something_read:
@@ -82,7 +87,12 @@ class OrganizationBusy(MethodView):
             for user, refs in members.items()
         }
         result = look_up(
-            authentication(), list(calendar_requests.values()), start, end, cache_control.freshness()
+            authentication(),
+            list(calendar_requests.values()),
+            start,
+            end,
+            cache_control.freshness(),
+            with_held=False,
         )
         users = list(calendar_requests)
         failed = [Failures.of(result, n).as_failed_user(users[n]) for n in sorted(result.failing())]

@@ -10,7 +10,8 @@ the hooks that ``app.web:create_app`` installs, which takes all other requests:
 - ``calendarIds``, a name that ends in ``[]``, or a parameter that is not valid;
 - a long query, more than ``MAX_SLOTS`` slots or ``MAX_BUCKETS`` buckets;
 - a key or a user that this process has not cached, or not under the current version;
-- a connection that cannot be read, and busy periods that are not cached or older than ``ALMANAC_BUSY_TTL``;
+- a connection that cannot be read or is not identified;
+- busy periods that are not cached, or older than ``ALMANAC_BUSY_TTL``;
 - held time that this process has not cached under the current versions;
 - Redis that takes longer than ``REDIS_SECONDS``, for the next ``PAUSE`` too.
 """
@@ -167,6 +168,8 @@ class FastSlots:
         refs = connections.cached_of_user(authentication, user, params)
         calendar_request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
         if not refs or calendar_request.selector.ids or lookup.precheck_failures([calendar_request]):
+            return None
+        if not all(map(connections.is_identified, refs)):
             return None
         targets = known_targets(calendar_request, {})
         keys = list(dict.fromkeys(target.key for target in targets))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
 from app.availability.freshness import now_ms
-from app.availability.selection import CalendarRequest, Target, is_main
+from app.availability.selection import CalendarRequest, Lists, Target, is_main
+from app.services import services
+from providers.names import ProviderName
+from store.cache.busy_buckets import CalendarKey
 from store.cache.cache_tags import booked_names, user_name
 from store.cache.held_times import Held, version_key
+from store.cache.versioned_cache import CachedRows
 from store.sql.queries.holds import ActiveTime
 
 # The owners of calendars that another mailbox shares, by connection and calendar.
@@ -54,6 +59,32 @@ class HeldNames:
             if times:
                 active_of[number] = sorted(times, key=lambda each: (each.starts, each.ends, each.hold))
         return active_of
+
+
+def owners(rows: CachedRows, targets: Iterable[Sequence[Target]], lists: Lists) -> Owners:
+    """The owners of those calendars that another mailbox may share, as far as they are known.
+
+    Google calendars need none, because their ids are global.
+    """
+    found: dict[tuple[str, str], str] = {}
+    unknown: dict[str, list[str]] = {}
+    for connection, key, _ in chain.from_iterable(targets):
+        if connection.provider == ProviderName.GOOGLE or is_main(connection, key.calendar):
+            continue
+        if connection.id in lists:
+            listed = lists[connection.id].calendars
+            found[key] = next((each.owner for each in listed if each.id == key.calendar), "")
+        elif (owner := rows.get(("owner", key))) is not None:
+            found[key] = owner
+        else:
+            unknown.setdefault(connection.id, []).append(key.calendar)
+    for connection_id, calendars in unknown.items():
+        known = services().stores.calendar_lists.owners(connection_id, calendars)
+        for calendar, owner in known.items():
+            key = CalendarKey(connection_id, calendar)
+            # A calendar never changes its owner.
+            found[key] = rows.get_or_load(("owner", key), partial(str, owner))
+    return found
 
 
 def _of_user(calendar_request: CalendarRequest, targets: Sequence[Target], owners: Owners) -> Sequence[str]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from app.accounts import connections
 from app.accounts.calendar_names import renamed
-from app.availability import parameters, refresh
+from app.availability import held_time, parameters, refresh
 from app.availability.freshness import Freshness, now_ms
 from app.availability.held_time import HeldNames
 from app.availability.jobs import grants_of, read_jobs
@@ -66,12 +66,18 @@ def look_up(
     start: int,
     end: int,
     freshness: Freshness,
+    *,
+    with_held: bool = True,
 ) -> BusyResult:
     """The busy periods of every calendar of each user, over ``[start, end)`` in milliseconds.
 
-    One deadline holds for all providers: a calendar that is not read by then has failed.
+    One deadline holds for all providers: a calendar that is not read by then has failed. ``with_held``: with
+    the held time of the users, which counts for slots.
     """
-    return _AvailabilityLookup(authentication, calendar_requests, start, end, freshness).result()
+    lookup = _AvailabilityLookup(
+        authentication, calendar_requests, start, end, freshness, with_held=with_held
+    )
+    return lookup.result()
 
 
 def look_up_user(
@@ -130,11 +136,15 @@ class _AvailabilityLookup:
         start: int,
         end: int,
         freshness: Freshness,
+        *,
+        with_held: bool,
     ) -> None:
         self._authentication = authentication
         self._calendar_requests = calendar_requests
         self._start, self._end = start, end
         self._freshness = freshness
+        self._with_held = with_held
+        self._is_second = False
         # Noted before the cache is loaded: a read that finishes later is not in it, and can be shared.
         self._coalescing = CoalescingPolicy(began=time.time() * 1000, newer_than=freshness.newer_than)
         seconds = services().settings.fanout_deadline_seconds
@@ -146,10 +156,12 @@ class _AvailabilityLookup:
 
     def result(self) -> BusyResult:
         """The busy periods of all calendars."""
+        if self._with_held:
+            self._calendar_requests = self._identified()
         lists = self._calendar_lists()
         targets = [known_targets(calendar_request, lists) for calendar_request in self._calendar_requests]
         keys = list(dict.fromkeys(self._keys(targets)))
-        held_names = HeldNames(self._calendar_requests, targets)
+        held_names = self._held_names(targets, lists)
         known, held = self._load(keys, held_names)
         unlisted = [unlisted_connections(each, lists) for each in self._calendar_requests]
         listing_jobs = self._listing_jobs(unlisted)
@@ -158,6 +170,11 @@ class _AvailabilityLookup:
         self._count(len(keys), len(stale), len(known.missing), len(listing_jobs))
         self._refresh(keys, stale, lists)
         replies = self._precheck_failures | self._gather(jobs, self._deadline)
+        if jobs and self._with_held and not self._is_second and self._learned(held_names, lists, replies):
+            # What is held under the new names has to be of the same moment as the busy periods.
+            self._is_second = True
+            self._precheck_failures = {each: reply for each, reply in replies.items() if reply.failed}
+            return self.result()
         builder = ResultBuilder(keys, known, jobs, replies)
         for n, user_targets in enumerate(targets):
             builder.add_calendars(n, user_targets)
@@ -196,6 +213,36 @@ class _AvailabilityLookup:
                 break
         assert held is not None, "it was cached or loaded"
         return known, held
+
+    def _held_names(self, targets: Sequence[Sequence[Target]], lists: Lists) -> HeldNames:
+        if not self._with_held:
+            return HeldNames((), ())
+        owners = held_time.owners(self._authentication.rows, targets, lists)
+        return HeldNames(self._calendar_requests, targets, owners)
+
+    def _identified(self) -> Sequence[CalendarRequest]:
+        """The requests with the connections that were identified after they were cached."""
+        of_all = [ref for each in self._calendar_requests for ref in each.connections]
+        unknown = [ref for ref in of_all if not connections.is_identified(ref)]
+        found = connections.identified(self._authentication, unknown) if unknown else {}
+        if not found:
+            return self._calendar_requests
+        return [
+            CalendarRequest([found.get(ref.id, ref) for ref in each.connections], each.selector)
+            for each in self._calendar_requests
+        ]
+
+    def _learned(self, held_names: HeldNames, lists: Lists, replies: Mapping[str, Reply]) -> bool:
+        """Whether the reads have told that the time of a user may be held under other names."""
+        read = {
+            connection_id: CalendarList(reply.read_at, reply.listed)
+            for connection_id, reply in replies.items()
+            if reply.listed is not None
+        }
+        known = dict(lists) | read
+        self._calendar_requests = self._identified()
+        targets = [known_targets(each, known) for each in self._calendar_requests]
+        return self._held_names(targets, known).all != held_names.all
 
     def _calendar_lists(self) -> Lists:
         """The calendar lists that decide what to read, cached or read now, as far as they are known."""

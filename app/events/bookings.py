@@ -1,4 +1,4 @@
-"""What a request books for its users: the names under which the time is locked and held.
+"""The mailboxes and calendars that a request books, by the names under which their time is locked and held.
 
 Two users may book one mailbox or calendar, each through a connection of their own. Its name is the same for
 both if both connections are identified, so a connection that is not yet is identified here, before anything

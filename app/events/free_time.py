@@ -117,7 +117,9 @@ def busy(
     query = time.query()
     freshness = Freshness(newer_than=now_ms())
     users = list(calendar_requests)
-    result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
+    result = look_up(
+        authentication, list(calendar_requests.values()), *query.busy_range(), freshness, with_held=False
+    )
     failures = {users[n]: Failures.of(result, n) for n in sorted(result.failing())}
     if failures:
         raise unread(failures)

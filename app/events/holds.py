@@ -118,7 +118,7 @@ def release(authentication: Authentication, hold_id: str) -> None:
 def reserve(booking: Booking, time: Time, new: NewHold, *, limited: bool = False) -> TakenHold:
     """Take time of the users of a booking, without a promise.
 
-    ``limited``: if the organization may hold so many users at once.
+    ``limited``: only if the organization then stays within its quota of held users.
 
     :raise Conflict: when other requests hold some of it
     :raise ApiError: when the organization would hold too many users

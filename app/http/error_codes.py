@@ -225,8 +225,7 @@ class Code(StrEnum):
     HOLD_NOT_FOUND = (
         "holdNotFound",
         404,
-        "There is no such hold: it has expired, was released or used, or the API key has no access to its "
-        "users",
+        "There is no such hold: it has expired, was released or used, or another organization took it",
         "Take a new hold",
     )
     WEBHOOK_NOT_FOUND = (

@@ -2,8 +2,8 @@
 
 A hold counts as soon as its client has the answer, in every process: the versions of its names are replaced
 between the commit and the answer, and a request reads the versions of its own names with its busy periods. So
-the holds of others cost it nothing. A hold that expires needs no new version, because its expiry is part of
-what is cached.
+the holds of others cost it nothing. A hold that expires needs no new version, because its expiry is
+cached with it.
 
 A version that is missing in Redis is a version too: nothing has changed under that name for hours. If Redis
 lost its data, the version of the database rows is lost as well, and what is cached goes with those rows.
@@ -61,7 +61,7 @@ class HeldTimes:
         return found
 
     def load(self, rows: CachedRows, names: Sequence[str], versions: Versions, now: int) -> tuple[Held, bool]:
-        """The held time of ``names``, in one statement for those that are not cached.
+        """The held time of ``names``, in one statement for all names that are not cached.
 
         And whether the versions are still the current ones. If not, the busy periods that were read with the
         versions may be older than the held time.

@@ -92,6 +92,8 @@ class Events(Resource[TransportT]):
         if_free: bool | None = None,
         hold: str | None = None,
         padding: int | None = None,
+        padding_before: int | None = None,
+        padding_after: int | None = None,
         max_overlaps: int | None = None,
         idempotency_key: str | None = None,
         **event: Unpack[NewEvent],
@@ -105,7 +107,14 @@ class Events(Resource[TransportT]):
         request = Request.create(
             path("/users/{}/calendar/events/{}/{}", user_id, provider, calendar_id),
             body(event, start=start, end=end),
-            query=query(if_free=if_free, hold=hold, padding=padding, max_overlaps=max_overlaps),
+            query=query(
+                if_free=if_free,
+                hold=hold,
+                padding=padding,
+                padding_before=padding_before,
+                padding_after=padding_after,
+                max_overlaps=max_overlaps,
+            ),
             headers=headers(event),
             idempotency_key=idempotency_key,
         )

@@ -42,6 +42,8 @@ class UnifiedEvents(Resource[TransportT]):
         if_free: bool | None = None,
         hold: str | None = None,
         padding: int | None = None,
+        padding_before: int | None = None,
+        padding_after: int | None = None,
         max_overlaps: int | None = None,
         idempotency_key: str | None = None,
         **event: Unpack[UnifiedWording],
@@ -54,7 +56,13 @@ class UnifiedEvents(Resource[TransportT]):
             path("/users/{}/calendar/events/meta", user_id),
             body(event, start=start, end=end),
             query=query(
-                provider=provider, if_free=if_free, hold=hold, padding=padding, max_overlaps=max_overlaps
+                provider=provider,
+                if_free=if_free,
+                hold=hold,
+                padding=padding,
+                padding_before=padding_before,
+                padding_after=padding_after,
+                max_overlaps=max_overlaps,
             ),
             headers=headers(event),
             idempotency_key=idempotency_key,

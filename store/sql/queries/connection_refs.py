@@ -73,6 +73,12 @@ def of_members(
     return _by_user(session, query)
 
 
+def by_id(session: Session, connection_ids: Collection[str]) -> dict[str, ConnectionRef]:
+    """Connections by their ids."""
+    query = _refs(None).where(OAuthConnection.id.in_(connection_ids))
+    return {row.id: _ref(row) for row in session.execute(query)}
+
+
 # Whether a connection is alive, and its organization's grant if it has one. Needs ``with_grant``.
 ALIVE = and_(OAuthConnection.alive, func.coalesce(OrganizationGrant.alive, true()))
 

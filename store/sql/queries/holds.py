@@ -3,8 +3,8 @@
 A hold takes its users, and the calendars and mailboxes that it books for them, by their names
 (``store.cache.cache_tags:booked_names``). So it is seen through every user, connection and organization that
 books the same ones. A taker first locks the users and the names, in one order: of two concurrent takers, one
-sees the hold of the other. SQLite has one writer. Expired holds block nothing: a taker deletes those that are
-in its way.
+sees the hold of the other. SQLite has one writer. Expired holds block nothing: a taker deletes the expired
+holds of its names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from store.sql.queries.webhooks import WebhookEvent
 # Names in one statement. SQLite takes 32 766 values, PostgreSQL 65 535.
 _MOST_NAMES = 10_000
 
-# The names that a hold takes, by the internal id of the user for whom it takes them.
+# The names that a hold takes for each user, by the internal id.
 Booked = Mapping[int, Collection[str]]
 
 
@@ -84,7 +84,7 @@ class TakenHold(NamedTuple):
 class ClaimedHold(NamedTuple):
     """A hold that a create is using, and when it expired before it was claimed.
 
-    ``repeated``: an earlier attempt of the request had claimed it. ``names`` are all that it takes.
+    ``repeated``: an earlier attempt of the request had claimed it. ``names`` are all names of the hold.
     """
 
     id: str

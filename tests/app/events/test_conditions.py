@@ -9,6 +9,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisDown
 
 from app.events import conditions, free_time, worker_calls
+from store.cache.held_times import version_key
 from store.sql.models import HeldTime, Hold, User
 from store.sql.queries import holds
 from tests.app.answers import error
@@ -257,6 +258,104 @@ def test_a_calendar_that_cannot_be_read_fails_the_create(api, person, create, ro
     sandbox.clear_faults()
     assert person.there.events() == []
     assert rows() == []
+
+
+@GOOGLE
+@pytest.mark.parametrize("repeatable", ["once", "metaId"])
+def test_the_lease_is_renewed_for_the_whole_create(
+    api, create, rows, monkeypatch, repeatable, unique, person, provider
+):
+    """After the read it lasts as long as the create can take, and longer for a unified event."""
+    ends: list[float] = []
+
+    def kept(*_args, **_named):
+        (lease,) = rows()
+        ends.append(lease.expires_at / 1000 - time.time())
+        raise RedisDown
+
+    deadline = stores_of(api.client.application).settings.fanout_deadline_seconds
+    body = {"metaId": unique("m")} if repeatable == "metaId" else {}
+    monkeypatch.setattr(worker_calls, "write_events", kept)
+    create(body)
+    path = f"/users/{person.user}/calendar/events/meta"
+    api.post(path, TEN | body, query_string={"ifFree": "true"})
+    one, unified = ends
+    margin = 3.0
+    assert conditions.ONE_EVENT * deadline + margin < one
+    assert conditions.UNIFIED * deadline + margin < unified
+
+
+@GOOGLE
+def test_another_key_with_the_same_meta_id_does_not_replace_the_lease(
+    api, new_api, person, create, rows, monkeypatch, unique, provider
+):
+    body = {"metaId": unique("same")}
+    path = f"/users/{person.user}/calendar/events/{provider}/primary"
+
+    def lost(*_args, **_named):
+        raise RedisDown
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker_calls, "write_events", lost)
+        assert create(body).status_code == 503
+    (left,) = rows()
+
+    assert conflicts(new_api().post(path, NINE | body, query_string={"ifFree": "true"})) == [
+        ("09:00", "10:00")
+    ]
+
+    assert [row.id for row in rows()] == [left.id]
+    assert person.there.events() == []
+
+
+@GOOGLE
+@pytest.mark.parametrize("ending", ["used", "given back"])
+def test_the_end_of_a_hold_is_announced_before_its_commit(
+    api, create, hold, monkeypatch, sandbox, provider, ending
+):
+    """Otherwise a request could read periods without the event, and then held time without the hold."""
+    stores = stores_of(api.client.application)
+    mine = hold()
+    with stores.database.reading() as session:
+        keys = [*map(version_key, holds.names(session, mine))]
+    seen: list[object] = []
+    name = "release" if ending == "used" else "release_claim"
+    end = getattr(holds, name)
+    if ending == "given back":
+        sandbox.fault(operation=INSERT[provider], status=403, times=1)
+
+    def noted(*args, **named):
+        seen.append(stores.redis.mget(keys))
+        return end(*args, **named)
+
+    write = worker_calls.write_events
+
+    def written(*args, **named):
+        seen.append(stores.redis.mget(keys))
+        return write(*args, **named)
+
+    monkeypatch.setattr(holds, name, noted)
+    monkeypatch.setattr(worker_calls, "write_events", written)
+    create(hold=mine)
+    seen.append(stores.redis.mget(keys))
+
+    during_the_create, before_the_commit, after = seen
+    assert all(a != b for a, b in zip(during_the_create, before_the_commit, strict=True))
+    assert all(a != b for a, b in zip(before_the_commit, after, strict=True))
+
+
+@GOOGLE
+def test_a_bound_key_does_not_use_a_hold_of_another_tenant(
+    api, new_api, person, hold, new_organization, provider
+):
+    slug = new_organization()
+    api.post(f"/organizations/{slug}/members", {"userIds": [person.user]})
+    path = f"/users/{person.user}/calendar/events/{provider}/primary"
+
+    answer = new_api(organization=slug).post(path, NINE, query_string={"hold": hold()})
+
+    assert conflicts(answer) == [("09:00", "10:00")]
+    assert person.there.events() == []
 
 
 @BOTH

@@ -13,7 +13,7 @@ from store.sql.models import HeldTime, User
 from store.sql.queries import holds
 from tests.app.answers import error
 from tests.app.days import MORNING, PROVIDERS, before_thursday, meeting, starts
-from tests.conftest import stores_of
+from tests.conftest import Api, stores_of
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -327,3 +327,28 @@ def test_the_fast_path_sees_a_hold_at_once(api, fast, sandbox, new_user):
     assert [first() for _ in range(3)] == [("10:00", False), ("10:00", True), ("10:00", True)]
     api.delete(f"/holds/{hold['id']}")
     assert [first() for _ in range(2)] == [("09:00", False), ("09:00", True)]
+
+
+@GOOGLE
+def test_an_organization_holds_a_limited_number_of_users(
+    api, new_api, new_app, person, new_person, new_organization
+):
+    slug, rival, other = new_organization(), new_organization(), new_person("microsoft")
+    both = [person.user, other.user]
+    for each in (slug, rival):
+        api.post(f"/organizations/{each}/members", {"userIds": both})
+    client = new_app(max_held_users=3).test_client()
+    bound, stranger = (Api(client, new_api(organization=each).key) for each in (slug, rival))
+    held(bound.post("/holds", {"users": both, **NINE}))
+
+    refused = bound.post("/holds", {"users": both, **TEN})
+
+    assert (refused.status_code, refused.json["code"], refused.json["quota"]) == (
+        429,
+        "quotaExceeded",
+        "heldUsers",
+    )
+    assert "Retry-After" in refused.headers
+    # Nothing of it is held, one user more may be, and others have a quota of their own.
+    held(bound.post("/holds", {"users": [person.user], **TEN}))
+    held(stranger.post("/holds", {"users": [other.user], **TEN}))
