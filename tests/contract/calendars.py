@@ -202,7 +202,7 @@ EVENTS: tuple[Row, ...] = (
         may_not_write(body=NEW),
         bad("", 409, "eventExists", setup=World.unified, body=NEW | {"metaId": "m-1"}),
         bad("", 422, "eventUnreadable", setup=unreadable, body=NEW),
-        *provider_down(creates=True, body=NEW),
+        *provider_down(unknown=PROVIDERS, body=NEW),
     ),
     *of(
         f"POST {IN_CALENDAR}",
@@ -264,7 +264,7 @@ EVENTS: tuple[Row, ...] = (
             body=RENAMED,
             providers=("google",),
         ),
-        *provider_down(body=RENAMED),
+        *provider_down(unknown=GOOGLE, body=RENAMED),
     ),
     *of(
         f"DELETE {ONE}",
@@ -279,7 +279,7 @@ EVENTS: tuple[Row, ...] = (
         ended(),
         too_narrow("calendar.events.delete"),
         may_not_write(),
-        *provider_down(),
+        *provider_down(unknown=GOOGLE),
     ),
 )
 
@@ -318,7 +318,7 @@ UNIFIED_ROWS: tuple[Row, ...] = (
             body=NEW | {"metaId": "m-1"},
         ),
         bad("", 422, "eventUnreadable", shape=CREATED, setup=unreadable, body=NEW),
-        *provider_down(shape=CREATED | UNREAD_ERROR, creates=True, body=NEW, providers=PROVIDERS),
+        *provider_down(shape=CREATED | UNREAD_ERROR, unknown=PROVIDERS, body=NEW, providers=PROVIDERS),
     ),
     *of(
         f"GET {META}/{{metaId}}",
@@ -357,7 +357,7 @@ UNIFIED_ROWS: tuple[Row, ...] = (
         bad(
             "The event was changed in google",
             502,
-            "providerError",
+            "outcomeUnknown",
             shape=UNREAD_ERROR,
             setup=half_done,
             body=RENAMED,
@@ -374,7 +374,7 @@ UNIFIED_ROWS: tuple[Row, ...] = (
         too_narrow("calendar.events.delete"),
         may_not_write(),
         bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, setup=throttled),
-        bad("The event was deleted in google", 502, "providerError", shape=UNREAD_ERROR, setup=half_done),
+        bad("The event was deleted in google", 502, "outcomeUnknown", shape=UNREAD_ERROR, setup=half_done),
     ),
 )
 

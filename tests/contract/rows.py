@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -162,8 +162,15 @@ def too_narrow(operation: str, **more: Any) -> Row:
     return bad(operation, 403, "insufficientScopes", shape=SCOPE_ERROR, setup=World.restrict_scopes, **more)
 
 
-def provider_down(shape: Any = UNREAD_ERROR, *, creates: bool = False, **more: Any) -> list[Row]:
-    """Answers while the provider limits the rate, and while it is down; a create may have been executed."""
+def provider_down(shape: Any = UNREAD_ERROR, *, unknown: Sequence[str] = (), **more: Any) -> list[Row]:
+    """Answers while the provider limits the rate, and while it is down.
+
+    ``unknown`` are the providers that may have executed a write then: no read before it has failed.
+    """
+    asked = more.pop("providers", PROVIDERS if unknown else ())
+    down = {"outcomeUnknown": tuple(unknown)} if unknown else {}
+    if not unknown or set(asked) > set(unknown):
+        down["providerError"] = tuple(each for each in asked if each not in unknown)
     return [
         bad(
             "",
@@ -171,14 +178,19 @@ def provider_down(shape: Any = UNREAD_ERROR, *, creates: bool = False, **more: A
             "rateLimited",
             shape={**shape, "retryAfter": int},
             setup=lambda w: w.inject_fault(status=429, retry_after=LATER),
+            providers=asked,
             **more,
         ),
-        bad(
-            "",
-            502,
-            "outcomeUnknown" if creates else "providerError",
-            shape=shape,
-            setup=lambda w: w.inject_fault(status=503, retry_after=LATER),
-            **more,
+        *(
+            bad(
+                "",
+                502,
+                code,
+                shape=shape,
+                setup=lambda w: w.inject_fault(status=503, retry_after=LATER),
+                providers=providers,
+                **more,
+            )
+            for code, providers in down.items()
         ),
     ]
