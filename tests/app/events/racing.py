@@ -19,10 +19,11 @@ from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from store.sql.queries import api_keys, organizations
 from tests.app.at_provider import AtProvider
 from tests.installation.builder import Installation
-from tests.installation.processes import wait_for_workers
+from tests.waiting import until
+from workers.celery_app import create_celery
 
 # Seconds. A worker may have to start before a repeated request has its answer.
-PATIENCE, PAUSE = 120.0, 0.2
+PATIENCE, START_PATIENCE, PAUSE = 120.0, 300.0, 0.2
 HALF_AN_HOUR = timedelta(minutes=30)
 MONDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=7)
 # The events that are moved begin there, far from every slot.
@@ -412,8 +413,9 @@ class Race:
 
     def _ready(self) -> None:
         """Wait until every worker takes tasks, the one too that was started again after the last kill."""
-        parts = [self.installation.parts[each] for each in self.workers]
-        wait_for_workers(self.installation.settings, parts)
+        count = len(self.workers)
+        with create_celery(self.installation.settings) as celery:
+            until(lambda: len(celery.control.ping(timeout=5, limit=count) or ()) >= count, START_PATIENCE)
 
     def _kill(self) -> None:
         """Kill a worker at a random moment, and start it again as a supervisor does."""
