@@ -80,8 +80,8 @@ def test_pages_can_be_read_in_any_order(
     for file in pages:
         try:
             run_page(file, new_shell())
-        except AssertionError as error:
-            wrong.append(str(error))
+        except (AssertionError, ValueError) as error:
+            wrong.append(f"{name(file)}: {error}")
     assert not wrong, "\n\n".join([*wrong, order])
 
 
