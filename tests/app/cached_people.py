@@ -60,6 +60,8 @@ def create(stores: Stores, slug: str, person: Person) -> None:
             scope=["https://www.googleapis.com/auth/calendar.readonly"],
             tokens=Tokens("unused", None, None),
         )
+        # As the first read stores it.
+        row.main_calendar_id = row.mailbox = f"{person.id}@plain.example"
     person.connection = row.id
 
 
