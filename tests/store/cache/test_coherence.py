@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey, mark_key
+from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_cache import BusyCache, BusyRead
 from store.cache.cache_tags import Tags
 from store.cache.fast_redis import FastRedis
@@ -91,7 +91,7 @@ class History(RuleBasedStateMachine):
         self.readers: list[Reader] = []
         self.flown: set[str] = set()
         self.writes: list[tuple[int, str]] = []
-        self.dead_writes: list[int] = []
+        self.dead_writes: list[tuple[int, str]] = []
         self.notices: list[int] = []
 
     def teardown(self) -> None:
@@ -260,24 +260,27 @@ class History(RuleBasedStateMachine):
         self.marks.end(self.tags, mark)
         self.answered = max(self.answered, written)
 
-    @precondition(lambda self: self.writes)
     @rule(data=st.data())
-    def kill_the_writer(self, data: st.DataObject) -> None:
-        """The provider has the write, and nothing invalidates the cache."""
-        written, _ = self.writes.pop(data.draw(st.integers(0, len(self.writes) - 1)))
-        self.dead_writes.append(written)
+    def write_and_die(self, data: st.DataObject) -> None:
+        """The provider has our write, and nothing invalidates the cache."""
+        mark = self.marks.begin(self.tags, self.key.connection, WRITE_SECONDS)
+        self.truth += 1
+        self.dead_writes.append((self.truth, mark))
+        if data.draw(st.booleans()):
+            self.outlive_the_mark()
 
-    @precondition(lambda self: self.dead_writes and not self.writes)
+    @precondition(lambda self: self.dead_writes)
     @rule()
-    def outlive_the_marks(self) -> None:
-        """The marks of killed writers expire, and what is cached no longer than they are."""
+    def outlive_the_mark(self) -> None:
+        """The mark of a killed writer expires, and what is cached no longer than that."""
         bucket, lifetime = f"busy:{self.key.connection}:primary:0", (WRITE_SECONDS + MARGIN_SECONDS) * 1000
-        if 0 < self.redis.pttl(bucket) <= lifetime:
+        cached = self.redis.pttl(bucket)
+        if 0 < cached <= lifetime:
             self.redis.delete(bucket)
-        self.redis.delete(mark_key(self.tags.mailboxes[0]))
-        self.answered = max(self.answered, *self.dead_writes)
-        self.dead_writes = []
-        seen["outlived"] += 1
+        written, mark = self.dead_writes.pop(0)
+        self.marks.end(self.tags, mark)
+        self.answered = max(self.answered, written)
+        seen["outlived"] += cached > 0
 
     @rule(begins=st.booleans())
     def watch(self, begins: bool) -> None:
