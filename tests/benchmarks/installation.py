@@ -39,6 +39,8 @@ LONG_TTL = 86_400
 LONG_DEADLINE = 120
 # In seconds: how long one round may still have work in progress when the next is to begin.
 MAX_REST = 30.0
+# In seconds: how long processes may take to start, on a busy machine too.
+START_SECONDS = 300.0
 # In seconds: how long processes may take to end.
 END_SECONDS = 10.0
 # The end of the logs, which is printed after a failure.
@@ -184,7 +186,8 @@ class Installation:
         settings = self.settings(**changed)
         made.commands["web"] = commands.web("127.0.0.1", made.port, web)
         # "/readyz" would open the connections of the first request, which is measured.
-        with made.running(ready=lambda: listens(made.port), **_variables(changed), **(environment or {})):
+        variables = {**_variables(changed), **(environment or {})}
+        with made.running(patience=START_SECONDS, ready=lambda: listens(made.port), **variables):
             client = self.client(made.port)
             client.get("/healthz")
             workers = [made.parts[name] for name in WORKERS]

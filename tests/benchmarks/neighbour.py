@@ -24,7 +24,7 @@ from tests.benchmarks import calendars, people, pressure
 from tests.benchmarks.client import Answer, Client
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.provider import Behaviour
-from tests.benchmarks.questions import WEEK
+from tests.benchmarks.questions import WEEK, whole
 from tests.benchmarks.report import Report, progress, seconds, spread
 from tests.benchmarks.scale import Scale
 from tests.receiver import receiving
@@ -79,10 +79,17 @@ def run(installation: Installation, report: Report, scale: Scale) -> None:
         clients = {slug: Client(port, {"Authorization": f"Bearer {key}"}) for slug, key in keys.items()}
         tenants = Tenants(clients[HOSTILE], clients[VICTIM], keys, scale.held_times)
         requests = pressure.varied(Path(folder), [spare(each) for each in range(VICTIMS)], DAYS)
-        measure = partial(_p95, port, requests, keys[VICTIM], 2 * scale.slice_seconds)
+        failed: list[int] = []
+        measure = partial(_p95, port, requests, keys[VICTIM], 2 * scale.slice_seconds, failed)
+        for user in range(VICTIMS):
+            path = f"/v1/users/{people.name(spare(user))}/scheduling"
+            answer = tenants.victim.get(path, whole(pressure.FIRST_DAYS + DAYS + 1))
+            assert answer.status == 200, answer.body
         measure()
+        failed.clear()
         times, notes = _rounds(installation, tenants, measure, scale)
     _report(report, times, notes, scale)
+    report.verdict(20, "failed answers of the victim, all rounds", "none", len(failed), 0)
 
 
 def _rounds(
@@ -105,9 +112,10 @@ def _rounds(
     return times, notes
 
 
-def _p95(port: int, requests: pressure.Requests, key: str, seconds: float) -> float:
+def _p95(port: int, requests: pressure.Requests, key: str, seconds: float, failed: list[int]) -> float:
+    """The 95th percentile in seconds; adds the statuses of failed answers to ``failed``."""
     answers = pressure.paced(port, requests, key, seconds, RATE)
-    assert {status for _, status in answers} == {200}, "a cached request of the victim failed"
+    failed += [status for _, status in answers if status != 200]
     return quantiles(sorted(took for took, _ in answers), n=100, method="inclusive")[94]
 
 
@@ -146,9 +154,13 @@ def held_times(
     users = [people.name(installation.spare(FIRST_HOSTILE + each)) for each in range(HELD)]
     installation.provider.behave(Behaviour(least=0.0, most=0.0))
     while tenants.held_times > 0:
-        tenants.held_times -= len(users)
         answer = tenants.hostile.post("/v1/holds", _hold(users, tenants.held_times))
-        assert answer.status == 201, answer.body
+        if answer.status == 201:
+            tenants.held_times -= len(users)
+        else:
+            # Of all other answers, only that of a busy machine may be repeated.
+            assert answer.status == 503, answer.body
+            over.wait(1)
 
     def change() -> Answer:
         answer = tenants.hostile.post("/v1/holds", _hold(users[:1], -len(users)))
