@@ -45,7 +45,8 @@ class SealedColumn(NamedTuple):
         return f"{self.model.__tablename__}.{self.column.key}"
 
 
-# Every encrypted column. Encrypted values in Redis expire within ten minutes.
+# Every encrypted column. Encrypted values in Redis are not re-encrypted, as they expire: consents within ten
+# minutes, the undo of removed members within fifteen, tokens of grants with the token, within a day at most.
 EVERY = (
     SealedColumn(
         OAuthConnection,

@@ -19,6 +19,8 @@ from store.sql.queries.webhooks import WebhookEvent
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
 from tests.conftest import Api, connect
+from tests.security import keys
+from tests.security.keys import Kind
 from tests.security.matrix import APPLICATION, NINE, SERVICE_ACCOUNT, URL, Row
 
 # Written now and then by any request.
@@ -78,11 +80,11 @@ def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str 
     tenant = Tenant(names, accounts, frozenset())
     _listen(tenant, stores, word)
     _grant(api, sandbox, tenant, word)
-    _hold(api, tenant)
+    _hold(api, stores, tenant, word)
     secrets = {tenant.names["privateKey"][30:60], tenant.names["clientSecret"]}
     tokens = {token for each in accounts for token in (each.access_token, each.refresh_token)}
     tenant.words = frozenset(
-        {word, names["eventId"], names["webhookId"], names["deliveryId"]} | tokens | secrets
+        {word, *(names[each] for each in ("eventId", "webhookId", "deliveryId", "holdId"))} | tokens | secrets
     )
     return tenant
 
@@ -129,10 +131,12 @@ def _grant(api: Api, sandbox: Sandbox, tenant: Tenant, word: str) -> None:
         _made(api.post(f"{grant}/members", {"members": [member]}), 200)
 
 
-def _hold(api: Api, tenant: Tenant) -> None:
-    """A hold of the user."""
-    body = {"users": [tenant.user], "start": "2099-01-06T09:00:00Z", "end": "2099-01-06T10:00:00Z"}
-    tenant.names["holdId"] = _made(api.post("/holds", body | {"expiresIn": 3600}), 201)["id"]
+def _hold(api: Api, stores: Stores, tenant: Tenant, word: str) -> None:
+    """A hold of the user, by a key of the organization."""
+    own = Api(api.client, keys.create(stores, Kind(bound=True), tenant.slug))
+    held = {"start": "2099-01-06T09:00:00Z", "end": "2099-01-06T10:00:00Z", "expiresIn": 3600}
+    body = {"users": [tenant.user], "note": f"Note {word}", **held}
+    tenant.names["holdId"] = _made(own.post("/holds", body), 201)["id"]
 
 
 def consent(api: Api, tenant: Tenant) -> dict[str, str]:

@@ -43,6 +43,28 @@ PERSON_GONE = "This link was withdrawn; ask the person who sent it for a new one
 KEY_GONE = "The API key that made this link is no longer in force"
 
 
+# What a person and an API key can make, in the order of the tables.
+OF_PEOPLE = (
+    "consent link for this browser",
+    "consent link to send",
+    "link of the page after a refused consent",
+    "invitation of a user",
+    "button of an invitation of a user",
+    "consent that an invitation began",
+    "invitation to the dashboard",
+    "session of another browser",
+    "sign-in whose code is pending",
+)
+OF_KEYS = (
+    "consent link by authorize",
+    "consent link by link",
+    "consent link by links",
+    "link of the page after a refused consent",
+    "consent by redirectUrl, verified by another key",
+    "stored answer of an Idempotency-Key",
+)
+
+
 class Answer(NamedTuple):
     """What an attempt got: whether it was let in, the status, and the sentence that a reader gets."""
 
@@ -165,7 +187,7 @@ def made_by(maker: Maker, api: Api, new_user: Callable[..., str]) -> list[Made]:
     user, guest = new_user(), maker.app.test_client()
     path = invite(browser, user)
     made.append(Made("invitation of a user", lambda: opened(guest, path)))
-    made.append(Made("invitation of a user, its button", lambda: sent(guest, f"{path}/google")))
+    made.append(Made("button of an invitation of a user", lambda: sent(guest, f"{path}/google")))
 
     user, invited = new_user(), maker.app.test_client()
     begun = invited.post(f"{invite(browser, user)}/google")
@@ -183,6 +205,7 @@ def made_by(maker: Maker, api: Api, new_user: Callable[..., str]) -> list[Made]:
     made.append(Made("session of another browser", lambda: administers(other)))
     code = maker.codes.pop()
     made.append(Made("sign-in whose code is pending", lambda: signs_in(half, code)))
+    assert tuple(each.kind for each in made) == OF_PEOPLE
     return made
 
 
@@ -374,13 +397,15 @@ def made_with(key: Api, slug: str, api: Api, new_user: Callable[..., str]) -> li
         user, client = new_user(slugs=(slug,)), app.test_client()
         made.append(Made(kind, landing(client, consent(link_of(user)), is_connected(user))))
 
-    add("authorize", lambda user: key.post(f"{path_of(user)}/google/authorize", {}).json["data"]["link"])
-    add("links", lambda user: key.get(f"{path_of(user)}/links").json["data"][0]["link"])
-
     def by_link(user: str) -> str:
         return str(key.get(f"{path_of(user)}/google/link").json["data"]["link"])
 
-    add("link", by_link)
+    def by_authorize(user: str) -> str:
+        return str(key.post(f"{path_of(user)}/google/authorize", {}).json["data"]["link"])
+
+    add("consent link by authorize", by_authorize)
+    add("consent link by link", by_link)
+    add("consent link by links", lambda user: key.get(f"{path_of(user)}/links").json["data"][0]["link"])
     add("link of the page after a refused consent", lambda user: repeated(app.test_client(), by_link(user)))
 
     waiting = new_user(slugs=(slug,))
@@ -393,7 +418,7 @@ def made_with(key: Api, slug: str, api: Api, new_user: Callable[..., str]) -> li
         answer = verifier.post("/users/oauth/google/verify", sent)
         return Answer(answer.status_code == 200, answer.status_code, paragraph(answer))
 
-    made.append(Made("redirectUrl, verified by another key", verified))
+    made.append(Made("consent by redirectUrl, verified by another key", verified))
 
     name, once = new_user(), {"Idempotency-Key": "once"}
     create = {"id": f"{name}-of-key"}
@@ -404,6 +429,7 @@ def made_with(key: Api, slug: str, api: Api, new_user: Callable[..., str]) -> li
         return Answer(answer.status_code == 201, answer.status_code, paragraph(answer))
 
     made.append(Made("stored answer of an Idempotency-Key", again))
+    assert tuple(each.kind for each in made) == OF_KEYS
     return made
 
 

@@ -57,7 +57,10 @@ def store(session: Session, keyring: Keyring, administrator_id: int, secret: str
 
 
 def remove(session: Session, administrator_id: int, *, keep_session: str | None = None) -> None:
-    """Delete the second factor of a person with the recovery codes, end all sessions but one, and links."""
+    """Delete the second factor of a person and the recovery codes.
+
+    All sessions but one end, and every link of the person is withdrawn.
+    """
     _change(session, administrator_id, sealed_totp_secret=None, last_totp_step=None)
     session.execute(delete(RecoveryCode).where(RecoveryCode.administrator_id == administrator_id))
     dashboard_sessions.end_others(session, administrator_id, but=keep_session)
