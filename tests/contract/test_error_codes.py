@@ -46,6 +46,10 @@ def no_worker(world: World) -> TestResponse:
         redis.flushdb()
 
 
+def more_held_users_than_allowed(world: World) -> TestResponse:
+    return elsewhere(world, max_held_users=0).call("POST /holds", {}, holds.ELEVEN, {})
+
+
 def key_of_encryption_lost(world: World) -> TestResponse:
     teller = world.new_api(shows_tokens=True)
     teller.client = world.new_app(encryption_keys=(secrets.token_bytes(32),)).test_client()
@@ -86,6 +90,7 @@ PROVOKED: dict[str, Callable[[World], TestResponse]] = {
     "noWorker": no_worker,
     "overloaded": lambda world: busy(elsewhere(world, waiting_reads=0)),
     "pathNotFound": lambda world: world.api.get("/nothing"),
+    "quotaExceeded": more_held_users_than_allowed,
     "requestTimeout": slow_body,
 }
 
@@ -95,7 +100,7 @@ def test_an_error_has_its_code_and_its_status(new_world, word: str):
     answer = PROVOKED[word](new_world("google"))
 
     assert answer.status_code == Code(word).status, answer.text
-    assert answer.json.keys() - {"retryAfter"} == {"data", "error", "code"}
+    assert answer.json.keys() - {"retryAfter", "quota"} == {"data", "error", "code"}
     assert answer.json["code"] == word
     assert answer.headers.get("Retry-After", "") == str(answer.json.get("retryAfter", ""))
     assert answer.headers["Link"].startswith("</docs/reference/errors/#")
