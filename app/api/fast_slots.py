@@ -34,10 +34,9 @@ from werkzeug.datastructures import MultiDict
 
 from app.accounts import connections
 from app.api.scheduling import blp, slots_of_user
-from app.availability import lookup, parameters
+from app.availability import held_time, lookup, parameters
 from app.availability.failures import Failures
 from app.availability.freshness import now_ms
-from app.availability.held_time import HeldNames
 from app.availability.result import ResultBuilder
 from app.availability.selection import CalendarRequest, Target, known_targets
 from app.http import api_key_hook, fast_args, query_string, request_ids
@@ -51,6 +50,7 @@ from app.services import EXTENSION
 from scheduling.query import Query
 from store.cache.busy_buckets import BucketLoad
 from store.cache.event_loop_redis import EventLoopRedis
+from store.cache.held_times import HeldNames
 from workers.telemetry import tracing
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -177,7 +177,7 @@ class FastSlots:
             return None
         targets = known_targets(calendar_request, {})
         keys = list(dict.fromkeys(target.key for target in targets))
-        held_names = HeldNames([calendar_request], [targets])
+        held_names = held_time.names_of([calendar_request], [targets])
         extra_keys = (*lookup.VERSION_KEYS, *held_names.version_keys())
         load = self._stores.busy.bucket_load(keys, *query.busy_range(), extra_keys=extra_keys)
         if len(keys) * len(load.numbers) > MAX_BUCKETS:
@@ -192,13 +192,13 @@ class FastSlots:
         version = known.extra_values[0]
         parsed.authentication.verify_version(version)
         rows, versions = parsed.authentication.rows, known.extra_values[len(lookup.VERSION_KEYS) :]
-        held = self._stores.held_times.cached(rows, parsed.held_names.all, versions)
+        held = self._stores.held_times.cached(rows, parsed.held_names, versions)
         if held is None or known.missing or self._stores.busy.stale(known, now_ms()):
             return None
         self._stores.asked_calendars.note(parsed.load.keys, known)
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
-        result = builder.build(1, (), parsed.held_names.active_by_user(held))
+        result = builder.build(1, (), held_time.active_by_user(parsed.held_names, held))
         options = parameters.echoed_options(parsed.params, parsed.query)
         body = b"".join(slots_of_user(parsed.query, result, Failures.of(result), options))
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)

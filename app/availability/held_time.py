@@ -9,10 +9,11 @@ from itertools import chain
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, Lists, Target, is_main
 from app.services import services
+from providers.base import PRIMARY
 from providers.names import ProviderName
 from store.cache.busy_buckets import CalendarKey
-from store.cache.cache_tags import booked_names, user_name
-from store.cache.held_times import Held, version_key
+from store.cache.cache_tags import UserNames, booked_names, user_name
+from store.cache.held_times import Held, HeldNames
 from store.cache.versioned_cache import CachedRows
 from store.sql.queries.holds import ActiveTime
 
@@ -21,44 +22,37 @@ Owners = Mapping[tuple[str, str], str]
 
 NO_OWNERS: Owners = {}
 
+_NOBODY = UserNames((), ())
 
-class HeldNames:
+
+def names_of(
+    calendar_requests: Sequence[CalendarRequest],
+    targets: Iterable[Sequence[Target]],
+    owners: Owners = NO_OWNERS,
+) -> HeldNames:
     """The names under which the time of each user of a request may be held.
 
     They are the user, and what is booked with each calendar that is read for the user: others may have booked
     it through connections of their own.
     """
-
-    def __init__(
-        self,
-        calendar_requests: Sequence[CalendarRequest],
-        targets: Iterable[Sequence[Target]],
-        owners: Owners = NO_OWNERS,
-    ) -> None:
-        self._of_users = [
+    return HeldNames(
+        [
             _of_user(calendar_request, user_targets, owners)
             for calendar_request, user_targets in zip(calendar_requests, targets, strict=True)
         ]
-        self.all = tuple(dict.fromkeys(chain.from_iterable(self._of_users)))
+    )
 
-    def version_keys(self) -> list[str]:
-        """The Redis keys of the versions of ``all``."""
-        return list(map(version_key, self.all))
 
-    def active_by_user(self, held: Held) -> dict[int, Sequence[ActiveTime]]:
-        """The held time of each user that has not expired, by index; users without any are absent.
-
-        A hold counts once for a user, whatever it takes of the user's.
-        """
-        if not held:
-            return {}
-        moment = now_ms()
-        active_of: dict[int, Sequence[ActiveTime]] = {}
-        for number, names in enumerate(self._of_users):
-            times = {each for name in names for each in held.get(name, ()) if each.expires_at > moment}
-            if times:
-                active_of[number] = sorted(times, key=lambda each: (each.starts, each.ends, each.hold))
-        return active_of
+def active_by_user(names: HeldNames, held: Held) -> dict[int, Sequence[ActiveTime]]:
+    """The held time of each user that has not expired, by index; users without any are absent."""
+    if not held:
+        return {}
+    moment = now_ms()
+    active_of: dict[int, Sequence[ActiveTime]] = {}
+    for number, each in enumerate(names.of_users):
+        if active := [time for time in held.get(each, ()) if time.expires_at > moment]:
+            active_of[number] = active
+    return active_of
 
 
 def owners(rows: CachedRows, targets: Iterable[Sequence[Target]], lists: Lists) -> Owners:
@@ -87,14 +81,23 @@ def owners(rows: CachedRows, targets: Iterable[Sequence[Target]], lists: Lists) 
     return found
 
 
-def _of_user(calendar_request: CalendarRequest, targets: Sequence[Target], owners: Owners) -> Sequence[str]:
+def _of_user(calendar_request: CalendarRequest, targets: Sequence[Target], owners: Owners) -> UserNames:
     if not calendar_request.connections:
-        return ()
-    names = [user_name(calendar_request.connections[0].user_id)]
+        return _NOBODY
+    if len(targets) == 1 and targets[0].key.calendar == PRIMARY:
+        of_main = targets[0].connection.held_names
+        if of_main is not None:
+            return of_main
+    booked: list[str] = []
+    reads_main = False
     for connection, key, _ in targets:
+        main = is_main(connection, key.calendar)
+        of_calendar = (
+            connection.main_names if main else booked_names(connection, key.calendar, owners.get(key, ""))
+        )
         # The first name is enough to find the holds of others.
-        if is_main(connection, key.calendar):
-            names += connection.main_names[:1]
-        else:
-            names += booked_names(connection, key.calendar, owners.get(key, ""))[:1]
-    return names
+        booked += of_calendar[:1]
+        reads_main = reads_main or (main and bool(of_calendar))
+    user = user_name(calendar_request.connections[0].user_id)
+    names = (user, *dict.fromkeys(booked))
+    return UserNames(names, names[1:] if reads_main else names)

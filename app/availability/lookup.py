@@ -11,7 +11,6 @@ from app.accounts import connections
 from app.accounts.calendar_names import renamed
 from app.availability import held_time, parameters, refresh
 from app.availability.freshness import Freshness, now_ms
-from app.availability.held_time import HeldNames
 from app.availability.jobs import grants_of, read_jobs
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
@@ -34,7 +33,7 @@ from providers.scopes import Operation
 from scheduling.query import Query
 from store.cache.busy_buckets import CachedBusy, CalendarKey
 from store.cache.calendar_lists import CalendarList
-from store.cache.held_times import Held
+from store.cache.held_times import Held, HeldNames
 from store.cache.versioned_cache import VERSION_KEY
 from store.sql.queries.connection_refs import ConnectionRef
 from workers.fanout.request import CoalescingPolicy
@@ -184,7 +183,7 @@ class _AvailabilityLookup:
         result = builder.build(
             len(self._calendar_requests),
             self._lists_read_at(lists),
-            held_names.active_by_user(held),
+            held_time.active_by_user(held_names, held),
         )
         # A worker may have learned the real id of a main calendar with its first read.
         return replace(result, targets=renamed(result.targets)) if jobs else result
@@ -196,7 +195,7 @@ class _AvailabilityLookup:
         could be in neither. So both are loaded again while these holds change, ``_MAX_LOADS`` times at most.
         Then the last pair counts.
         """
-        held_times, names = self._stores.held_times, held_names.all
+        held_times = self._stores.held_times
         extra_keys = (*VERSION_KEYS, *held_names.version_keys())
         self._stores.web_heartbeat.catch_up()
         for attempt in range(_MAX_LOADS):
@@ -207,10 +206,10 @@ class _AvailabilityLookup:
             versions = known.extra_values[len(VERSION_KEYS) :]
             self._authentication.verify_version(version)
             rows = self._stores.versioned_cache.switch_to(version)
-            held = held_times.cached(rows, names, versions)
+            held = held_times.cached(rows, held_names, versions)
             if held is not None:
                 break
-            held, is_current = held_times.load(rows, names, versions, now_ms())
+            held, is_current = held_times.load(rows, held_names, versions, now_ms())
             if is_current or attempt == _MAX_LOADS - 1:
                 break
         assert held is not None, "it was cached or loaded"
@@ -218,9 +217,9 @@ class _AvailabilityLookup:
 
     def _held_names(self, targets: Sequence[Sequence[Target]], lists: Lists) -> HeldNames:
         if not self._with_held:
-            return HeldNames((), ())
+            return HeldNames(())
         owners = held_time.owners(self._authentication.rows, targets, lists)
-        return HeldNames(self._calendar_requests, targets, owners)
+        return held_time.names_of(self._calendar_requests, targets, owners)
 
     def _identified(self) -> Sequence[CalendarRequest]:
         """The requests with the connections that were identified after they were cached."""
@@ -244,7 +243,7 @@ class _AvailabilityLookup:
         known = dict(lists) | read
         self._calendar_requests = self._identified()
         targets = [known_targets(each, known) for each in self._calendar_requests]
-        return self._held_names(targets, known).all != held_names.all
+        return self._held_names(targets, known).of_users != held_names.of_users
 
     def _calendar_lists(self) -> Lists:
         """The calendar lists that decide what to read, cached or read now, as far as they are known."""

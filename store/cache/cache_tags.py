@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 GOOGLE = "google"
 PRIMARY = "primary"
@@ -49,6 +49,17 @@ class Tags:
 
     mailboxes: tuple[str, ...] = ()
     calendars: tuple[str, ...] = ()
+
+
+class UserNames(NamedTuple):
+    """The names under which the time of one user may be held, and those whose versions tell of a change.
+
+    A change of a hold replaces the versions of the main calendars of its users too, so the version of the
+    user is read only where no main calendar is.
+    """
+
+    all: tuple[str, ...]
+    versioned: tuple[str, ...]
 
 
 def read_tags(of: Identified, calendar: str, owner: str = "") -> Tags:

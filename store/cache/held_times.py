@@ -1,4 +1,4 @@
-"""Held time, cached in each process under a version of each user, calendar and mailbox that is held.
+"""Held time, cached in each process under versions of the calendars and mailboxes that are held.
 
 A hold counts as soon as its client has the answer, in every process: the versions of its names are replaced
 between the commit and the answer, and a request reads the versions of its own names with its busy periods. So
@@ -15,10 +15,12 @@ import logging
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 from redis import Redis
 from redis.exceptions import RedisError
 
+from store.cache.cache_tags import UserNames
 from store.cache.fast_redis import FastRedis
 from store.cache.versioned_cache import MAX_CACHED, VERSION_BYTES, CachedRows
 from store.sql.database import Database
@@ -27,57 +29,78 @@ from store.sql.queries.holds import ActiveTime
 
 log = logging.getLogger(__name__)
 
-# Held time by name. Names without any are absent.
-Held = Mapping[str, Sequence[ActiveTime]]
+# Held time by the names of a user, each hold once. Users without any are absent.
+Held = Mapping[UserNames, Sequence[ActiveTime]]
 Versions = Sequence[bytes | None]
 
 # Longer than any hold lasts, and much longer than anything is cached.
 VERSION_SECONDS = 4 * 3600
 
+# The versions under which the held time of a user was loaded, and that time.
+_Entry = tuple[tuple[bytes | None, ...], Sequence[ActiveTime]]
+
 # The place among the cached rows.
 _HELD = "held time"
 
 
+class HeldNames:
+    """The names of each user of a request."""
+
+    def __init__(self, of_users: Sequence[UserNames]) -> None:
+        self.of_users = of_users
+        self._versioned = list(dict.fromkeys(chain.from_iterable(each.versioned for each in of_users)))
+
+    def version_keys(self) -> list[str]:
+        """The Redis keys of the versions that tell of a change."""
+        return [version_key(each) for each in self._versioned]
+
+    def stamps(self, versions: Versions) -> list[tuple[bytes | None, ...]]:
+        """For each user, the versions out of those that were read by ``version_keys``."""
+        by_name = dict(zip(self._versioned, versions, strict=True))
+        return [tuple([by_name[name] for name in each.versioned]) for each in self.of_users]
+
+
 class HeldTimes:
-    """Loads held time by name, and caches it as long as the database rows of the process."""
+    """Loads the held time of users, and caches it as long as the database rows of the process."""
 
     def __init__(self, database: Database, redis: Redis, fast_redis: FastRedis) -> None:
         self._database = database
         self._redis = redis
         self._fast_redis = fast_redis
 
-    def cached(self, rows: CachedRows, names: Sequence[str], versions: Versions) -> Held | None:
-        """The held time of ``names`` under versions that were just read; None if some is not cached."""
+    def cached(self, rows: CachedRows, names: HeldNames, versions: Versions) -> Held | None:
+        """The held time under versions that were just read; None if that of some user is not cached."""
         known = rows.get(_HELD)
         if known is None:
-            return None if names else {}
-        found: dict[str, Sequence[ActiveTime]] = {}
-        for name, version in zip(names, versions, strict=True):
-            entry = known.get(name)
-            if entry is None or entry[0] != version:
+            return None if names.of_users else {}
+        found: dict[UserNames, Sequence[ActiveTime]] = {}
+        for each, stamp in zip(names.of_users, names.stamps(versions), strict=True):
+            entry = known.get(each)
+            if entry is None or entry[0] != stamp:
                 return None
             if entry[1]:
-                found[name] = entry[1]
+                found[each] = entry[1]
         return found
 
-    def load(self, rows: CachedRows, names: Sequence[str], versions: Versions, now: int) -> tuple[Held, bool]:
-        """The held time of ``names``, in one statement for all names that are not cached.
+    def load(self, rows: CachedRows, names: HeldNames, versions: Versions, now: int) -> tuple[Held, bool]:
+        """The held time, in one statement for all users who are not cached.
 
         And whether the versions are still the current ones. If not, the busy periods that were read with the
         versions may be older than the held time.
         """
-        known: dict[str, tuple[bytes | None, Sequence[ActiveTime]]] = rows.get_or_load(_HELD, dict)
-        wanted = dict(zip(names, versions, strict=True))
-        entries = {name: known.get(name) for name in wanted}
-        missing = [n for n, entry in entries.items() if entry is None or entry[0] != wanted[n]]
+        known: dict[UserNames, _Entry] = rows.get_or_load(_HELD, dict)
+        wanted = dict(zip(names.of_users, names.stamps(versions), strict=True))
+        entries = {each: known.get(each) for each in wanted}
+        missing = [each for each, entry in entries.items() if entry is None or entry[0] != wanted[each]]
         with self._database.reading() as session:
-            loaded = holds.active(session, missing, now=now)
-        if len(known) + len(missing) > MAX_CACHED:
+            loaded = holds.active(session, {name for each in missing for name in each.all}, now=now)
+        new = {each: (wanted[each], _of_user(each, loaded)) for each in missing}
+        if len(known) + len(new) > MAX_CACHED:
             known.clear()
-        new = {name: (wanted[name], loaded.get(name, ())) for name in missing}
         known.update(new)
-        found = {name: entry[1] for name, entry in (entries | new).items() if entry and entry[1]}
-        return found, self._read(names) == list(versions)
+        found = {each: entry[1] for each, entry in (entries | new).items() if entry and entry[1]}
+        keys = names.version_keys()
+        return found, (self._fast_redis.mget(keys) if keys else []) == list(versions)
 
     def invalidate(self, names: Iterable[str]) -> None:
         """Have all processes load held time again, before the client of a new hold has its answer.
@@ -111,8 +134,10 @@ class HeldTimes:
         except RedisError as error:
             log.warning("change of held time may be seen late: %s", type(error).__name__)
 
-    def _read(self, names: Sequence[str]) -> list[bytes | None]:
-        return self._fast_redis.mget([version_key(each) for each in names]) if names else []
+
+def _of_user(names: UserNames, held: Mapping[str, Sequence[ActiveTime]]) -> Sequence[ActiveTime]:
+    times = {each for name in names.all for each in held.get(name, ())}
+    return sorted(times, key=lambda each: (each.starts, each.ends, each.hold))
 
 
 def version_key(name: str) -> str:

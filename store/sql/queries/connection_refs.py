@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVarTuple
 
 from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, true
 from sqlalchemy.orm import Session
 
-from store.cache.cache_tags import PRIMARY, booked_names
+from store.cache.cache_tags import PRIMARY, UserNames, booked_names, user_name
 from store.sql.models import Membership, OAuthConnection, OrganizationGrant, User
 
 _Ts = TypeVarTuple("_Ts")
@@ -21,8 +21,9 @@ class ConnectionRef:
 
     ``grant`` is the id of the organization's grant by which a delegated connection is read. Such a connection
     is alive only while the grant is. ``time_zone`` is that of the main calendar, None while it is not known.
-    ``user_id`` is the internal id of the user, ``main_names`` are those of ``booked_names`` for the main
-    calendar: every request needs them.
+    ``user_id`` is the internal id of the user. ``main_names`` are those of ``booked_names`` for the main
+    calendar, ``held_names`` the names under which the user is held if it is the only calendar of a request:
+    most requests need them.
     """
 
     id: str
@@ -38,6 +39,7 @@ class ConnectionRef:
     time_zone: str | None = None
     user_id: int = 0
     main_names: tuple[str, ...] = ()
+    held_names: UserNames | None = None
 
 
 def of_user(session: Session, custom_id: str, *, organization_id: int | None) -> list[ConnectionRef] | None:
@@ -77,6 +79,12 @@ def by_id(session: Session, connection_ids: Collection[str]) -> dict[str, Connec
     """Connections by their ids."""
     query = _refs(None).where(OAuthConnection.id.in_(connection_ids))
     return {row.id: _ref(row) for row in session.execute(query)}
+
+
+def main_names(session: Session, user_ids: Collection[int]) -> set[str]:
+    """The names of the main calendars of users, in all of their connections."""
+    query = _refs(None).where(User.id.in_(user_ids))
+    return {name for row in session.execute(query) if row.id is not None for name in _ref(row).main_names}
 
 
 def known_to(organization_id: int | None) -> ColumnElement[bool]:
@@ -140,7 +148,9 @@ def _by_user(session: Session, query: _Refs) -> dict[str, list[ConnectionRef]]:
 
 
 def _ref(row: _RefRow) -> ConnectionRef:
-    ref = ConnectionRef(
+    names = booked_names(row, PRIMARY)
+    user = (user_name(row.user_id),)
+    return ConnectionRef(
         row.id,
         row.custom_id,
         row.provider,
@@ -153,5 +163,6 @@ def _ref(row: _RefRow) -> ConnectionRef:
         row.grant_id,
         row.time_zone,
         row.user_id,
+        names,
+        UserNames((*user, *names[:1]), names[:1] or user),
     )
-    return replace(ref, main_names=booked_names(ref, PRIMARY))

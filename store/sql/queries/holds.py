@@ -34,7 +34,7 @@ from sqlalchemy.orm import Session
 
 from store.cache.cache_tags import USER, user_name
 from store.sql.models import HeldName, HeldTime, Hold, Membership, User
-from store.sql.queries import hold_events
+from store.sql.queries import connection_refs, hold_events
 from store.sql.queries.hold_events import HoldView
 from store.sql.queries.webhooks import WebhookEvent
 
@@ -196,10 +196,10 @@ def active(session: Session, names: Collection[str], *, now: int) -> dict[str, l
 
 
 def names(session: Session, hold_id: str) -> list[str]:
-    """The names of everything that a hold takes."""
-    users = session.scalars(select(HeldTime.user_id).where(HeldTime.hold_id == hold_id))
-    booked = session.scalars(select(HeldName.name).where(HeldName.hold_id == hold_id).distinct())
-    return [*map(user_name, users), *booked]
+    """The names of everything that a hold takes, and of the calendars that its users have by now."""
+    users = session.scalars(select(HeldTime.user_id).where(HeldTime.hold_id == hold_id)).all()
+    booked = session.scalars(select(HeldName.name).where(HeldName.hold_id == hold_id))
+    return [*map(user_name, users), *{*booked, *connection_refs.main_names(session, users)}]
 
 
 def claim(

@@ -6,9 +6,9 @@ import fakeredis
 import pytest
 from redis import Redis
 
-from store.cache.cache_tags import user_name
+from store.cache.cache_tags import UserNames, user_name
 from store.cache.fast_redis import FastRedis
-from store.cache.held_times import VERSION_SECONDS, HeldTimes, version_key
+from store.cache.held_times import VERSION_SECONDS, HeldNames, HeldTimes, version_key
 from store.cache.versioned_cache import CachedRows
 from store.sql.queries import holds
 from store.sql.queries.holds import NewHold, TakenHold
@@ -51,46 +51,56 @@ def hold(fresh_database, ada):
 
 
 @pytest.fixture
-def read(held_times, redis):
+def versions(redis):
     """The versions of some names, as a request reads them with its busy periods."""
-    return lambda names: redis.mget(map(version_key, names))
+    return lambda names: redis.mget(names.version_keys())
+
+
+@pytest.fixture
+def of_ada(ada) -> UserNames:
+    """A user whose main calendar is the room."""
+    return UserNames((user_name(ada), ROOM), (ROOM,))
 
 
 def ids(held):
-    return {name: [each.hold for each in times] for name, times in held.items()}
+    return {names: [each.hold for each in times] for names, times in held.items()}
 
 
-def test_what_is_loaded_is_cached_by_name(held_times, hold, read, ada):
-    rows, names = CachedRows(b"1"), [user_name(ada), ROOM, "user:999"]
+def test_what_is_loaded_is_cached_by_user(held_times, hold, versions, of_ada):
+    rows, other = CachedRows(b"1"), UserNames(("user:999",), ("user:999",))
+    names = HeldNames([of_ada, other])
     held = hold()
-    assert held_times.cached(rows, names, read(names)) is None
+    assert held_times.cached(rows, names, versions(names)) is None
 
-    found, is_current = held_times.load(rows, names, read(names), NOW)
+    found, is_current = held_times.load(rows, names, versions(names), NOW)
 
-    assert (ids(found), is_current) == ({user_name(ada): [held], ROOM: [held]}, True)
-    for some in (names, [ROOM], ["user:999"]):
-        assert held_times.cached(rows, some, read(some)) == {n: found[n] for n in some if n in found}
+    # The hold takes the user and the room, and counts once.
+    assert (ids(found), is_current) == ({of_ada: [held]}, True)
+    for some in ([of_ada, other], [of_ada], [other]):
+        again = HeldNames(some)
+        assert held_times.cached(rows, again, versions(again)) == {n: found[n] for n in some if n in found}
     # They go with the database rows.
-    assert held_times.cached(CachedRows(b"2"), names, read(names)) is None
+    assert held_times.cached(CachedRows(b"2"), names, versions(names)) is None
 
 
-def test_a_change_of_one_name_leaves_the_others_cached(held_times, hold, read, ada, redis):
-    rows, names = CachedRows(b"1"), [user_name(ada), ROOM]
-    held_times.load(rows, names, read(names), NOW)
+def test_a_change_of_one_name_leaves_other_users_cached(held_times, hold, versions, of_ada, redis):
+    other = UserNames(("user:999",), ("user:999",))
+    rows, names, of_other = CachedRows(b"1"), HeldNames([of_ada, other]), HeldNames([other])
+    held_times.load(rows, names, versions(names), NOW)
     held = hold()
 
     held_times.invalidate([ROOM])
 
-    assert held_times.cached(rows, [user_name(ada)], read([user_name(ada)])) == {}
-    assert held_times.cached(rows, [ROOM], read([ROOM])) is None
-    found, _ = held_times.load(rows, names, read(names), NOW)
-    assert ids(found) == {ROOM: [held]}
+    assert held_times.cached(rows, of_other, versions(of_other)) == {}
+    assert held_times.cached(rows, names, versions(names)) is None
+    found, _ = held_times.load(rows, names, versions(names), NOW)
+    assert ids(found) == {of_ada: [held]}
     # Longer than any hold.
     assert 3600 < redis.ttl(version_key(ROOM)) <= VERSION_SECONDS
 
 
-def test_a_version_that_is_replaced_during_the_load_is_noticed(held_times, hold, read, monkeypatch):
-    rows, versions, load = CachedRows(b"1"), read([ROOM]), holds.active
+def test_a_version_that_is_replaced_during_the_load_is_noticed(held_times, versions, of_ada, monkeypatch):
+    rows, names, load = CachedRows(b"1"), HeldNames([of_ada]), holds.active
 
     def slow(*args, **named):
         found = load(*args, **named)
@@ -99,31 +109,31 @@ def test_a_version_that_is_replaced_during_the_load_is_noticed(held_times, hold,
 
     with monkeypatch.context() as patched:
         patched.setattr(holds, "active", slow)
-        _, is_current = held_times.load(rows, [ROOM], versions, NOW)
+        _, is_current = held_times.load(rows, names, versions(names), NOW)
 
     assert not is_current
-    assert held_times.cached(rows, [ROOM], read([ROOM])) is None
+    assert held_times.cached(rows, names, versions(names)) is None
 
 
-def test_a_change_is_announced_before_and_after_its_commit(held_times, read):
-    before = read([ROOM])
+def test_a_change_is_announced_before_and_after_its_commit(held_times, redis):
+    before = redis.get(version_key(ROOM))
 
     with held_times.changing([ROOM]):
-        during = read([ROOM])
+        during = redis.get(version_key(ROOM))
 
     assert before != during
-    assert read([ROOM]) not in (before, during)
+    assert redis.get(version_key(ROOM)) not in (before, during)
 
 
-def test_a_change_that_fails_is_announced_too(held_times, read):
+def test_a_change_that_fails_is_announced_too(held_times, redis):
     """The commit may have reached the database."""
 
     def fail():
         with held_times.changing([ROOM]):
-            seen.append(read([ROOM]))
+            seen.append(redis.get(version_key(ROOM)))
             raise OSError("closed")
 
     seen: list[object] = []
     with pytest.raises(OSError, match="closed"):
         fail()
-    assert read([ROOM]) not in seen
+    assert redis.get(version_key(ROOM)) not in seen
