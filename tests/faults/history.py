@@ -119,7 +119,7 @@ class Reader:
     def _run(self) -> None:
         with requests.Session() as session:
             session.trust_env = False
-            session.headers |= {"Authorization": f"Bearer {self._key}", "Connection": "close"}
+            session.headers.update({"Authorization": f"Bearer {self._key}", "Connection": "close"})
             while not self._over.wait(self._pause):
                 self._ask(session)
 
