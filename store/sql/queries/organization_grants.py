@@ -17,6 +17,7 @@ from store.sql.models import OAuthConnection, Organization, OrganizationGrant, U
 from store.sql.queries import connections, webhooks
 from store.sql.queries.connections import BECAUSE_LENGTH, RemovedConnection
 from store.sql.queries.webhooks import WebhookEvent
+from store.sql.row_version import UNCACHED
 
 _INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
@@ -234,7 +235,13 @@ def save(session: Session, keyring: Keyring, organization_id: int, grant: NewGra
         id=grant_id, organization_id=organization_id, provider=grant.provider, created_at=now(), **values
     )
     unique = [OrganizationGrant.organization_id, OrganizationGrant.provider]
-    session.execute(upsert.on_conflict_do_update(index_elements=unique, set_=values))
+    # Of a grant, processes cache only whether it is alive, with the connections that it reads.
+    changes_cached = older[2] is False
+    session.execute(
+        upsert.on_conflict_do_update(index_elements=unique, set_=values).execution_options(
+            **{UNCACHED: not changes_cached}
+        )
+    )
     if older[2] is False:
         webhooks.record_grant(session, WebhookEvent.GRANT_RESTORED, organization_id, grant.provider)
     (stored,) = of_organization(session, organization_id, grant.provider)
