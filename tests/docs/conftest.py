@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,13 @@ class Installation:
     key: str
     environment: dict[str, str]
 
+    def shell(self, folder: Path) -> Shell:
+        """A new terminal, which keeps its variables in a folder."""
+        services.Service("curl", shutil.which("curl")).require()
+        addresses = {"http://127.0.0.1:8080": self.url, "http://127.0.0.1:8090": self.sandbox.url}
+        own = {"URL": self.url, "KEY": self.key, "SANDBOX": self.sandbox.url}
+        return Shell(folder, addresses, self.environment | own)
+
     def seed(self) -> None:
         """Bring the demo company back to its first state, and delete everything else."""
         with requests.Session() as session:
@@ -46,10 +54,24 @@ class Installation:
 
 @pytest.fixture(scope="session")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """What `almanac up --sandbox` starts. Deletions and creations of documents affect no other test."""
+    """An installation for pages that are run alone. Their deletions and creations affect no other test."""
+    with started(tmp_path_factory.mktemp("documented")) as found:
+        yield found
+
+
+@pytest.fixture
+def new_installation(tmp_path: Path) -> Iterator[Installation]:
+    """An installation in which no page was run: answers to idempotency keys outlive its ``seed``."""
+    with started(tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Installation]:
+    """What `almanac up --sandbox` starts, with its data in a folder."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
     environment |= {
-        "ALMANAC_DATA_DIR": str(tmp_path_factory.mktemp("documented")),
+        "ALMANAC_DATA_DIR": str(folder),
         # As the API guide starts it.
         "ALMANAC_REDIRECT_URLS": "https://app.example.com/*",
         "ALMANAC_RATE_LIMIT": "6000",
@@ -58,25 +80,9 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     command = [str(Path(sys.executable).parent / "almanac"), "up", "--sandbox"]
     command += ["--port", str(port), "--sandbox-port", str(sandbox_port)]
     url = f"http://127.0.0.1:{port}"
-    log = Path(environment["ALMANAC_DATA_DIR"]) / "up.log"
+    log = folder / "up.log"
     with log.open("wb") as output, running(command, environment, output) as process:
         wait_until(lambda: ready(url), [process], output=log.read_text)
         with Stores(settings_of(environment)) as stores, stores.database.writing() as session:
             key = api_keys.create(session, prefix="alm_", name="reader", shows_tokens=True)
         yield Installation(url, Sandbox(f"http://127.0.0.1:{sandbox_port}"), key, environment)
-
-
-@pytest.fixture
-def new_shell(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Shell]:
-    """A new terminal at the installation."""
-    services.Service("curl", shutil.which("curl")).require()
-
-    def make() -> Shell:
-        addresses = {
-            "http://127.0.0.1:8080": installation.url,
-            "http://127.0.0.1:8090": installation.sandbox.url,
-        }
-        own = {"URL": installation.url, "KEY": installation.key, "SANDBOX": installation.sandbox.url}
-        return Shell(tmp_path_factory.mktemp("terminal"), addresses, installation.environment | own)
-
-    return make

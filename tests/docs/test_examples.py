@@ -8,7 +8,6 @@ import os
 import random
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,17 +55,17 @@ def test_no_indented_text_hides_a_call_from_these_tests():
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("file", DOCUMENTS, ids=name)
-def test_every_example_answers_as_shown(
-    file: Path, installation: Installation, new_shell: Callable[[], Shell]
-):
+def test_every_example_answers_as_shown(file: Path, installation: Installation, tmp_path: Path):
     if has_commands(file):
         installation.seed()
-    run_page(file, new_shell())
+    run_page(file, installation.shell(tmp_path))
 
 
 @pytest.mark.timeout(900)
 def test_pages_can_be_read_in_any_order(
-    installation: Installation, new_shell: Callable[[], Shell], capsys: pytest.CaptureFixture[str]
+    new_installation: Installation,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
 ):
     """One reader pastes all pages into one installation; nothing is reset between them."""
     seed = os.environ.get(ORDER) or str(random.SystemRandom().randrange(10_000))
@@ -75,11 +74,11 @@ def test_pages_can_be_read_in_any_order(
     order = f"{ORDER}={seed}: {' '.join(map(name, pages))}"
     with capsys.disabled():
         sys.stderr.write(f"\nthe order of the pages by {order}\n")
-    installation.seed()
+    new_installation.seed()
     wrong = []
     for file in pages:
         try:
-            run_page(file, new_shell())
+            run_page(file, new_installation.shell(tmp_path_factory.mktemp("terminal")))
         except (AssertionError, ValueError) as error:
             wrong.append(f"{name(file)}: {error}")
     assert not wrong, "\n\n".join([*wrong, order])
