@@ -20,7 +20,7 @@ from app.availability.selection import CalendarSelector
 from app.events import conditions, lists, moves, worker_calls, writes
 from app.events.drafts import changes, draft, new_meta_id
 from app.events.views import event_view
-from app.http import idempotency, paging, query_string
+from app.http import idempotency, paging
 from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
@@ -191,7 +191,6 @@ class CalendarEvent(MethodView):
         one. The error `outcomeUnknown` means that the event may have been changed; the request is safe to
         repeat.
         """
-        query_string.refuse("hold", "an update")
         content = changes(body, header.get("zone"))
         ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.UPDATE_EVENT, calendar_id=calendarId)

@@ -7,7 +7,7 @@ the hooks that ``app.web:create_app`` installs, which takes all other requests:
 
 - every request of an installation with CORS, a rate limit or tracing;
 - a header of ``_PLAIN_HEADERS``, a repeated header, or ``Accept-Encoding`` with zstd, weights or ``*``;
-- ``calendarIds``, a name that ends in ``[]``, or a parameter that is not valid;
+- ``calendarIds``, ``primaryOnly=false``, a name that ends in ``[]``, or a parameter that is not valid;
 - a long query, more than ``MAX_SLOTS`` slots or ``MAX_BUCKETS`` buckets;
 - a key or a user that this process has not cached, or not under the current version;
 - a connection that cannot be read or is not identified;
@@ -171,7 +171,8 @@ class FastSlots:
         authentication = Authentication(caller, cached, verified=False)
         refs = connections.cached_of_user(authentication, user, params)
         calendar_request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
-        if not refs or calendar_request.selector.ids or lookup.precheck_failures([calendar_request]):
+        selector = calendar_request.selector
+        if not refs or selector.ids or selector.everything or lookup.precheck_failures([calendar_request]):
             return None
         if not all(map(connections.is_identified, refs)):
             return None

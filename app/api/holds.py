@@ -17,7 +17,7 @@ from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
 from app.schemas.availability import ZoneHeader
-from app.schemas.holds import HoldBody, HoldSchema, HoldsQuery, MarginQuery, hold_view
+from app.schemas.holds import HoldBody, HoldQuery, HoldSchema, HoldsQuery, hold_view
 from app.schemas.records import SuccessSchema
 from store.sql.queries.hold_events import HoldView
 
@@ -41,7 +41,7 @@ class Holds(MethodView):
         By start. An API key that is bound to an organization sees the holds that keys of the organization
         took, with those of their users who are members.
         """
-        hold_views = holds.listed(authentication(), params.get("user"))
+        hold_views = holds.listed(authentication(), _users(params))
         page, extra_fields = paging.cut_by_sort_key(params, hold_views, _sort_key)
         return json_response({"data": [hold_view(each) for each in page], **extra_fields})
 
@@ -64,7 +64,7 @@ class Holds(MethodView):
         is created by it.
         """
         # Not in the document: clients that have them in the query of slots may send them there here too.
-        params = Blueprint.ARGUMENTS_PARSER.parse(MarginQuery(), request, location="query")
+        params = Blueprint.ARGUMENTS_PARSER.parse(HoldQuery(), request, location="query")
         key = idempotency.key()
         return hold_view(holds.take(authentication(), params | body, header["zone"], idempotency_key=key))
 
@@ -89,6 +89,11 @@ class Hold(MethodView):
         """
         holds.release(authentication(), holdId)
         return {"success": True}
+
+
+def _users(params: dict[str, Any]) -> list[str]:
+    user = params.get("user")
+    return [*([] if user is None else [user]), *params.get("users", ())]
 
 
 def _sort_key(hold: HoldView) -> paging.SortKey:

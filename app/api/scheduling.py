@@ -18,7 +18,7 @@ from app.availability.failures import Failures, error_entry
 from app.availability.lookup import look_up
 from app.availability.parameters import ANY_HOURS, Hours
 from app.availability.result import BusyResult
-from app.availability.selection import CalendarRequest
+from app.availability.selection import CalendarRequest, CalendarSelector
 from app.http.api_key_hook import authentication, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
@@ -26,9 +26,9 @@ from app.http.responses import json_array, json_object, json_response
 from app.http.route_facts import route_facts
 from app.schemas.availability import (
     OrganizationSlotsQuery,
-    SlotsQuery,
     UsersBody,
     UserSlotsQuery,
+    UsersSlotsQuery,
     ZoneHeader,
 )
 from app.schemas.availability_answers import OrganizationSlotsAnswer, UserSlotsAnswer, UsersSlotsAnswer
@@ -85,7 +85,7 @@ class UserScheduling(MethodView):
 @blp.route("/users/scheduling")
 class UsersScheduling(MethodView):
     @route_facts("listSlotsOfUsers", writes=False, verifies_version=True, sends_age=True)
-    @blp.arguments(SlotsQuery, location="query")
+    @blp.arguments(UsersSlotsQuery, location="query")
     @blp.arguments(UsersBody)
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UsersSlotsAnswer)
@@ -161,7 +161,7 @@ def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any])
     calendar_requests = [
         CalendarRequest(
             parameters.of_provider(refs_of.get(user["id"], []), params),
-            parameters.selector(user, primary_only=True),
+            CalendarSelector(tuple(user["calendarIds"]), params["primaryOnly"]),
         )
         for user in requested_users
     ]

@@ -141,7 +141,7 @@ def _group(
     """A group of the request. The connections of an organization's members are added to ``refs_of``."""
     required = participant["required"]
     if (users := participant.get("users")) is not None:
-        return Group(users, required)
+        return Group(list(dict.fromkeys(users)), required)
     members = connections.of_members(authentication, participant["organization"])
     if not members:
         raise NotFound("Organization has no members", Code.ORGANIZATION_HAS_NO_MEMBERS)

@@ -62,8 +62,8 @@ def age_header(result: BusyResult) -> dict[str, str]:
 
 
 def selector(params: Mapping[str, Any], *, primary_only: bool) -> CalendarSelector:
-    """The calendars that the query selects; ``primary_only`` is used if it names none."""
-    return CalendarSelector(tuple(params.get("calendarIds", ())), primary_only)
+    """The calendars that the query selects; ``primary_only`` is used if it does not say."""
+    return CalendarSelector(tuple(params.get("calendarIds", ())), params.get("primaryOnly", primary_only))
 
 
 def of_provider(connections: Sequence[ConnectionRef], params: Mapping[str, Any]) -> list[ConnectionRef]:
@@ -119,14 +119,14 @@ def slot_queries(params: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[Hour
         each_day=_daily_window(params),
         step=None if step is None else step * MINUTE,
         align_clock=params["align"] == "clock",
-        not_before=_not_before(params),
+        not_before=not_before(params),
         limit=params.get("limit"),
     )
     within = {key: _within_hours(query, each) for key, each in _distinct(hours).items()}
     return [within[_identity(each)] for each in hours]
 
 
-def _not_before(params: Mapping[str, Any]) -> int | None:
+def not_before(params: Mapping[str, Any]) -> int | None:
     """The first moment that the notice allows, as a whole minute: slots should not start at odd seconds."""
     minutes = params.get("minimumNotice")
     return None if minutes is None else (-(-now_ms() // MINUTE) + minutes) * MINUTE

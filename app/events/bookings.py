@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from app.availability.failures import Failures, connection_failure
-from app.availability.selection import is_main, precheck
+from app.availability.selection import (
+    CalendarSelector,
+    Lists,
+    connections_to_list,
+    is_main,
+    precheck,
+    targets_by_id,
+)
 from app.events import free_time, worker_calls
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
@@ -21,6 +28,7 @@ from providers.errors import Reason
 from providers.names import ProviderName
 from providers.scopes import Operation
 from store.cache.cache_tags import booked_names
+from store.cache.calendar_lists import CalendarList
 from store.sql.queries import connection_refs, users
 from store.sql.queries.connection_refs import ConnectionRef
 from workers.jobs import ListCalendars
@@ -31,6 +39,8 @@ _REFUSALS = (Reason.ACCESS_DENIED, Reason.INSUFFICIENT_SCOPES, Reason.NOT_FOUND,
 
 # Calendars by the id of their connection.
 Calendars = Mapping[str, Sequence[str]]
+# The calendars that a request names, by user: they count instead of the main ones.
+Named = Mapping[str, Sequence[str]]
 
 
 class Booking(NamedTuple):
@@ -45,30 +55,72 @@ class Booking(NamedTuple):
         return next(user for user, each in self.numbers.items() if each == number)
 
 
-def book(authentication: Authentication, wanted: Sequence[str], others: Calendars | None = None) -> Booking:
-    """The names of the main calendars of these users, and of ``others``.
+def book(
+    authentication: Authentication,
+    wanted: Sequence[str],
+    others: Calendars | None = None,
+    named: Named | None = None,
+) -> Booking:
+    """The names of the calendars that count for these users, and of ``others``.
+
+    The main ones count for a user, unless the request has ``named`` calendars.
 
     :raise NotFound: for a user that the key does not reach
     :raise ApiError: when a provider does not say whose calendars a connection reads
     """
-    others = others or {}
+    named = named or {}
     numbers, connections = _load(authentication, wanted)
-    owners = _owners(connections, others)
+    calendars = _together(others or {}, _by_connection(connections, named))
+    owners = _owners(connections, calendars)
     unknown = {
         ref.id: ref
         for refs in connections.values()
         for ref in refs
-        if _is_unknown(ref, others.get(ref.id, ()), owners)
+        if _is_unknown(ref, calendars.get(ref.id, ()), owners)
     }
     if unknown:
         _identify(unknown)
         numbers, connections = _load(authentication, wanted)
-        owners = _owners(connections, others)
+        owners = _owners(connections, calendars)
     names = {
-        number: [name for ref in connections[user] for name in _names(ref, others.get(ref.id, ()), owners)]
+        number: [
+            name
+            for ref in connections[user]
+            for name in _names(ref, calendars.get(ref.id, ()), owners, with_main=not named.get(user))
+        ]
         for user, number in numbers.items()
     }
     return Booking(numbers, connections, names)
+
+
+def _by_connection(connections: Mapping[str, Sequence[ConnectionRef]], named: Named) -> Calendars:
+    """The named calendars, each with the connection that reads it."""
+    found: dict[str, list[str]] = {}
+    to_list = {
+        ref.id: ref
+        for user, ids in named.items()
+        for ref in connections_to_list(connections[user], CalendarSelector(tuple(ids)))
+        if precheck(ref, Operation.LIST_CALENDARS) is None
+    }
+    lists = _lists(to_list) if to_list else {}
+    for user, ids in named.items():
+        for target in targets_by_id(ids, connections[user], lists):
+            found.setdefault(target.key.connection, []).append(target.key.calendar)
+    return found
+
+
+def _lists(to_list: Mapping[str, ConnectionRef]) -> Lists:
+    known = services().stores.calendar_lists.load(list(to_list))
+    missing = {each: ref for each, ref in to_list.items() if each not in known}
+    return {**known, **_identify(missing)} if missing else known
+
+
+def _together(*several: Calendars) -> Calendars:
+    found: dict[str, list[str]] = {}
+    for each in several:
+        for connection_id, calendars in each.items():
+            found.setdefault(connection_id, []).extend(calendars)
+    return found
 
 
 def _load(
@@ -92,7 +144,7 @@ def _is_unknown(ref: ConnectionRef, others: Sequence[str], owners: Mapping[tuple
     )
 
 
-def _identify(unknown: Mapping[str, ConnectionRef]) -> None:
+def _identify(unknown: Mapping[str, ConnectionRef]) -> Lists:
     """List the calendars of connections: the workers store whose they are.
 
     :raise ApiError: when some could not be listed
@@ -106,6 +158,11 @@ def _identify(unknown: Mapping[str, ConnectionRef]) -> None:
             failures[ref.user] = Failures([connection_failure(ref, failed)], something_read=False)
     if failures:
         raise free_time.unread(failures)
+    return {
+        each: CalendarList(reply.read_at, reply.listed)
+        for each, reply in replies.items()
+        if reply.listed is not None
+    }
 
 
 def _owners(
@@ -127,8 +184,13 @@ def _shareable(ref: ConnectionRef, calendars: Sequence[str]) -> list[str]:
     return [each for each in calendars if not is_main(ref, each)]
 
 
-def _names(ref: ConnectionRef, others: Sequence[str], owners: Mapping[tuple[str, str], str]) -> list[str]:
-    names = [*ref.main_names]
+def _names(
+    ref: ConnectionRef, others: Sequence[str], owners: Mapping[tuple[str, str], str], *, with_main: bool
+) -> list[str]:
+    names = [*ref.main_names] if with_main else []
     for calendar in others:
-        names += booked_names(ref, calendar, owners.get((ref.id, calendar), ""))
+        if is_main(ref, calendar):
+            names += ref.main_names
+        else:
+            names += booked_names(ref, calendar, owners.get((ref.id, calendar), ""))
     return names

@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts import connections
 from app.availability.freshness import now_ms
-from app.availability.selection import CalendarRequest, CalendarSelector, is_main
+from app.availability.selection import CalendarRequest, CalendarSelector, is_main, shown_as
 from app.events import all_day, bookings, free_time, holds, moves, worker_calls
 from app.events.bookings import Booking
 from app.events.free_time import Overlap, Time
@@ -106,8 +106,9 @@ class Lease:
 class Condition:
     """The condition of a create, and how to find the event of an earlier attempt of the same request.
 
-    ``calendars`` are the calendars of the event, each with its connection. ``meta_id`` is None for a
-    request that cannot be repeated. ``deadlines`` is the length of the lease.
+    ``calendars`` are the calendars of the event, each with its connection. ``named`` are the calendars that
+    the request names instead of the main ones, and ``providers`` those whose accounts are read; none: all.
+    ``meta_id`` is None for a request that cannot be repeated. ``deadlines`` is the length of the lease.
     """
 
     user: str
@@ -117,6 +118,8 @@ class Condition:
     meta_id: str | None
     deadlines: int
     moved: Moved | None = None
+    named: Sequence[str] = ()
+    providers: Sequence[str] = ()
 
     def token(self, authentication: Authentication) -> str:
         """The token of the lease: equal for repetitions of a request, random if it cannot be repeated."""
@@ -164,7 +167,10 @@ def condition(
         edges = all_day.span(start, end, calendars, (zone or UTC) if "hold" in params else None)
     meta_id = content.meta_id if repeatable else None
     time = Time.of(*edges, params)
-    return Condition(user, time, params.get("hold"), calendars, meta_id, deadlines, moved)
+    named, providers = params.get("calendarIds", ()), params.get("provider", ())
+    return Condition(
+        user, time, params.get("hold"), calendars, meta_id, deadlines, moved, named=named, providers=providers
+    )
 
 
 @contextmanager
@@ -195,7 +201,8 @@ def _acquire_unless_repeated(authentication: Authentication, condition: Conditio
 
 
 def _reserve(authentication: Authentication, condition: Condition) -> Lease:
-    booking = bookings.book(authentication, [condition.user], _by_connection(condition.calendars))
+    named = {condition.user: condition.named} if condition.named else {}
+    booking = bookings.book(authentication, [condition.user], _by_connection(condition.calendars), named)
     token = condition.token(authentication)
     time, organization_id = condition.time, authentication.organization_id
     new = NewHold(time.start, time.end, holds.lease_end(deadlines=1), token, organization_id=organization_id)
@@ -283,7 +290,16 @@ def _claim(authentication: Authentication, condition: Condition) -> Lease:
 
 
 def _calendars(condition: Condition, refs: Sequence[ConnectionRef]) -> CalendarRequest:
-    """The calendars that must be free: the user's main ones, and those of the event."""
+    """The calendars that must be free: the user's main ones or the named ones, and those of the event."""
+    of_event = {ref.id for ref, _ in condition.calendars}
+    refs = [
+        ref
+        for ref in refs
+        if not condition.providers or ref.provider in condition.providers or ref.id in of_event
+    ]
+    if condition.named:
+        event_ids = [shown_as(ref, calendar) for ref, calendar in condition.calendars]
+        return CalendarRequest(refs, CalendarSelector((*condition.named, *event_ids)))
     others = [calendar for ref, calendar in condition.calendars if not _is_main(ref, calendar)]
     return CalendarRequest(refs, CalendarSelector((PRIMARY, *others) if others else ()))
 

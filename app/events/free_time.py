@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from app.availability.failures import Failures
 from app.availability.freshness import Freshness, now_ms
 from app.availability.lookup import look_up
-from app.availability.parameters import RangeTooLarge
+from app.availability.parameters import RangeTooLarge, not_before
 from app.availability.selection import CalendarRequest
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
@@ -45,9 +45,10 @@ class Time(NamedTuple):
     padding_before: int = 0
     padding_after: int = 0
     max_overlaps: int = 0
+    not_before: int | None = None
 
     @classmethod
-    def of(cls, start: int, end: int, options: Mapping[str, int]) -> Time:
+    def of(cls, start: int, end: int, options: Mapping[str, Any]) -> Time:
         """With the options of a request, which are in minutes.
 
         :raise ApiError: for time without length, or longer than a range may be
@@ -64,6 +65,7 @@ class Time(NamedTuple):
             options.get("paddingBefore", padding) * MINUTE,
             options.get("paddingAfter", padding) * MINUTE,
             options["maxOverlaps"],
+            not_before(options),
         )
 
     def query(self) -> Query:
@@ -75,6 +77,7 @@ class Time(NamedTuple):
             padding_before=self.padding_before,
             padding_after=self.padding_after,
             max_overlaps=self.max_overlaps,
+            not_before=self.not_before,
         )
 
     def taken_by(self, user: str, held: Sequence[ActiveTime]) -> list[Overlap]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from app.accounts import connections
+from app.availability import parameters
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.events import bookings, free_time
@@ -22,6 +23,7 @@ from app.http.error_codes import Code
 from app.http.errors import Conflict, Invalid, NotFound, ServiceUnavailable
 from app.http.shares import quota_exceeded
 from app.services import services
+from providers.base import PRIMARY
 from scheduling.windows import DAY
 from store.sql.queries import audit, holds, users
 from store.sql.queries.api_keys import Caller
@@ -49,9 +51,11 @@ def take(
     :raise ApiError: when a user is unknown, or could not be read; then nothing is held
     """
     time = _time(body, zone)
-    wanted = list(dict.fromkeys(body["users"]))
-    booking = bookings.book(authentication, wanted)
-    if not all(booking.connections[each] for each in wanted):
+    named = _calendars(body["users"])
+    wanted = list(named)
+    booking = bookings.book(authentication, wanted, named={user: ids for user, ids in named.items() if ids})
+    refs = {each: parameters.of_provider(booking.connections[each], body) for each in wanted}
+    if not all(refs.values()):
         raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     new = NewHold(
         time.start,
@@ -64,7 +68,7 @@ def take(
     taken = reserve(booking, time, new, limited=True)
     try:
         calendar_requests = {
-            each: CalendarRequest(booking.connections[each], CalendarSelector()) for each in wanted
+            each: CalendarRequest(refs[each], CalendarSelector(tuple(named[each]))) for each in wanted
         }
         others = {booking.user(number): times for number, times in taken.others.items()}
         if conflicts := free_time.busy(authentication, calendar_requests, time, others):
@@ -75,16 +79,16 @@ def take(
         raise
 
 
-def listed(authentication: Authentication, user: str | None) -> list[HoldView]:
-    """The holds of a user, or of all users, as far as the caller reaches them.
+def listed(authentication: Authentication, wanted: Collection[str]) -> list[HoldView]:
+    """The holds of these users, or of all users if there are none, as far as the caller reaches them.
 
     :raise NotFound: for a user that the caller does not reach
     """
     organization_id = authentication.organization_id
     with services().stores.database.reading() as session:
-        if user is not None and users.find(session, user, organization_id=organization_id) is None:
+        if wanted and not users.ids(session, wanted, organization_id=organization_id).keys() >= set(wanted):
             raise NotFound("User not found", Code.USER_NOT_FOUND)
-        return holds.listed(session, user, organization_id=organization_id, now=now_ms())
+        return holds.listed(session, wanted, organization_id=organization_id, now=now_ms())
 
 
 def find(authentication: Authentication, hold_id: str) -> HoldView:
@@ -189,6 +193,14 @@ def _promise(caller: Caller, hold_id: str, seconds: int) -> HoldView:
 
 def _subject(names: Sequence[str]) -> str:
     return ", ".join(names)
+
+
+def _calendars(wanted: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The calendars of each user; none: the main ones. A user who is named twice has those of both."""
+    named: dict[str, list[str]] = {}
+    for each in wanted:
+        named.setdefault(each["id"], []).extend(each["calendarIds"] or [PRIMARY])
+    return {user: [] if set(ids) == {PRIMARY} else list(dict.fromkeys(ids)) for user, ids in named.items()}
 
 
 def is_past(end: int) -> bool:

@@ -6,18 +6,35 @@ message.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from marshmallow import Schema, ValidationError, fields, missing, validates_schema
+from marshmallow import Schema, ValidationError, fields, missing, pre_load, validates_schema
 from werkzeug.datastructures import Headers, MultiDict
 
 from app.schemas.fields import Parsed
 
 
 class QuerySchema(Schema):
-    """A schema for query or headers whose fields can be parsed independently of each other."""
+    """A schema for query or headers whose fields can be parsed independently of each other.
+
+    ``refused`` are names of other routes that must not be given, each with the message. ``NEUTRAL`` has the
+    values that change nothing, which are accepted.
+    """
+
+    NEUTRAL: ClassVar[Mapping[str, str]] = {"ifFree": "false", "primaryOnly": "true"}
+
+    refused: Mapping[str, str] = {}
+
+    @pre_load
+    def _refuse(self, data: Any, **_: Any) -> Any:
+        for name, message in self.refused.items():
+            if name in data and any(
+                value not in ("", self.NEUTRAL.get(name)) for value in _values(data, name)
+            ):
+                raise ValidationError(message, name)
+        return data
 
     def check(self, data: dict[str, Any]) -> None:
         """Validate the fields in combination.
@@ -28,6 +45,11 @@ class QuerySchema(Schema):
     @validates_schema
     def _checked(self, data: dict[str, Any], **_: Any) -> None:
         self.check(data)
+
+
+def _values(data: Any, name: str) -> list[Any]:
+    values: list[Any] = data.getlist(name) if hasattr(data, "getlist") else [data[name]]
+    return values
 
 
 class _Step(NamedTuple):
@@ -65,6 +87,8 @@ def _reader(field: fields.Field[Any]) -> Callable[[Any], Any]:
 
 def read(schema: QuerySchema, source: MultiDict[str, str] | Headers) -> dict[str, Any] | None:
     """The values of a query or of headers by ``schema``; None on any error, for marshmallow to report."""
+    if not schema.refused.keys().isdisjoint(source.keys()):
+        return None
     found: dict[str, Any] = {}
     try:
         for key, name, value_of, several, required, default in _plan(schema):

@@ -11,10 +11,10 @@ from app.availability.explanation import REASONS
 from app.availability.group_explanation import GROUP_REASONS
 from app.http.error_codes import Code
 from app.schemas.authorization import ACCESS_TYPES
-from app.schemas.availability import ALIGNMENTS, ON_FAILURE
 from app.schemas.calendars import ROLES
 from app.schemas.connections import CONNECTION_TYPES
 from app.schemas.organization_grants import GRANT_TYPES
+from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
 from app.schemas.schedules import WEEKDAYS
 from app.schemas.webhooks import EVENTS, RELEASES, SENT_EVENTS, STATUSES
 from providers.errors import Reason

@@ -5,9 +5,9 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.http.responses import WholeBody
-from app.schemas.availability import ALIGNMENTS
 from app.schemas.errors import CODE, REASON, FailedCalendarSchema, FailedUserSchema
 from app.schemas.fields import OneOf, Timestamp, Word
+from app.schemas.parameters import ALIGNMENTS
 from app.schemas.schedules import (
     OVERRIDE_DATE,
     OVERRIDE_WINDOWS,

@@ -10,7 +10,7 @@ from marshmallow import Schema, ValidationError, fields
 
 from app.http.fast_args import QuerySchema
 from app.schemas import timestamps
-from app.schemas.availability import CALENDAR_IDS, MAX_CALENDARS, ZoneQuery
+from app.schemas.availability import ZoneQuery
 from app.schemas.calendars import ProviderQuery
 from app.schemas.connections import Address
 from app.schemas.fields import (
@@ -28,6 +28,7 @@ from app.schemas.fields import (
     at_most,
 )
 from app.schemas.paging import LongCursorQuery
+from app.schemas.parameters import CALENDAR_IDS, MAX_CALENDARS
 from providers.etags import ENTITY_TAG
 from providers.names import ProviderName
 

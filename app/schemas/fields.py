@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
 
 from app.schemas import timestamps
 from scheduling.json_render import timestamp
@@ -59,6 +59,14 @@ class Body(Schema):
 
     class Meta:
         unknown = EXCLUDE
+
+    @pre_load
+    def null_is_absent(self, data: Any, **_: Any) -> Any:
+        """Leave out the fields that are null, unless null is a value of the field."""
+        if not isinstance(data, dict) or None not in data.values():
+            return data
+        nullable = {field.data_key or name for name, field in self.fields.items() if field.allow_none}
+        return {name: value for name, value in data.items() if value is not None or name in nullable}
 
 
 def at_most(number: int) -> validate.Length:
@@ -218,7 +226,7 @@ class JsonBoolean(fields.Boolean):
 
 
 class JsonInteger(fields.Integer):
-    """An integer in a JSON body, within inclusive bounds; marshmallow's own field accepts texts too."""
+    """An integer in a JSON body, within inclusive bounds; a text has the form of those in a query."""
 
     def __init__(
         self, *, least: int, most: int, metadata: Mapping[str, Any] | None = None, **options: Any
@@ -229,11 +237,20 @@ class JsonInteger(fields.Integer):
         self.most = most
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
+        number = json_integer(value)
+        if number is None:
             raise ValidationError("must be an integer")
-        if not self.least <= value <= self.most:
+        if not self.least <= number <= self.most:
             raise ValidationError(f"must be between {self.least} and {self.most}")
-        return value
+        return number
+
+
+def json_integer(value: Any) -> int | None:
+    """The integer of a JSON body, as a number or as the text of a query; None for anything else."""
+    if isinstance(value, str) and INTEGER.fullmatch(value):
+        # Twenty digits exceed all bounds; the rest need not be converted.
+        return int(value[:20])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 class Word(Parsed[str]):

@@ -8,11 +8,12 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from app.availability.group_explanation import GROUP_REASONS
 from app.http.responses import WholeBody
-from app.schemas.availability import ALIGNMENTS, MAX_USERS, ON_FAILURE, SlotsQuery
+from app.schemas.availability import MAX_USERS, SlotsQuery
 from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema
 from app.schemas.errors import FailedUserSchema
 from app.schemas.explain import AT, MemberExplainedSchema, MomentQuery
-from app.schemas.fields import SLUG, USER_ID, Body, Identifier, Timestamp, Word
+from app.schemas.fields import SLUG, USER_ID, Body, Identifier, Timestamp, Word, json_integer
+from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
 from app.schemas.schedules import SchedulesBody
 
 MAX_GROUPS = 10
@@ -64,9 +65,10 @@ class Required(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         if value == ALL:
             return None
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_USERS:
+        number = json_integer(value)
+        if number is None or not 1 <= number <= MAX_USERS:
             raise ValidationError(f"must be all, or an integer from 1 to {MAX_USERS}")
-        return value
+        return number
 
 
 class GroupSchema(Body):
@@ -82,15 +84,13 @@ class GroupSchema(Body):
 
     @validates_schema
     def has_members(self, data: dict[str, Any], **_: Any) -> None:
-        """A group names its members in exactly one way, and each user once."""
+        """A group names its members in exactly one way."""
         users, organization = data.get("users"), data.get("organization")
         if (users is None) == (organization is None):
             raise ValidationError("must name either users or an organization", "users")
-        if users is not None and len(set(users)) < len(users):
-            raise ValidationError("must not name a user twice", "users")
         required = data["required"]
-        if users is not None and required is not None and required > len(users):
-            raise ValidationError(f"must be at most {len(users)}, the size of the group", "required")
+        if users is not None and required is not None and required > (size := len(set(users))):
+            raise ValidationError(f"must be at most {size}, the size of the group", "required")
 
 
 class GroupsBody(SchedulesBody):

@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from app.http.fast_args import QuerySchema
-from app.schemas.availability import MAX_MINUTES, MAX_OVERLAPS
-from app.schemas.calendars import ProviderQuery
 from app.schemas.fields import (
     HOLD_ID,
     USER_ID,
-    Body,
     Identifier,
     Instant,
-    IntegerText,
     JsonInteger,
+    PathText,
+    Several,
     Text,
     TrueOrFalse,
+    at_most,
+    identifier_shape,
 )
 from app.schemas.paging import LongCursorQuery
+from app.schemas.parameters import (
+    CALENDAR_IDS,
+    IN_ENTRY,
+    MAX_CALENDARS,
+    MAX_MINUTES,
+    MAX_NOTICE,
+    MAX_OVERLAPS,
+    NOTICE,
+    OVERLAPS,
+    PADDING,
+    PADDING_AFTER,
+    PADDING_BEFORE,
+    READS_ALL,
+    CalendarIdsQuery,
+    ComposedQuery,
+    MarginsQuery,
+    ParametersInQuery,
+    ProviderQuery,
+)
 from scheduling.json_render import timestamp
 from store.sql.queries.hold_events import HoldView
 
@@ -36,33 +54,68 @@ END = {
     "description": "Where it ends, not included; at most 24 hours after `start`, and not in the past.",
     "examples": ["2026-12-03T09:30:00Z"],
 }
-PADDING = {"description": "Minutes kept free before and after busy periods and held time, as for slots."}
-PADDING_BEFORE = {"description": "Minutes kept free before busy periods and held time; default: `padding`."}
-PADDING_AFTER = {"description": "Minutes kept free after busy periods and held time; default: `padding`."}
-OVERLAPS = {
-    "description": "How many busy periods may overlap the time at any moment, as for slots. Each hold of "
-    "others counts as one."
-}
 NOTE = {"description": "A text of your own, which only `GET` shows.", "examples": ["cart 4711"]}
 
 
-class MarginQuery(QuerySchema):
+class ConditionQuery(MarginsQuery, ComposedQuery):
     """What counts as free, as for slots."""
 
-    padding = IntegerText(least=0, most=MAX_MINUTES, load_default=0, metadata=PADDING)
-    paddingBefore = IntegerText(least=0, most=MAX_MINUTES, metadata=PADDING_BEFORE)
-    paddingAfter = IntegerText(least=0, most=MAX_MINUTES, metadata=PADDING_AFTER)
-    maxOverlaps = IntegerText(least=0, most=MAX_OVERLAPS, load_default=0, metadata=OVERLAPS)
+    messages: ClassVar[Mapping[str, str]] = {"onFailure": READS_ALL}
 
 
-class HoldBody(Body):
+class HoldQuery(ProviderQuery, ConditionQuery):
+    """What counts as free, and the accounts to read."""
+
+    messages: ClassVar[Mapping[str, str]] = {"onFailure": READS_ALL, "calendarIds": IN_ENTRY}
+
+
+class HeldUserSchema(ParametersInQuery):
+    """A user, and the calendars that count for the user instead of the main ones."""
+
+    id = Identifier(USER_ID, required=True, metadata={"description": "The id of the user."})
+    calendarIds = fields.List(
+        PathText(longest=1024),
+        load_default=list,
+        validate=at_most(MAX_CALENDARS),
+        metadata=CALENDAR_IDS,
+    )
+
+
+class HeldUser(fields.Field[Any]):
+    """The id of a user, or an object of ``HeldUserSchema``."""
+
+    schema = HeldUserSchema()
+
+    def __init__(self) -> None:
+        calendars = {"type": "array", "maxItems": MAX_CALENDARS, "items": {"type": "string"}}
+        user = {"type": "string", **identifier_shape(USER_ID)}
+        properties = {"id": user, "calendarIds": calendars | CALENDAR_IDS}
+        super().__init__(
+            metadata={"oneOf": [user, {"type": "object", "required": ["id"], "properties": properties}]}
+        )
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        if isinstance(value, str):
+            value = {"id": value}
+        if not isinstance(value, dict):
+            raise ValidationError("must be the id of a user, or an object with it")
+        return self.schema.load(value)
+
+
+class HoldBody(ParametersInQuery):
     """The time to hold."""
 
+    messages: ClassVar[Mapping[str, str]] = HoldQuery.messages
+
     users = fields.List(
-        Identifier(USER_ID),
+        HeldUser(),
         required=True,
         validate=validate.Length(min=1, max=MAX_USERS, error="must have {min} to {max} elements"),
-        metadata={"description": "The users whose time is held, all of them or none.", "examples": [["ada"]]},
+        metadata={
+            "description": "The users whose time is held, all of them or none: an id, or an object with `id` "
+            "and the `calendarIds` that are read and held instead of the main calendars.",
+            "examples": [["ada", {"id": "bruno", "calendarIds": ["room-1@resource.example.com"]}]],
+        },
     )
     start = Instant(required=True, metadata=START)
     end = Instant(required=True, metadata=END)
@@ -77,12 +130,16 @@ class HoldBody(Body):
     paddingBefore = JsonInteger(least=0, most=MAX_MINUTES, metadata=PADDING_BEFORE)
     paddingAfter = JsonInteger(least=0, most=MAX_MINUTES, metadata=PADDING_AFTER)
     maxOverlaps = JsonInteger(least=0, most=MAX_OVERLAPS, metadata=OVERLAPS)
+    minimumNotice = JsonInteger(least=0, most=MAX_NOTICE, metadata=NOTICE)
 
 
 class HoldsQuery(LongCursorQuery):
     """Whose holds to list."""
 
     user = Identifier(USER_ID, metadata={"description": "Only the holds of this user."})
+    users = Several(
+        Identifier(USER_ID), metadata={"description": "Only the holds of at least one of these users."}
+    )
 
 
 class HoldSchema(Schema):
@@ -110,10 +167,10 @@ class HoldSchema(Schema):
             "format": "date-time",
         },
     )
-    note = fields.String(required=True, allow_none=True, metadata=NOTE)
+    note = fields.String(metadata=NOTE)
 
 
-class CreateQuery(MarginQuery):
+class CreateQuery(CalendarIdsQuery, ProviderQuery, ConditionQuery):
     """The condition of a create: that its time is free, or held for it."""
 
     ifFree = TrueOrFalse(
@@ -133,12 +190,18 @@ class CreateQuery(MarginQuery):
 
     def check(self, data: dict[str, Any]) -> None:
         """Reject two conditions at once."""
+        super().check(data)
         if data.get("ifFree") and "hold" in data:
             raise ValidationError("must not be given together with ifFree", "hold")
 
 
-class MoveQuery(MarginQuery):
+class MoveQuery(ConditionQuery):
     """The condition of an update that gives an event another time: that this is free."""
+
+    messages: ClassVar[Mapping[str, str]] = {
+        **ConditionQuery.messages,
+        "hold": "must not be given for an update",
+    }
 
     ifFree = TrueOrFalse(
         load_default=False,
@@ -149,7 +212,7 @@ class MoveQuery(MarginQuery):
     )
 
 
-class UnifiedCreateQuery(CreateQuery, ProviderQuery):
+class UnifiedCreateQuery(CreateQuery):
     """The condition of a unified create, and its accounts."""
 
 
@@ -161,5 +224,5 @@ def hold_view(hold: HoldView) -> Mapping[str, Any]:
         "start": timestamp(hold.starts),
         "end": timestamp(hold.ends),
         "expiresAt": timestamp(hold.expires_at),
-        "note": hold.note,
+        **({} if hold.note is None else {"note": hold.note}),
     }

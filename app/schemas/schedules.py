@@ -10,6 +10,7 @@ from marshmallow import ValidationError, fields, pre_load, validates_schema
 
 from app.schemas import timestamps
 from app.schemas.fields import Body, Clock, Parsed, Word, at_most
+from app.schemas.parameters import ParametersInQuery
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -110,7 +111,7 @@ OVERRIDES = {
 }
 
 
-class SchedulesBody(Body):
+class SchedulesBody(ParametersInQuery):
     """Weekly schedules, and overrides of single dates; slots may lie in the union of their windows."""
 
     schedules = fields.List(

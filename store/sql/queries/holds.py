@@ -167,16 +167,17 @@ def find(session: Session, hold_id: str, *, organization_id: int | None, now: in
 
 
 def listed(
-    session: Session, custom_id: str | None = None, *, organization_id: int | None, now: int
+    session: Session, custom_ids: Collection[str] = (), *, organization_id: int | None, now: int
 ) -> list[HoldView]:
-    """The promised holds that have not expired, by start; those of one user if given.
+    """The promised holds that have not expired, by start; those of any of these users if there are some.
 
     ``organization_id`` limits to the holds that this organization took, and to its members in each.
     """
-    if custom_id is None:
+    if not custom_ids:
         return _views(session, [], organization_id, now)
     of_user = select(HeldTime.hold_id).join(User, User.id == HeldTime.user_id)
-    return _views(session, [Hold.id.in_(of_user.where(User.custom_id == custom_id))], organization_id, now)
+    wanted = of_user.where(User.custom_id.in_(custom_ids))
+    return _views(session, [Hold.id.in_(wanted)], organization_id, now)
 
 
 def count_active(session: Session, *, now: int) -> int:

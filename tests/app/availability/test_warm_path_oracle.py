@@ -17,7 +17,7 @@ from marshmallow import EXCLUDE, RAISE, ValidationError
 from werkzeug.datastructures import MultiDict
 
 from app.http import fast_args
-from app.schemas.availability import OrganizationSlotsQuery, SlotsQuery, UserSlotsQuery, ZoneHeader
+from app.schemas.availability import OrganizationSlotsQuery, UserSlotsQuery, UsersSlotsQuery, ZoneHeader
 from app.schemas.availability_answers import OrganizationSlotsAnswer, UserSlotsAnswer, UsersSlotsAnswer
 from app.schemas.timestamps import EPOCH, MILLISECOND
 from scheduling.query import Query
@@ -141,7 +141,7 @@ def plain_parameters(schema: type[fast_args.QuerySchema], query: dict, headers: 
 
 def plain_answer(route: str, people: list[Person], query: dict, headers: dict) -> dict | None:
     """The answer of the plain path; None for 400."""
-    schema = {"user": UserSlotsQuery, "users": SlotsQuery, "organization": OrganizationSlotsQuery}[route]
+    schema = {"user": UserSlotsQuery, "users": UsersSlotsQuery, "organization": OrganizationSlotsQuery}[route]
     try:
         loaded, engine_query = plain_parameters(schema, query, headers)
     except (ValidationError, ValueError):

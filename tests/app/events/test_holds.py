@@ -352,3 +352,33 @@ def test_an_organization_holds_a_limited_number_of_users(
     # Nothing of it is held, one user more may be, and others have a quota of their own.
     held(bound.post("/holds", {"users": [person.user], **TEN}))
     held(stranger.post("/holds", {"users": [other.user], **TEN}))
+
+
+@BOTH
+def test_named_calendars_are_read_and_held_instead_of_the_main_ones(provider, api, sandbox, new_user, take):
+    domain = {"google": "resource.calendar.google.com", "microsoft": "rooms.example"}[provider]
+    room = sandbox.account(provider, f"room@{domain}")
+    people = [sandbox.account(provider, f"{name}@example.com", events=[TEN]) for name in ("ada", "bruno")]
+    ada, bruno = (
+        {"id": new_user(account), "calendarIds": [sandbox.share(room, account)]} for account in people
+    )
+
+    # The main calendars are busy from ten, the room is not.
+    hold = held(take(ada, body=TEN))
+
+    assert hold["users"] == [ada["id"]]
+    assert conflicts(take(bruno, body=TEN)) == [(bruno["id"], "10:00", "11:00")]
+    # The main calendar of the other user is not held, and the room is free at nine.
+    held(take(bruno["id"], bruno["id"]))
+    held(take(ada, ada["id"], body=meeting("11:00", "12:00")))
+
+
+@BOTH
+def test_a_busy_named_calendar_cannot_be_held(provider, person, take):
+    person.there.post()
+    main = {"id": person.user, "calendarIds": ["primary"]}
+
+    assert conflicts(take(main)) == [(person.user, "09:00", "10:00")]
+    unknown = {"id": person.user, "calendarIds": ["no-such@example.com"]}
+    assert take(unknown).status_code in (403, 404)
+    assert take({"id": person.user, "calendarIds": ["."]}).json["param"] == "users.0.calendarIds.0"
