@@ -39,8 +39,8 @@ def in_force(session: Session, issuer: Issuer) -> bool:
 def withdraw_links(session: Session, administrator_id: int) -> None:
     """Make every link worthless that a person has made so far.
 
-    Links of the command line name no maker. If the person is an administrator, open ones are deleted: they may
-    have been sent to this person.
+    Links of the command line name no maker. If the person is an administrator, open ones are deleted: they
+    may have been sent to this person.
     """
     is_administrator = Administrator.id == administrator_id, Administrator.role == Role.ADMINISTRATOR
     if session.scalars(select(Administrator.id).where(*is_administrator)).one_or_none() is not None:
