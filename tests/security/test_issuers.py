@@ -43,7 +43,7 @@ PERSON_GONE = "This link was withdrawn; ask the person who sent it for a new one
 KEY_GONE = "The API key that made this link is no longer in force"
 
 
-# What a person and an API key can make, in the order of the tables.
+# The kinds of links, states and sessions of a person and of an API key, in the order of the tables.
 OF_PEOPLE = (
     "consent link for this browser",
     "consent link to send",
@@ -66,7 +66,7 @@ OF_KEYS = (
 
 
 class Answer(NamedTuple):
-    """What an attempt got: whether it was let in, the status, and the sentence that a reader gets."""
+    """The result of an attempt: whether it was let in, the status, and the sentence to read."""
 
     let_in: bool
     status: int
@@ -364,7 +364,7 @@ def test_the_list_of_invitations_shows_what_has_ended_with_its_maker(
 def test_open_links_of_the_command_line_end_with_an_administrator(
     maker: Maker, root: Browser, stores: Stores, allowing: Flask
 ):
-    """They name nobody, and may have been sent to the person who is removed."""
+    """They name no maker, and may have been sent to the person who is removed."""
     path = urlsplit(administrator_setup.link(stores, "http://localhost")).path
     assert Browser(allowing.test_client()).get(path).status == 200
 

@@ -166,6 +166,82 @@ def test_a_request_about_a_shared_user_tells_and_changes_nothing_of_the_other_or
         assert things_of(shared.api, theirs) == before
 
 
+# --- holds
+
+
+HELD_DAY = {"start": "2099-01-08T00:00:00Z", "end": "2099-01-09T00:00:00Z"}
+HELD_TIME = {"start": "2099-01-08T09:00:00Z", "end": "2099-01-08T10:00:00Z"}
+UNKNOWN_HOLD = f"hold_{0:024x}"
+
+
+@pytest.fixture
+def held(shared: Shared) -> tuple[Shared, str, frozenset[str]]:
+    """A hold of the shared user by the key of the second organization: its id, and its private words."""
+    theirs = shared.theirs
+    body = {"users": [shared.user], "note": f"Note of {theirs.slug}", "expiresIn": 3600, **HELD_TIME}
+    made = shared.key_of(theirs).post("/holds", body)
+    assert made.status_code == 201, made.text
+    hold = made.json["data"]["id"]
+    return shared, hold, theirs.words | {hold}
+
+
+def test_the_hold_of_another_organization_is_busy_time(held):
+    shared, _, private = held
+    bearer = shared.key_of(shared.mine)
+
+    slots = bearer.get(f"/users/{shared.user}/scheduling", slotDuration="60", **HELD_DAY)
+    refused = bearer.post("/holds", {"users": [shared.user], **HELD_TIME})
+
+    starts = [each["start"] for each in slots.json["data"]["availableSlots"]]
+    assert starts
+    assert not [each for each in starts if each.startswith("2099-01-08T09")]
+    assert (refused.status_code, refused.json["code"]) == (409, "slotTaken")
+    for answer in (slots, refused):
+        assert leaking_fields(answer, private, "") == []
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if "{holdId}" in r.path], ids=lambda row: row.operation)
+def test_the_hold_of_another_organization_does_not_exist_by_its_id(held, row: Row):
+    shared, hold, private = held
+    names = shared.names_of(shared.mine)
+
+    foreign = ask(shared.key_of(shared.mine), row, names | {"holdId": hold})
+    unknown = ask(shared.key_of(shared.mine), row, names | {"holdId": UNKNOWN_HOLD})
+
+    assert foreign.status_code == 404
+    assert foreign.json == unknown.json
+    assert leaking_fields(foreign, private, hold) == []
+    kept = shared.key_of(shared.theirs).get(f"/holds/{hold}")
+    assert (kept.status_code, kept.json["data"]["note"]) == (200, f"Note of {shared.theirs.slug}")
+
+
+def test_the_hold_of_another_organization_is_in_no_list(held):
+    shared, hold, private = held
+    bearer = shared.key_of(shared.mine)
+
+    for answer in (bearer.get("/holds"), bearer.get("/holds", user=shared.user)):
+        assert answer.status_code == 200
+        assert leaking_fields(answer, private, "") == []
+    every = shared.api.get("/holds", user=shared.user).json["data"]
+    assert hold in [each["id"] for each in every]
+
+
+def test_an_event_is_not_created_by_the_hold_of_another_organization(held):
+    shared, hold, private = held
+    bearer, provider = shared.key_of(shared.mine), shared.mine.names["provider"]
+    path = f"/users/{shared.user}/calendar/events/{provider}/primary"
+
+    foreign, unknown = (
+        bearer.call("POST", path, json=HELD_TIME, query_string={"hold": each})
+        for each in (hold, UNKNOWN_HOLD)
+    )
+
+    assert (foreign.status_code, foreign.json) == (unknown.status_code, unknown.json)
+    assert foreign.status_code in (404, 409)
+    assert leaking_fields(foreign, private, hold) == []
+    assert shared.key_of(shared.theirs).get(f"/holds/{hold}").status_code == 200
+
+
 def things_of(api: Api, tenant: Tenant) -> dict[str, Any]:
     """The tenant's things as an unbound key sees them, apart from the members whom it shares."""
     slug, found = tenant.slug, {}

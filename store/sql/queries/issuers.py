@@ -1,4 +1,4 @@
-"""Who made a link, and whether it is still worth something: this module decides for every kind of link.
+"""The maker of a link, and whether the link is still valid: this module decides for every kind of link.
 
 A link, an invitation or the state of a consent names its issuer. It is valid only while the issuer may still
 make it. An API key may until it is revoked or expires. A person may until they are removed, lose the role,
@@ -18,7 +18,7 @@ from store.sql.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """An API key, or a person with the security stamp that they had. Without both, nobody is known."""
+    """An API key, or a person with the security stamp that they had. Without both, the maker is not known."""
 
     key_id: int | None = None
     administrator_id: int | None = None
@@ -39,8 +39,8 @@ def in_force(session: Session, issuer: Issuer) -> bool:
 def withdraw_links(session: Session, administrator_id: int) -> None:
     """Make every link worthless that a person has made so far.
 
-    Links of the command line name nobody. If the person is an administrator, open ones are deleted: they may
-    have been sent to this person.
+    Links of the command line name no maker. If the person is an administrator, open ones are deleted: they
+    may have been sent to this person.
     """
     is_administrator = Administrator.id == administrator_id, Administrator.role == Role.ADMINISTRATOR
     if session.scalars(select(Administrator.id).where(*is_administrator)).one_or_none() is not None:
