@@ -71,7 +71,7 @@ def test_a_moment_is_explained_for_each_user(api, ada, bruno):
     )
 
     entries = answer.json["data"]
-    assert [each.get("reason") for each in entries] == ["busy", "outsideWindows", None]
+    assert [each.get("reason") for each in entries] == ["busy", "outsideWindow", None]
     assert [each["status"] for each in entries] == ["ok", "ok", "error"]
 
 
