@@ -41,18 +41,18 @@ def test_the_list_of_events_without_dates_answers_with_a_bare_string(api):
 
 
 @pytest.mark.parametrize(
-    ("path", "code"),
+    ("path", "query", "code"),
     [
-        ("/users/a", "userNotFound"),
-        ("/users/a%20b/scheduling?start=2026-12-03&end=2026-12-04", "userNotFound"),
-        ("/organizations/A", "organizationNotFound"),
-        ("/holds/1", "holdNotFound"),
-        ("/holds?user=a", "userNotFound"),
-        ("/webhooks/1", "webhookNotFound"),
+        ("/users/a", {}, "userNotFound"),
+        ("/users/a%20b/scheduling", MORNING, "userNotFound"),
+        ("/organizations/A", {}, "organizationNotFound"),
+        ("/holds/1", {}, "holdNotFound"),
+        ("/holds", {"user": "a"}, "userNotFound"),
+        ("/webhooks/1", {}, "webhookNotFound"),
     ],
 )
-def test_an_identifier_of_another_shape_is_not_found(api, path, code):
-    answer = api.get(path)
+def test_an_identifier_of_another_shape_is_not_found(api, path, query, code):
+    answer = api.get(path, **query)
 
     assert (answer.status_code, answer.json["code"]) == (404, code)
 
