@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from app.availability import parameters
+from app.availability.failures import NO_CALENDARS as NO_CALENDARS
 from app.availability.failures import Failure, Failures, sufficient_scopes
 from app.availability.selection import precheck, shown_as
 from app.http.authentication import Authentication
@@ -18,8 +19,6 @@ from providers.base import PRIMARY, Failed
 from providers.scopes import Operation
 from store.sql.queries import connection_refs, organizations
 from store.sql.queries.connection_refs import ConnectionRef
-
-NO_CALENDARS = "User has no connected calendars"
 
 
 def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,18 +12,24 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.api import cache_control
 from app.availability import parameters
-from app.availability.failures import Failures
-from app.availability.lookup import look_up
+from app.availability.failures import Failures, missing_entry
+from app.availability.lookup import look_up, look_up_users
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound
-from app.http.responses import json_object, json_response
+from app.http.responses import json_array, json_object, json_response
 from app.http.route_facts import route_facts
-from app.schemas.availability import OrganizationBusyQuery, UserBusyQuery, ZoneHeader
-from app.schemas.availability_answers import OrganizationBusyAnswer, UserBusyAnswer
+from app.schemas.availability import (
+    BusyUsersBody,
+    OrganizationBusyQuery,
+    UserBusyQuery,
+    UsersBusyQuery,
+    ZoneHeader,
+)
+from app.schemas.availability_answers import OrganizationBusyAnswer, UserBusyAnswer, UsersBusyAnswer
 from scheduling.json_render import busy_json
 from scheduling.query import busy_union
 
@@ -67,6 +73,34 @@ class UserBusy(MethodView):
         return _answer(result, start, end, failedCalendars=failures.calendars())
 
 
+@blp.route("/users/calendar/busy")
+class UsersBusy(MethodView):
+    @route_facts("listBusyPeriodsOfUsers", writes=False, verifies_version=True, sends_age=True)
+    @blp.arguments(UsersBusyQuery, location="query")
+    @blp.arguments(BusyUsersBody)
+    @blp.arguments(ZoneHeader, location="headers")
+    @blp.response(200, UsersBusyAnswer)
+    def post(self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
+        """Busy periods of several users
+
+        One entry for each user, in the order of the request, over all calendars of the user or those of its
+        `calendarIds`. Calendars that could not be read are in its `failedCalendars`; when none could be read,
+        the entry says why and carries no busy periods.
+        """
+        span = parameters.time_range(params, header["zone"])
+        wanted = body["users"]
+        asked = look_up_users(
+            authentication(), params, wanted, span, cache_control.freshness(), with_held=False
+        )
+        result = asked.result
+        entries = (
+            _entry(user["id"], user["id"] in asked.existing, result, n, span) for n, user in enumerate(wanted)
+        )
+        return json_response(
+            json_object({"data": json_array(entries)}), headers=parameters.age_header(result)
+        )
+
+
 @blp.route("/organizations/<org_slug:orgSlug>/calendar/busy")
 class OrganizationBusy(MethodView):
     @route_facts("listOrganizationBusyPeriods", verifies_version=True, sends_age=True)
@@ -97,6 +131,26 @@ class OrganizationBusy(MethodView):
         users = list(calendar_requests)
         failed = [Failures.of(result, n).as_failed_user(users[n]) for n in sorted(result.failing())]
         return _answer(result, start, end, failedUsers=failed)
+
+
+def _entry(user: str, exists: bool, result: BusyResult, index: int, span: tuple[int, int]) -> Iterator[bytes]:
+    """One user's entry, as JSON."""
+    failures = Failures.of(result, index)
+    if failures and not failures.something_read:
+        return json_object(failures.as_error_entry(user))
+    indexes = result.target_indexes(index)
+    if not indexes:
+        return json_object(missing_entry(user, exists=exists))
+    calendars, _, _ = result.of_user(index)
+    return json_object(
+        {
+            "userId": user,
+            "status": "ok",
+            "busy": busy_json(busy_union(calendars, *span)),
+            "calendarIds": [result.targets[n].shown for n in indexes],
+            "failedCalendars": failures.calendars(),
+        }
+    )
 
 
 def _answer(result: BusyResult, start: int, end: int, **extra_fields: Sequence[dict[str, Any]]) -> Response:

@@ -58,6 +58,7 @@ UTC = ZoneInfo("UTC")
 
 # With these parameters the list is a bare array, and every error a bare string.
 BARE = frozenset({"minDate", "maxDate"})
+RANGE = frozenset({"start", "end"})
 # Proxies commonly reject responses whose headers exceed 4 or 8 KB.
 MAX_HEADER = 3500
 NOT_CONNECTED = "User has not the needed calendars connected"
@@ -243,7 +244,8 @@ def _bare_errors(response: Response) -> Response:
 
 
 def _is_bare() -> bool:
-    return not BARE.isdisjoint(request.args)
+    """Whether the list is asked for in its first form, also if all dates are missing."""
+    return not BARE.isdisjoint(request.args) or RANGE.isdisjoint(request.args)
 
 
 def _range(params: dict[str, Any], zone: ZoneInfo | None, *, bare: bool) -> tuple[int, int]:

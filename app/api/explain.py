@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,19 +12,21 @@ from flask.views import MethodView
 from app.api import cache_control
 from app.availability import explanation, lookup, parameters
 from app.availability.explanation import Blocking, HeldBlocking, UserVerdict
-from app.availability.failures import Failures
+from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
 from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
-from app.schemas.availability import ZoneHeader
+from app.schemas.availability import UsersBody, ZoneHeader
 from app.schemas.explain import (
     OrganizationExplainedAnswer,
     OrganizationMomentQuery,
     UserExplainedAnswer,
     UserMomentQuery,
+    UsersExplainedAnswer,
+    UsersMomentQuery,
 )
 from app.schemas.schedules import RequiredSchedulesBody
 from scheduling.explain import Covering, Explanation, Pair
@@ -65,6 +68,48 @@ class UserExplanation(MethodView):
         As by GET, with the `schedules` and the `overrides` of the request for slots.
         """
         return _one_user(params, header["zone"], Hours.of(body), userId)
+
+
+@blp.route("/users/scheduling/explain")
+class UsersExplanation(MethodView):
+    @route_facts("explainMomentOfUsers", writes=False, verifies_version=True, sends_age=True)
+    @blp.arguments(UsersMomentQuery, location="query")
+    @blp.arguments(UsersBody)
+    @blp.arguments(ZoneHeader, location="headers")
+    @blp.response(200, UsersExplainedAnswer)
+    def post(self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo]) -> Response:
+        """Why a moment of several users is, or is not, offered
+
+        Takes the body and the parameters of the slots of several users, and `at`. One entry for each user, in
+        the order of the request. A calendar that cannot be read gives the reason `calendarUnread`; an unknown
+        user, or one without connected calendars, has an entry with an error.
+        """
+        at, wanted = params["at"].milliseconds(header["zone"]), body["users"]
+        hours = [Hours.of(user, body) for user in wanted]
+        queries = parameters.slot_queries(params, header["zone"], hours)
+        parameters.check_slot_count(Counter(queries))
+        # The queries differ in their windows only, which do not change the range to read.
+        span = queries[0].busy_range() if queries else (0, 1)
+        asked = lookup.look_up_users(authentication(), params, wanted, span, cache_control.freshness())
+        result = asked.result
+        entries = []
+        for n, user in enumerate(wanted):
+            failures = Failures.of(result, n)
+            if not failures and not result.target_indexes(n):
+                entries.append(missing_entry(user["id"], exists=user["id"] in asked.existing))
+                continue
+            explained = explanation.explain_user(result, queries[n], at, n)
+            entries.append(
+                {
+                    "userId": user["id"],
+                    "status": "ok",
+                    "at": timestamp(at),
+                    **explained_fields(explained),
+                    "options": parameters.echoed_options(params, queries[n], hours[n]),
+                    "failedCalendars": failures.calendars(),
+                }
+            )
+        return json_response({"data": entries}, headers=parameters.age_header(result))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling/explain")

@@ -11,15 +11,12 @@ import numpy as np
 from flask import Response
 from flask.views import MethodView
 
-from app.accounts import connections
 from app.api import cache_control
 from app.availability import lookup, parameters
-from app.availability.failures import Failures, error_entry
-from app.availability.lookup import look_up
+from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
 from app.availability.result import BusyResult
-from app.availability.selection import CalendarRequest, CalendarSelector
-from app.http.api_key_hook import authentication, caller_organization_id
+from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_array, json_object, json_response
@@ -33,10 +30,8 @@ from app.schemas.availability import (
 )
 from app.schemas.availability_answers import OrganizationSlotsAnswer, UserSlotsAnswer, UsersSlotsAnswer
 from app.schemas.schedules import RequiredSchedulesBody
-from app.services import services
 from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
-from store.sql.queries import connection_refs
 
 blp = Blueprint(
     "scheduling",
@@ -114,18 +109,42 @@ class OrganizationScheduling(MethodView):
 
         A member with a calendar that could not be read has no slots and is in `failedUsers`.
         """
-        query = parameters.slot_query(params, header["zone"])
-        members = lookup.look_up_members(authentication(), params, query, orgSlug, cache_control.freshness())
-        users, result = members.connected, members.result
-        failing = sorted(result.failing())
-        readable = np.delete(np.arange(len(users)), failing)
-        free = slots(query, *result.of_users(readable))
-        data = {
-            "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
-            "options": parameters.echoed_options(params, query),
-        }
-        failed = [Failures.of(result, n).as_failed_user(users[n]) for n in failing]
-        return _answer(json_object(data), result, failedUsers=failed)
+        return _members(params, header["zone"], ANY_HOURS, orgSlug)
+
+    @route_facts(
+        "listOrganizationSlotsInSchedules",
+        writes=False,
+        verifies_version=True,
+        sends_age=True,
+        codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
+    )
+    @blp.arguments(OrganizationSlotsQuery, location="query")
+    @blp.arguments(RequiredSchedulesBody)
+    @blp.arguments(ZoneHeader, location="headers")
+    @blp.response(200, OrganizationSlotsAnswer)
+    def post(
+        self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str
+    ) -> Response:
+        """Slots of every member of an organization inside weekly schedules
+
+        As by GET, with the `schedules` and the `overrides` of the request for one user.
+        """
+        return _members(params, header["zone"], Hours.of(body), orgSlug)
+
+
+def _members(params: dict[str, Any], zone: ZoneInfo, hours: Hours, slug: str) -> Response:
+    query = parameters.slot_query(params, zone, hours)
+    members = lookup.look_up_members(authentication(), params, query, slug, cache_control.freshness())
+    users, result = members.connected, members.result
+    failing = sorted(result.failing())
+    readable = np.delete(np.arange(len(users)), failing)
+    free = slots(query, *result.of_users(readable))
+    data = {
+        "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
+        "options": parameters.echoed_options(params, query, hours),
+    }
+    failed = [Failures.of(result, n).as_failed_user(users[n]) for n in failing]
+    return _answer(json_object(data), result, failedUsers=failed)
 
 
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
@@ -154,23 +173,15 @@ def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any])
     hours = [Hours.of(user, body) for user in requested_users]
     queries = parameters.slot_queries(params, zone, hours)
     parameters.check_slot_count(Counter(queries))
-    with services().stores.database.reading() as session:
-        refs_of = connection_refs.of_users(
-            session, {user["id"] for user in requested_users}, organization_id=caller_organization_id()
-        )
-    calendar_requests = [
-        CalendarRequest(
-            parameters.of_provider(refs_of.get(user["id"], []), params),
-            CalendarSelector(tuple(user["calendarIds"]), params["primaryOnly"]),
-        )
-        for user in requested_users
-    ]
     # The queries differ in their windows only, which do not change the range to read.
     opening, closing = queries[0].busy_range() if queries else (0, 1)
-    result = look_up(authentication(), calendar_requests, opening, closing, cache_control.freshness())
+    asked = lookup.look_up_users(
+        authentication(), params, requested_users, (opening, closing), cache_control.freshness()
+    )
+    result = asked.result
     # Streamed: the entries are made after the request context has ended and must not use it.
     entries = (
-        _entry(user["id"], user["id"] in refs_of, result, n, params, queries[n], hours[n])
+        _entry(user["id"], user["id"] in asked.existing, result, n, params, queries[n], hours[n])
         for n, user in enumerate(requested_users)
     )
     return _answer(json_array(entries), result)
@@ -191,9 +202,7 @@ def _entry(
         return json_object(failures.as_error_entry(user))
     indexes = result.target_indexes(index)
     if not indexes:
-        if exists:
-            return json_object(error_entry(user, connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS))
-        return json_object(error_entry(user, "User not found", Code.USER_NOT_FOUND))
+        return json_object(missing_entry(user, exists=exists))
     free = slots(query, *result.of_user(index))
     return json_object(
         {

@@ -102,9 +102,10 @@ class UserById(MethodView):
 
         Connections and memberships stay. `id` is accepted in the place of `userId`.
         """
-        new_id: str = body["userId"] if "userId" in body else body["id"]
+        new_id: str = body.get("userId", body.get("id", userId))
         with services().stores.database.writing() as session:
-            users.rename(session, caller(), userId, new_id)
+            if new_id != userId:
+                users.rename(session, caller(), userId, new_id)
             return _view(session, new_id, params["include"])
 
     @route_facts("deleteUser")

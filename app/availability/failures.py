@@ -16,6 +16,8 @@ from providers.names import ProviderName
 from providers.scopes import allows, valid_scopes
 from store.sql.queries.connection_refs import ConnectionRef
 
+NO_CALENDARS = "User has no connected calendars"
+
 
 class Failure(NamedTuple):
     """A calendar that could not be read. ``connection_failed``: none of its connection could be read."""
@@ -78,9 +80,9 @@ class Failures:
     def as_error_entry(self, custom_id: str) -> dict[str, Any]:
         """The entry of the user in an answer for several users."""
         failed = self._most_telling().failed
-        # The words of the reasons are codes.
-        code = {"code": failed.reason, "reason": failed.reason}
-        return {**_error_entry(custom_id, failed.message), **code, "failedCalendars": self.calendars()}
+        fields = reason_and_message(failed)
+        error = _error_entry(custom_id, fields.pop("message"))
+        return {**error, **fields, "failedCalendars": self.calendars()}
 
     def error(self) -> ApiError:
         """The error answer of a request that fails because of these calendars; it lists each of them.
@@ -105,19 +107,27 @@ class Failures:
 
 
 def failed_user(
-    custom_id: str, failed: Failed, failed_calendars: Sequence[dict[str, Any]] = ()
+    custom_id: str,
+    failed: Failed,
+    failed_calendars: Sequence[dict[str, Any]] = (),
+    *,
+    code: Code | None = None,
 ) -> dict[str, Any]:
-    """An entry for ``failedUsers``."""
+    """An entry for ``failedUsers``; its ``code`` is the reason unless it is given."""
     return {
         "customId": custom_id,
         "userId": custom_id,
         **reason_and_message(failed),
+        **({} if code is None else {"code": code}),
         "failedCalendars": list(failed_calendars),
     }
 
 
-def error_entry(custom_id: str, error: str, code: Code) -> dict[str, Any]:
-    """The entry of a user without calendars in an answer for several users."""
+def missing_entry(custom_id: str, *, exists: bool) -> dict[str, Any]:
+    """The entry of an unknown user, or of one without calendars, in an answer for several users."""
+    error, code = ("User not found", Code.USER_NOT_FOUND)
+    if exists:
+        error, code = (NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     return {**_error_entry(custom_id, error), "code": code, "failedCalendars": []}
 
 

@@ -67,7 +67,7 @@ class GroupAvailability:
             required = group.required
             if required is None:
                 # A group without readable users has no slots, also if unreadable users do not count.
-                required = max(1, len(members)) if self.partial else len(group.users)
+                required = max(1, len(members if self.partial else group.users))
             requirements.append(Requirement(np.array(members, np.int64), required))
         return requirements
 
@@ -94,7 +94,9 @@ class GroupAvailability:
     def _failed_user(self, user: str, index: int | None) -> dict[str, Any]:
         if index is not None:
             return Failures.of(self.result, index).as_failed_user(user)
-        return failed_user(user, _NO_CALENDARS if user in self.existing else _NO_USER)
+        if user in self.existing:
+            return failed_user(user, _NO_CALENDARS, code=Code.NO_CONNECTED_CALENDARS)
+        return failed_user(user, _NO_USER, code=Code.USER_NOT_FOUND)
 
 
 def look_up_groups(
@@ -111,7 +113,7 @@ def look_up_groups(
     :raise NotFound: for an organization that the key does not reach, or without members
     """
     refs_of: dict[str, Sequence[ConnectionRef]] = {}
-    groups = [_group(authentication, each, n, refs_of) for n, each in enumerate(participants)]
+    groups = [_group(authentication, each, n, refs_of, params) for n, each in enumerate(participants)]
     users = list(dict.fromkeys(user for group in groups for user in group.users))
     if len(users) > MAX_USERS:
         raise Invalid(
@@ -137,8 +139,12 @@ def _group(
     participant: Mapping[str, Any],
     number: int,
     refs_of: dict[str, Sequence[ConnectionRef]],
+    params: Mapping[str, Any],
 ) -> Group:
-    """A group of the request. The connections of an organization's members are added to ``refs_of``."""
+    """A group of the request. The connections of an organization's members are added to ``refs_of``.
+
+    Members without connected calendars do not belong to the group: they never connected.
+    """
     required = participant["required"]
     if (users := participant.get("users")) is not None:
         return Group(list(dict.fromkeys(users)), required)
@@ -149,4 +155,5 @@ def _group(
         sentence = f"participants[{number}].required must be at most {len(members)}, the size of the group"
         raise Invalid(sentence, param=f"participants.{number}.required")
     refs_of.update(members)
-    return Group(list(members), required)
+    connected = [user for user, refs in members.items() if parameters.of_provider(refs, params)]
+    return Group(connected, required)

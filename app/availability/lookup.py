@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
     LISTS_SHARE,
     CalendarRequest,
+    CalendarSelector,
     Lists,
     Target,
     connections_to_list,
@@ -46,6 +47,13 @@ VERSION_KEYS = (VERSION_KEY,)
 # How often the cache is loaded at most, if holds change meanwhile.
 _MAX_LOADS = 3
 _LIST_AND_READ = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
+
+
+class Users(NamedTuple):
+    """The busy periods of the users of a request, in its order; the key reaches those in ``existing``."""
+
+    existing: Collection[str]
+    result: BusyResult
 
 
 class Members(NamedTuple):
@@ -97,6 +105,28 @@ def look_up_user(
         raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     calendar_request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
     return look_up(authentication, [calendar_request], *query.busy_range(), freshness)
+
+
+def look_up_users(
+    authentication: Authentication,
+    params: Mapping[str, Any],
+    wanted: Sequence[Mapping[str, Any]],
+    span: tuple[int, int],
+    freshness: Freshness,
+    *,
+    with_held: bool = True,
+) -> Users:
+    """The busy periods of several users, each with the calendars of its own entry in the request."""
+    refs_of = connections.of_users(authentication, {user["id"] for user in wanted})
+    calendar_requests = [
+        CalendarRequest(
+            parameters.of_provider(refs_of.get(user["id"], []), params),
+            CalendarSelector(tuple(user["calendarIds"]), params["primaryOnly"]),
+        )
+        for user in wanted
+    ]
+    result = look_up(authentication, calendar_requests, *span, freshness, with_held=with_held)
+    return Users(refs_of.keys(), result)
 
 
 def look_up_members(

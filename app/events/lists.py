@@ -77,7 +77,8 @@ def sort_key(entry: tuple[str, Event]) -> tuple[str | int, ...]:
 
 def _precheck(ref: ConnectionRef, selector: CalendarSelector) -> Failed | None:
     lists = [Operation.LIST_CALENDARS] if selector.everything else []
-    return precheck(ref, *lists, Operation.LIST_EVENTS)
+    # The request is about events: their scopes allow to list calendars too.
+    return precheck(ref, Operation.LIST_EVENTS, *lists)
 
 
 def _connection_failures(

@@ -43,7 +43,7 @@ class Blueprint(flask_smorest.Blueprint):
         if in_query is None:
             return decorate
         query = super().arguments(in_query(), location="query")
-        return lambda view: query(decorate(_with_zone_of_query(view)))
+        return lambda view: query(_with_zone_of_query(view, decorate(view)))
 
     def register_views_in_doc(self, api: Any, *arguments: Any, **options: Any) -> None:
         """Leave the description of the views to the first request for the document.
@@ -77,14 +77,14 @@ def _forbid_caching(response: Response) -> Response:
     return response
 
 
-def _with_zone_of_query(view: Callable[..., Any]) -> Callable[..., Any]:
-    """The view, called with the zone of the query, or without one there with that of the header."""
+def _with_zone_of_query(view: Callable[..., Any], by_header: Callable[..., Any]) -> Callable[..., Any]:
+    """The view, called with the zone of the query, or without one there by ``by_header``, which reads it."""
 
-    @wraps(view)
+    @wraps(by_header)
     def choose(*args: Any, **kwargs: Any) -> Any:
-        *others, query, header = args
+        *others, query = args
         zone = query.get("timeZone")
-        return view(*others, header if zone is None else {**header, "zone": zone}, **kwargs)
+        return by_header(*others, **kwargs) if zone is None else view(*others, {"zone": zone}, **kwargs)
 
     return choose
 

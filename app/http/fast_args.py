@@ -87,7 +87,7 @@ def _reader(field: fields.Field[Any]) -> Callable[[Any], Any]:
 
 def read(schema: QuerySchema, source: MultiDict[str, str] | Headers) -> dict[str, Any] | None:
     """The values of a query or of headers by ``schema``; None on any error, for marshmallow to report."""
-    if not schema.refused.keys().isdisjoint(source.keys()):
+    if schema.refused and not schema.refused.keys().isdisjoint(source.keys()):
         return None
     found: dict[str, Any] = {}
     try:

@@ -10,14 +10,15 @@ from flask import Flask
 from werkzeug.routing import UnicodeConverter
 
 from app.http import raw_path
-from app.http.errors import Invalid
+from app.http.error_codes import Code
+from app.http.errors import Invalid, NotFound
 from app.http.fast_context import current_request
 from app.schemas.fields import CONTROL, DELIVERY_ID, HOLD_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
 from providers.names import ProviderName
 
 
 class UserId(UnicodeConverter):
-    """A user's identifier. It matches any text, so that a malformed one gets 400, not 404."""
+    """A user's identifier. It matches any text, so that a malformed one gets the error of an unknown user."""
 
 
 class OrgSlug(UnicodeConverter):
@@ -44,7 +45,7 @@ class ForeignId(UnicodeConverter):
     """An identifier chosen by a provider or a client: any text, percent-encoded as a path segment."""
 
     def to_python(self, value: str) -> str:
-        """The text; bytes that are not UTF-8 become surrogates, which ``_check`` answers with 400."""
+        """The text; bytes that are not UTF-8 become surrogates, which ``_check`` answers with 404."""
         return raw_path.text(value)
 
     def to_url(self, value: str) -> str:
@@ -54,11 +55,21 @@ class ForeignId(UnicodeConverter):
 
 # Graph documents no length limit for its identifiers; this one bounds requests and log lines.
 MAX_FOREIGN_ID = 2048
-FOREIGN_IDS = frozenset({"calendarId", "eventId", "metaId"})
 NO_TEXT = re.compile("[\ud800-\udfff]")
 
-PATTERNS = {"userId": USER_ID, "orgSlug": SLUG, "webhookId": WEBHOOK_ID}
-PATTERNS |= {"deliveryId": DELIVERY_ID, "holdId": HOLD_ID}
+# The shape of each identifier, and the error for one that does not exist, as none of another shape does.
+IDENTIFIERS = {
+    "userId": (USER_ID, "User not found", Code.USER_NOT_FOUND),
+    "orgSlug": (SLUG, "Organization not found", Code.ORGANIZATION_NOT_FOUND),
+    "webhookId": (WEBHOOK_ID, "Webhook not found", Code.WEBHOOK_NOT_FOUND),
+    "deliveryId": (DELIVERY_ID, "Delivery not found", Code.DELIVERY_NOT_FOUND),
+    "holdId": (HOLD_ID, "Hold not found", Code.HOLD_NOT_FOUND),
+}
+FOREIGN_IDS = {
+    "calendarId": ("Calendar not found", Code.CALENDAR_NOT_FOUND),
+    "eventId": ("Event not found", Code.EVENT_NOT_FOUND),
+    "metaId": ("Event not found", Code.EVENT_NOT_FOUND),
+}
 
 SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
     UserId: {"type": "string", **identifier_shape(USER_ID)},
@@ -81,22 +92,18 @@ def install(app: Flask) -> None:
 
 def _check() -> None:
     for name, value in (current_request().view_args or {}).items():
-        pattern = PATTERNS.get(name)
-        if pattern is not None and not pattern.fullmatch(value):
-            raise Invalid(f"{name} must match ^{pattern.pattern}$", param=name)
         if name == "provider" and value not in set(ProviderName):
             raise Invalid(f"provider must be one of {', '.join(ProviderName)}", param=name)
-        if name in FOREIGN_IDS and (fault := _fault(value)):
-            raise Invalid(f"{name} {fault}", param=name)
+        if name in IDENTIFIERS:
+            pattern, sentence, code = IDENTIFIERS[name]
+            if not pattern.fullmatch(value):
+                raise NotFound(sentence, code)
+        if name in FOREIGN_IDS and _cannot_exist(value):
+            raise NotFound(*FOREIGN_IDS[name])
 
 
-def _fault(foreign_id: str) -> str | None:
-    """The reason why an identifier is invalid at every provider; None if it may be valid."""
-    if NO_TEXT.search(foreign_id):
-        return "must be UTF-8, percent-encoded"
-    if len(foreign_id) > MAX_FOREIGN_ID:
-        return f"must have 1 to {MAX_FOREIGN_ID} characters"
-    if CONTROL.search(foreign_id):
-        return "must not contain control characters"
-    # In a provider's URL, these segments change the path, even percent-encoded.
-    return "must not be . or .." if foreign_id in (".", "..") else None
+def _cannot_exist(foreign_id: str) -> bool:
+    """Whether an identifier is invalid at every provider."""
+    # In a provider's URL, the last two change the path, even percent-encoded.
+    is_text = not (NO_TEXT.search(foreign_id) or CONTROL.search(foreign_id))
+    return not is_text or len(foreign_id) > MAX_FOREIGN_ID or foreign_id in (".", "..")

@@ -28,7 +28,8 @@ _RANK = {reason: rank for rank, reason in enumerate(RANKING)}
 
 def reason_and_message(failed: Failed) -> dict[str, str]:
     """The fields that report a failure in ``failedCalendars`` and ``failedUsers``."""
-    return {"reason": failed.reason, "message": failed.message}
+    # The words of the reasons are codes.
+    return {"code": failed.reason, "reason": failed.reason, "message": failed.message}
 
 
 def most_telling(failures: Iterable[Failed]) -> Failed:
@@ -51,7 +52,8 @@ def request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) 
     if failed.problem not in (None, Problem.OUTCOME_UNKNOWN):
         return ApiError(failed.message, code)
     extra_fields: dict[str, Any] = {"reason": failed.reason}
-    if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:
+    # Graph does not say whether a scope or a share is missing.
+    if failed.reason in (Reason.INSUFFICIENT_SCOPES, Reason.ACCESS_DENIED) and failed.operation:
         extra_fields["operation"] = failed.operation
         if valid_scopes is not None:
             extra_fields["validScopes"] = list(valid_scopes)

@@ -117,7 +117,7 @@ def _operation(event: str) -> dict[str, Any]:
 
 def _example(event: str) -> dict[str, Any]:
     subject: dict[str, Any] = _SUBJECT | (
-        {"calendarId": "primary"} if event == WebhookEvent.CALENDAR_CHANGED else {}
+        {"calendarId": "ada@example.com"} if event == WebhookEvent.CALENDAR_CHANGED else {}
     )
     if event in (WebhookEvent.GRANT_EXPIRED, WebhookEvent.GRANT_RESTORED):
         subject = {"organization": "acme", "provider": "google"}

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from marshmallow import fields
 
 from app.http.fast_args import QuerySchema
-from app.schemas.fields import USER_ID, Identifier, PathText, Zone, at_most
+from app.schemas.fields import USER_ID, PathText, Reference, Zone, at_most
 from app.schemas.parameters import (
     ALWAYS_PARTIAL,
     CALENDAR_IDS,
@@ -21,6 +21,7 @@ from app.schemas.parameters import (
     FailureQuery,
     MainCalendarsQuery,
     MarginsQuery,
+    ParametersInQuery,
     ProviderQuery,
     RangeQuery,
     SlotShapeQuery,
@@ -94,10 +95,37 @@ class OrganizationSlotsQuery(SlotsQuery):
     messages: ClassVar[Mapping[str, str]] = {"onFailure": ALWAYS_PARTIAL}
 
 
+class BusyUserSchema(ParametersInQuery):
+    """One of several users, and the calendars that are read instead of all."""
+
+    id = Reference(USER_ID, required=True, metadata={"description": "The id of the user."})
+    calendarIds = fields.List(
+        PathText(longest=1024),
+        load_default=list,
+        validate=at_most(MAX_CALENDARS),
+        metadata=CALENDAR_IDS,
+    )
+
+
+class BusyUsersBody(ParametersInQuery):
+    """Several users."""
+
+    # Clients share one body and one query between busy and scheduling routes.
+    ignored = BusyQuery.ignored
+    messages: ClassVar[Mapping[str, str]] = {"calendarIds": IN_ENTRY}
+
+    users = fields.List(
+        fields.Nested(BusyUserSchema),
+        required=True,
+        validate=at_most(MAX_USERS),
+        metadata={"description": "The users. The answer has an entry for each, in this order."},
+    )
+
+
 class WantedUserSchema(SchedulesBody):
     """One of several users; its own calendars, schedules and overrides replace those of the request."""
 
-    id = Identifier(USER_ID, required=True, metadata={"description": "The id of the user."})
+    id = Reference(USER_ID, required=True, metadata={"description": "The id of the user."})
     calendarIds = fields.List(
         PathText(longest=1024),
         load_default=list,

@@ -237,6 +237,37 @@ class UsersSlotsAnswer(WholeBody):
     )
 
 
+class BusyEntrySchema(Schema):
+    """One of several users, with busy periods."""
+
+    userId = fields.String(required=True, metadata=USER)
+    status = fields.String(required=True, metadata={"const": "ok", "description": "Always `ok`."})
+    busy = fields.List(fields.Nested(BusyPeriodSchema), required=True, metadata=BUSY)
+    calendarIds = fields.List(
+        fields.String(),
+        required=True,
+        metadata={"description": "The calendars of the user.", "examples": [["ada@example.com"]]},
+    )
+    failedCalendars = fields.List(
+        fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
+    )
+
+
+class UsersBusyAnswer(WholeBody):
+    """An entry for each user asked for, in the order of the request."""
+
+    data = fields.List(
+        OneOf(
+            "UserBusyEntry",
+            "status",
+            {"ok": BusyEntrySchema, "error": FailedEntrySchema},
+            meaning="One of several users: busy periods (`ok`), or why there are none (`error`).",
+        ),
+        required=True,
+        metadata={"description": "An entry for each user of the request, in the same order."},
+    )
+
+
 class UserBusyAnswer(WholeBody):
     """Busy periods of one user, and the calendars that could not be read."""
 

@@ -40,6 +40,10 @@ STATUS_DESCRIPTIONS: dict[int | str, str] = {
     503: "The service is temporarily unavailable.",
     "default": "Any other error.",
 }
+ENTRY_CODE = {
+    "description": "What went wrong, as in errors: the reason, or a code that says more.",
+    "examples": ["accessDenied"],
+}
 
 
 class ErrorSchema(Schema):
@@ -119,6 +123,7 @@ class FailedCalendarSchema(Schema):
     provider = Word(
         tuple(ProviderName), required=True, metadata={"description": "The provider of the account."}
     )
+    code = fields.String(required=True, metadata=ENTRY_CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)
 
@@ -132,6 +137,7 @@ class FailedUserSchema(Schema):
     userId = fields.String(
         required=True, metadata={"description": "The same as `customId`.", "examples": ["ada"]}
     )
+    code = fields.String(required=True, metadata=ENTRY_CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)
     failedCalendars = fields.List(

@@ -7,19 +7,20 @@ from marshmallow import Schema, fields
 from app.availability.explanation import REASONS
 from app.http.fast_args import QuerySchema
 from app.http.responses import WholeBody
-from app.schemas.availability import OrganizationSlotsQuery, UserSlotsQuery
+from app.schemas.availability import OrganizationSlotsQuery, UserSlotsQuery, UsersSlotsQuery
 from app.schemas.availability_answers import (
     FAILED_CALENDARS,
     FAILED_USERS,
     OPTIONS,
     USER,
     BusyPeriodSchema,
+    FailedEntrySchema,
     OptionsSchema,
     SlotSchema,
 )
 from app.schemas.calendars import CALENDAR_ID, PROVIDER
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import Instant, Timestamp, Word
+from app.schemas.fields import Instant, OneOf, Timestamp, Word
 from providers.names import ProviderName
 
 AT = {"description": "The moment that is explained.", "examples": ["2026-11-20T09:05:00.000Z"]}
@@ -36,6 +37,10 @@ class MomentQuery(QuerySchema):
 
 class UserMomentQuery(MomentQuery, UserSlotsQuery):
     """A moment of one user."""
+
+
+class UsersMomentQuery(MomentQuery, UsersSlotsQuery):
+    """A moment of several users."""
 
 
 class OrganizationMomentQuery(MomentQuery, OrganizationSlotsQuery):
@@ -170,6 +175,31 @@ class UserExplainedAnswer(WholeBody):
     data = fields.Nested(UserExplainedSchema, required=True)
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
+    )
+
+
+class ExplainedEntrySchema(UserExplainedSchema):
+    """One of several users, with the explanation."""
+
+    userId = fields.String(required=True, metadata=USER)
+    status = fields.String(required=True, metadata={"const": "ok", "description": "Always `ok`."})
+    failedCalendars = fields.List(
+        fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
+    )
+
+
+class UsersExplainedAnswer(WholeBody):
+    """An entry for each user asked for, in the order of the request."""
+
+    data = fields.List(
+        OneOf(
+            "UserExplainedEntry",
+            "status",
+            {"ok": ExplainedEntrySchema, "error": FailedEntrySchema},
+            meaning="One of several users: the explanation (`ok`), or why there is none (`error`).",
+        ),
+        required=True,
+        metadata={"description": "An entry for each user of the request, in the same order."},
     )
 
 

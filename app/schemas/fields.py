@@ -142,6 +142,16 @@ class Identifier(Parsed[str]):
         return text
 
 
+class Reference(Text):
+    """The id of something that may exist. One of another shape is like one that does not: 404."""
+
+    def __init__(
+        self, pattern: re.Pattern[str], *, metadata: Mapping[str, Any] | None = None, **options: Any
+    ):
+        example = {"examples": [EXAMPLES[pattern]]}
+        super().__init__(longest=2048, metadata={**example, **(metadata or {})}, **options)
+
+
 class Instant(Parsed[timestamps.Moment]):
     """A timestamp in any form that the API accepts."""
 

@@ -12,7 +12,7 @@ from app.schemas.availability import MAX_USERS, SlotsQuery
 from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema
 from app.schemas.errors import FailedUserSchema
 from app.schemas.explain import AT, MemberExplainedSchema, MomentQuery
-from app.schemas.fields import SLUG, USER_ID, Body, Identifier, Timestamp, Word, json_integer
+from app.schemas.fields import SLUG, USER_ID, Body, Reference, Timestamp, Word, json_integer
 from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
 from app.schemas.schedules import SchedulesBody
 
@@ -75,11 +75,11 @@ class GroupSchema(Body):
     """A group: users, or all members of an organization."""
 
     users = fields.List(
-        Identifier(USER_ID),
+        Reference(USER_ID),
         validate=validate.Length(min=1, max=MAX_USERS, error="must have 1 to {max} elements"),
         metadata={"description": "The ids of the users.", "examples": [["ada", "bruno"]]},
     )
-    organization = Identifier(SLUG, metadata={"description": "All members of this organization, instead."})
+    organization = Reference(SLUG, metadata={"description": "All members of this organization, instead."})
     required = Required(load_default=None)
 
     @validates_schema

@@ -8,17 +8,18 @@ from typing import Any, ClassVar
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.schemas.fields import (
+    EXAMPLES,
     HOLD_ID,
     USER_ID,
     Identifier,
     Instant,
     JsonInteger,
     PathText,
+    Reference,
     Several,
     Text,
     TrueOrFalse,
     at_most,
-    identifier_shape,
 )
 from app.schemas.paging import LongCursorQuery
 from app.schemas.parameters import (
@@ -72,7 +73,7 @@ class HoldQuery(ProviderQuery, ConditionQuery):
 class HeldUserSchema(ParametersInQuery):
     """A user, and the calendars that count for the user instead of the main ones."""
 
-    id = Identifier(USER_ID, required=True, metadata={"description": "The id of the user."})
+    id = Reference(USER_ID, required=True, metadata={"description": "The id of the user."})
     calendarIds = fields.List(
         PathText(longest=1024),
         load_default=list,
@@ -88,7 +89,7 @@ class HeldUser(fields.Field[Any]):
 
     def __init__(self) -> None:
         calendars = {"type": "array", "maxItems": MAX_CALENDARS, "items": {"type": "string"}}
-        user = {"type": "string", **identifier_shape(USER_ID)}
+        user = {"type": "string", "examples": [EXAMPLES[USER_ID]]}
         properties = {"id": user, "calendarIds": calendars | CALENDAR_IDS}
         super().__init__(
             metadata={"oneOf": [user, {"type": "object", "required": ["id"], "properties": properties}]}
@@ -136,9 +137,9 @@ class HoldBody(ParametersInQuery):
 class HoldsQuery(LongCursorQuery):
     """Whose holds to list."""
 
-    user = Identifier(USER_ID, metadata={"description": "Only the holds of this user."})
+    user = Reference(USER_ID, metadata={"description": "Only the holds of this user."})
     users = Several(
-        Identifier(USER_ID), metadata={"description": "Only the holds of at least one of these users."}
+        Reference(USER_ID), metadata={"description": "Only the holds of at least one of these users."}
     )
 
 
@@ -180,7 +181,7 @@ class CreateQuery(CalendarIdsQuery, ProviderQuery, ConditionQuery):
             "request can take it. Otherwise 409 `slotTaken`."
         },
     )
-    hold = Identifier(
+    hold = Reference(
         HOLD_ID,
         metadata={
             "description": "Create the event only if this hold of the user covers its time; the hold is "

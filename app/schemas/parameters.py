@@ -176,14 +176,18 @@ class ComposedQuery(QuerySchema):
 
 
 class ParametersInQuery(Body):
-    """A body of a route whose parameters are in the query: it refuses those that it does not have itself."""
+    """A body of a route whose parameters are in the query: it refuses parameters that it does not have itself.
 
+    ``ignored`` and ``messages`` are as in ``ComposedQuery``.
+    """
+
+    ignored: ClassVar[frozenset[str]] = frozenset()
     messages: ClassVar[Mapping[str, str]] = {}
 
     @pre_load
     def parameters_are_in_the_query(self, data: Any, **_: Any) -> Any:
         """Refuse parameters that would have no effect in the body."""
-        for name in PARAMETERS:
-            if isinstance(data, dict) and data.get(name) is not None and name not in self.fields:
+        for name in PARAMETERS if isinstance(data, dict) else ():
+            if data.get(name) is not None and name not in self.fields and name not in self.ignored:
                 raise ValidationError(self.messages.get(name, "must be given in the query"), name)
         return data

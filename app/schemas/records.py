@@ -15,6 +15,7 @@ from app.schemas.fields import (
     USER_ID,
     Body,
     Identifier,
+    Reference,
     Several,
     Text,
     Timestamp,
@@ -113,7 +114,7 @@ class UserBody(Body):
 
     id = Identifier(USER_ID, required=True, metadata=OWN_ID)
     organizationSlugs = fields.List(
-        Identifier(SLUG),
+        Reference(SLUG),
         load_default=list,
         validate=at_most(MAX_ORGANIZATIONS),
         metadata={"description": "Organizations to become a member of; an unknown one creates nothing."},
@@ -121,16 +122,16 @@ class UserBody(Body):
 
 
 class RenameBody(Body):
-    """A user's new identifier."""
+    """A user's new identifier; without one, the user stays unchanged."""
 
     userId = Identifier(USER_ID, metadata={"description": "The new id."})
     id = Identifier(USER_ID, metadata={"description": "The same as `userId`, for older clients."})
 
     @validates_schema
     def names_one(self, data: dict[str, Any], **_: Any) -> None:
-        """Accept either name; one is required."""
-        if not data:
-            raise ValidationError("is required", "userId")
+        """Both names stand for one id."""
+        if "userId" in data and data.get("id", data["userId"]) != data["userId"]:
+            raise ValidationError("must be the same as userId", "id")
 
 
 class OrganizationBody(Body):
@@ -151,7 +152,7 @@ class MembersBody(Body):
     """Users to add or remove."""
 
     userIds = fields.List(
-        Identifier(USER_ID),
+        Reference(USER_ID),
         required=True,
         validate=at_most(MAX_MEMBERS),
         metadata={"description": "The ids of the users. If one is unknown, nothing is changed."},

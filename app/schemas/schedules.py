@@ -144,8 +144,10 @@ class SchedulesBody(ParametersInQuery):
 
 
 class RequiredSchedulesBody(SchedulesBody):
-    """Weekly schedules of one user."""
+    """Weekly schedules of one user, or overrides."""
 
-    schedules = fields.List(
-        fields.Nested(WindowSchema), required=True, validate=at_most(MAX_WINDOWS), metadata=SCHEDULES
-    )
+    @validates_schema
+    def has_one(self, data: dict[str, Any], **_: Any) -> None:
+        """The windows are what the body is for."""
+        if data["schedules"] is None and data["overrides"] is None:
+            raise ValidationError("is required", "schedules")

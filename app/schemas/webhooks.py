@@ -136,9 +136,9 @@ class WebhookSchema(Schema):
     events = fields.List(Word(EVENTS), required=True, metadata=WANTED)
     createdAt = Timestamp(required=True, metadata={"description": "When the endpoint was registered."})
     disabledAt = Timestamp(
-        required=True,
-        allow_none=True,
-        metadata={"description": "When deliveries to it stopped, because it answered 410."},
+        metadata={
+            "description": "When deliveries to it stopped, because it answered 410; absent if they did not."
+        },
     )
     paused = fields.Boolean(
         required=True, metadata={"description": "Whether events wait instead of being sent."}
@@ -183,8 +183,8 @@ class WebhookDataSchema(Schema):
     )
     calendarId = fields.String(
         metadata={
-            "description": "Only of `calendar.changed`. Google's main calendar is `primary`.",
-            "examples": ["primary"],
+            "description": "Only of `calendar.changed`: the id of the calendar, as in answers.",
+            "examples": ["ada@example.com"],
         }
     )
     holdId = Identifier(HOLD_ID, metadata={"description": "Only of events of a hold."})
@@ -277,7 +277,7 @@ def webhook_view(row: WebhookEndpoint) -> dict[str, Any]:
         "url": row.url,
         "events": row.events,
         "createdAt": row.created_at,
-        "disabledAt": row.disabled_at,
+        **({} if row.disabled_at is None else {"disabledAt": row.disabled_at}),
         "paused": row.paused_at is not None,
     }
 

@@ -29,6 +29,7 @@ SLOTS: dict[str, Any] = DAY | {
     "limit": 3,
     "earliest_time_each_day": "09:00",
     "latest_time_each_day": "17:00",
+    "primary_only": False,
     "max_age": 10,
 }
 ONE_USER = {"calendar_ids": ["primary"], "on_failure": "partial"}
@@ -114,7 +115,7 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
             [{"user_id": "ada", "email": "ada@acme.example"}],
             **key,
         ),
-        "listHolds": call(almanac.holds.list, "ada", limit=50),
+        "listHolds": call(almanac.holds.list, "ada", users=["ada"], limit=50),
         "createHold": call(
             almanac.holds.create,
             ["ada"],
@@ -123,6 +124,7 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
             note="cart 4711",
             padding=5,
             max_overlaps=1,
+            minimum_notice=5,
             zone="Europe/Berlin",
             **key,
         ),
@@ -185,6 +187,15 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
             almanac.unified_events.delete, "ada", "meta-1", provider=["google"], **notified
         ),
         "listUserBusyPeriods": call(almanac.busy.user, "ada", primary_only=True, **DAY, **ACCOUNT),
+        "listBusyPeriodsOfUsers": call(
+            almanac.busy.users,
+            ["ada"],
+            primary_only=True,
+            zone="UTC",
+            provider=["google"],
+            max_age=10,
+            **DAY,
+        ),
         "listOrganizationBusyPeriods": call(
             almanac.busy.organization,
             "acme",
@@ -202,6 +213,17 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
             almanac.scheduling.users, ["ada"], schedules=SCHEDULES, overrides=OVERRIDES, **SLOTS
         ),
         "listOrganizationSlots": call(almanac.scheduling.organization, "acme", **SLOTS),
+        "listOrganizationSlotsInSchedules": call(
+            almanac.scheduling.organization, "acme", schedules=SCHEDULES, overrides=OVERRIDES, **SLOTS
+        ),
+        "explainMomentOfUsers": call(
+            almanac.explain.users,
+            ["ada"],
+            at="2026-12-03T09:00",
+            schedules=SCHEDULES,
+            overrides=OVERRIDES,
+            **SLOTS,
+        ),
         "listSharedSlots": call(
             almanac.scheduling.groups,
             GROUPS,

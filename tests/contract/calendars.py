@@ -219,7 +219,7 @@ EVENTS: tuple[Row, ...] = (
         f"GET {ONE}",
         ok(data(EVENT)),
         ok(data(EVENT), names={"calendarId": "{own}"}, providers=GOOGLE),
-        bad("eventId must not contain control characters", names={"eventId": "\n"}),
+        missing("Event not found", names={"eventId": "\n"}),
         missing("Event not found", names=NO_EVENT),
         missing("Event not found", setup=event_deleted),
         missing("Calendar not found", names=NO_CALENDAR),
@@ -378,7 +378,33 @@ UNIFIED_ROWS: tuple[Row, ...] = (
     ),
 )
 
+HERE = {"id": "{userId}"}
+BUSY_ENTRY = {
+    "userId": str,
+    "status": frozenset({"ok"}),
+    "busy": [PERIOD],
+    "calendarIds": [str],
+    "failedCalendars": [FAILED_CALENDAR],
+}
+
 BUSY: tuple[Row, ...] = (
+    *of(
+        "POST /users/calendar/busy",
+        ok(data([BUSY_ENTRY]), query=RANGE, body={"users": [HERE]}),
+        ok(
+            data([BUSY_ENTRY]),
+            query=RANGE | OWN,
+            body={"users": [HERE | {"calendarIds": ["primary"]}]},
+            providers=PROVIDERS,
+        ),
+        bad("users is required", query=RANGE, body={}),
+        bad(
+            "calendarIds must be given in the entry",
+            query=RANGE | {"calendarIds": "x"},
+            body={"users": [HERE]},
+        ),
+        bad("end is required", query={"start": "2026-12-03"}, body={"users": []}),
+    ),
     *of(
         "GET /users/{userId}/calendar/busy",
         ok(data([PERIOD], **PARTLY), query=RANGE),
@@ -426,7 +452,6 @@ REPEATED = {"overrides": [{"date": "2026-12-25", "windows": []}] * 2}
 MEMBER_SLOT = {**PERIOD, "userId": str}
 NO_SLOTS = SLOTS | {"availableSlots": []}
 TOKYO = {"x-timezone": "Asia/Tokyo"}
-HERE = {"id": "{userId}"}
 
 
 def no_members(world: World) -> None:
@@ -514,6 +539,24 @@ SCHEDULING: tuple[Row, ...] = (
         missing(
             "Organization has no members",
             query=RANGE,
+            setup=lambda w: w.names.update(orgSlug=w.new_organization()),
+        ),
+    ),
+    *of(
+        "POST /organizations/{orgSlug}/scheduling",
+        ok(
+            data(SLOTS | {"availableSlots": [MEMBER_SLOT]}, failedUsers=[]),
+            query=MORNING,
+            body=SCHEDULES,
+        ),
+        bad("schedules is required", query=RANGE, body={}),
+        bad("onFailure must not be given here", query=RANGE | {"onFailure": "partial"}, body=SCHEDULES),
+        bad("end is required", query={"start": "2026-12-03"}, body=SCHEDULES),
+        no_organization(query=RANGE, body=SCHEDULES),
+        missing(
+            "Organization has no members",
+            query=RANGE,
+            body=SCHEDULES,
             setup=lambda w: w.names.update(orgSlug=w.new_organization()),
         ),
     ),

@@ -17,11 +17,17 @@ from tests.contract.calendars import (
     no_members,
 )
 from tests.contract.rows import PROVIDERS, Row, bad, bad_slug, missing, no_organization, no_user, of, ok
-from tests.contract.shapes import FAILED_USER, MEMBERS_EXPLAINED, USER_EXPLAINED, data
+from tests.contract.shapes import FAILED_CALENDAR, FAILED_USER, MEMBERS_EXPLAINED, USER_EXPLAINED, data
 from tests.contract.world import World
 
 MOMENT = {"at": "2026-12-03T09:10:00Z"}
 ASKED = RANGE | MOMENT
+EXPLAINED_ENTRY = {
+    "userId": str,
+    "status": frozenset({"ok"}),
+    **USER_EXPLAINED,
+    "failedCalendars": [FAILED_CALENDAR],
+}
 UNREAD = USER_EXPLAINED | {"offered": frozenset({False}), "reason": frozenset({"calendarUnread"})}
 
 ROWS: tuple[Row, ...] = (
@@ -52,6 +58,13 @@ ROWS: tuple[Row, ...] = (
         bad("at is required", query=RANGE, body=SCHEDULES),
         no_user(query=ASKED, body=SCHEDULES),
         missing(NO_CALENDARS, names=LONELY, query=ASKED, body=SCHEDULES),
+    ),
+    *of(
+        "POST /users/scheduling/explain",
+        ok(data([EXPLAINED_ENTRY]), query=ASKED, body={"users": [{"id": "{userId}"}]}),
+        bad("users is required", query=ASKED, body={}),
+        bad("at is required", query=RANGE, body={"users": []}),
+        bad("onFailure must not be given here", query=ASKED | {"onFailure": "fail"}, body={"users": []}),
     ),
     *of(
         "GET /organizations/{orgSlug}/scheduling/explain",

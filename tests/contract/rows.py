@@ -110,11 +110,11 @@ def no_organization(**more: Any) -> Row:
 
 
 def bad_user(**more: Any) -> Row:
-    return bad("userId must match", names={"userId": "a"}, **more)
+    return missing("User not found", names={"userId": "a"}, **more)
 
 
 def bad_slug(**more: Any) -> Row:
-    return bad("orgSlug must match", names={"orgSlug": "A"}, **more)
+    return missing("Organization not found", names={"orgSlug": "A"}, **more)
 
 
 def unknown_provider(**more: Any) -> Row:

@@ -33,10 +33,17 @@ REASON = frozenset(
 )
 ANSWERED = frozenset({"accepted", "declined", "needsAction", "tentative"})
 
-FAILED_CALENDAR = {"calendarId": str, "provider": PROVIDER, "reason": REASON, "message": str}
+FAILED_CALENDAR = {
+    "calendarId": str,
+    "provider": PROVIDER,
+    "code": REASON,
+    "reason": REASON,
+    "message": str,
+}
 FAILED_USER = {
     "customId": str,
     "userId": str,
+    "code": str,
     "reason": REASON,
     "message": str,
     "failedCalendars": [FAILED_CALENDAR],
@@ -70,7 +77,6 @@ WEBHOOK = {
         )
     ],
     "createdAt": TIME,
-    "disabledAt": nullable(TIME),
     "paused": bool,
 }
 DELIVERY = {

@@ -51,6 +51,13 @@ class Override(TypedDict):
     windows: Sequence[DateWindow]
 
 
+class UserCalendars(TypedDict):
+    """A user, and the calendars that count instead of those of the route."""
+
+    id: str
+    calendar_ids: NotRequired[Sequence[str]]
+
+
 class WantedUser(TypedDict):
     """One of several users; its calendars, schedules and overrides take precedence over the request's."""
 

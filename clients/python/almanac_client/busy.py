@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Unpack
 
 from almanac_client.answers import Answer
+from almanac_client.bodies import UserCalendars
 from almanac_client.messages import Request, path
 from almanac_client.operations import Operation, answer
-from almanac_client.parameters import AccountReading, Reading, When, headers, query
-from almanac_client.records import BusyPeriod
+from almanac_client.parameters import AccountReading, Reading, When, body, headers, query
+from almanac_client.records import BusyPeriod, UserBusyEntry
 from almanac_client.resources import Resource, TransportT, operation
 
 
@@ -32,6 +34,27 @@ class Busy(Resource[TransportT]):
         params = query(which, start=start, end=end, primary_only=primary_only)
         request = Request.get(path("/users/{}/calendar/busy", user_id), params, headers(which))
         return Operation(request, answer(list[BusyPeriod]))
+
+    @operation
+    def users(
+        self,
+        users: Iterable[str | UserCalendars],
+        *,
+        start: When,
+        end: When,
+        primary_only: bool = False,
+        **which: Unpack[Reading],
+    ) -> Operation[Answer[list[UserBusyEntry]]]:
+        """Busy periods of several users, an entry for each in order.
+
+        >>> almanac.busy.users(["ada", "grace"], start="2026-11-23", end="2026-11-24").data
+        """
+        wanted = [{"id": each} if isinstance(each, str) else each for each in users]
+        params = query(which, start=start, end=end, primary_only=primary_only)
+        request = Request(
+            "POST", "/users/calendar/busy", params, body(users=wanted), headers(which), repeatable=True
+        )
+        return Operation(request, answer(list[UserBusyEntry], accounted_for=True))
 
     @operation
     def organization(

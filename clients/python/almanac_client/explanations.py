@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.bodies import Group, Override, Window
+from almanac_client.bodies import Group, Override, WantedUser, Window
 from almanac_client.messages import Request, path
 from almanac_client.operations import Operation, answer
 from almanac_client.parameters import GroupOptions, SlotOptions, UserSlotOptions, When, headers, query
-from almanac_client.records import GroupExplained, OrganizationExplained, UserExplained
+from almanac_client.records import GroupExplained, OrganizationExplained, UserExplained, UserExplainedEntry
 from almanac_client.resources import Resource, TransportT, operation
-from almanac_client.scheduling import hours, request_of_groups, request_of_one
+from almanac_client.scheduling import hours, request_of_groups, request_of_one, request_of_users
 
 
 class Explaining(Resource[TransportT]):
@@ -38,6 +38,31 @@ class Explaining(Resource[TransportT]):
         where = path("/users/{}/scheduling/explain", user_id)
         request = request_of_one(where, params, hours(schedules, overrides), headers(options))
         return Operation(request, answer(UserExplained, accounted_for=True))
+
+    @operation
+    def users(
+        self,
+        users: Iterable[str | WantedUser],
+        *,
+        at: When,
+        start: When,
+        end: When,
+        schedules: Sequence[Window] | None = None,
+        overrides: Sequence[Override] | None = None,
+        **options: Unpack[SlotOptions],
+    ) -> Operation[Answer[list[UserExplainedEntry]]]:
+        """Why several users are, or are not, offered at a time; parameters as for ``scheduling.users``.
+
+        >>> almanac.explain.users(["ada", "grace"], at=at_nine, start=monday, end=friday).data
+        """
+        request = request_of_users(
+            "/users/scheduling/explain",
+            query(options, start=start, end=end, at=at),
+            users,
+            hours(schedules, overrides),
+            headers(options),
+        )
+        return Operation(request, answer(list[UserExplainedEntry], accounted_for=True))
 
     @operation
     def organization(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo
 
+from almanac_client.bodies import UserCalendars
 from almanac_client.messages import Request, path
 from almanac_client.operations import PAGE, Listing, Operation, data, nothing, rows
 from almanac_client.parameters import When, body, headers, query
@@ -16,17 +17,17 @@ class Holds(Resource[TransportT]):
     """Time that no other client can hold or book, and that is not offered as a slot."""
 
     @listing
-    def list(self, user: str | None = None, *, limit: int = PAGE) -> Listing[Hold]:
-        """The holds of a user, or of all users whom the key reaches, by start, in pages of ``limit``.
+    def list(self, user: str | None = None, *, users: Sequence[str] = (), limit: int = PAGE) -> Listing[Hold]:
+        """The holds of a user or of several, or of all whom the key reaches, by start, in pages of ``limit``.
 
         >>> [each.expires_at for each in almanac.holds.list("ada")]
         """
-        return Listing(Request.get("/holds", query(user=user)), limit, rows(list[Hold]))
+        return Listing(Request.get("/holds", query(user=user, users=list(users))), limit, rows(list[Hold]))
 
     @operation
     def create(
         self,
-        users: Sequence[str],
+        users: Sequence[str | UserCalendars],
         *,
         start: When,
         end: When,
@@ -36,10 +37,13 @@ class Holds(Resource[TransportT]):
         padding_before: int | None = None,
         padding_after: int | None = None,
         max_overlaps: int | None = None,
+        minimum_notice: int | None = None,
         zone: str | ZoneInfo | None = None,
         idempotency_key: str | None = None,
     ) -> Operation[Hold]:
         """Hold time of all users, or of none; for 300 seconds unless ``expires_in`` says otherwise.
+
+        A user with ``calendar_ids`` has these read and held, instead of the main calendars.
 
         :raise Conflict: when the time is taken; its ``conflicts`` say when
 
@@ -57,6 +61,7 @@ class Holds(Resource[TransportT]):
                 padding_before=padding_before,
                 padding_after=padding_after,
                 max_overlaps=max_overlaps,
+                minimum_notice=minimum_notice,
             ),
             headers={} if zone is None else headers({"zone": zone}),
             idempotency_key=idempotency_key,

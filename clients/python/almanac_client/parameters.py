@@ -52,6 +52,8 @@ class SlotOptions(Reading, total=False):
     # A daily window. Slots lie inside it and inside weekly schedules.
     earliest_time_each_day: Clock
     latest_time_each_day: Clock
+    # False: all calendars of each account, not only the main one.
+    primary_only: bool
 
 
 class UserSlotOptions(SlotOptions, total=False):

@@ -39,7 +39,7 @@ class Scheduling(Resource[TransportT]):
     ) -> Operation[Answer[UserSlots]]:
         """Slots of a user, inside a daily window and weekly ``schedules``, if given.
 
-        ``overrides`` replaces the windows of single dates, and needs ``schedules``.
+        ``overrides`` replaces the windows of single dates.
 
         >>> almanac.scheduling.user("ada", start="2026-11-23", end="2026-11-28", slot_duration=30).data
         """
@@ -63,27 +63,30 @@ class Scheduling(Resource[TransportT]):
 
         >>> almanac.scheduling.users(["ada", "grace"], start="2026-11-23", end="2026-11-24").data
         """
-        wanted = [{"id": each} if isinstance(each, str) else each for each in users]
-        request = Request(
-            "POST",
-            "/users/scheduling",
-            query(options, start=start, end=end),
-            body(users=wanted, schedules=schedules, overrides=overrides),
-            headers(options),
-            repeatable=True,
+        params = query(options, start=start, end=end)
+        request = request_of_users(
+            "/users/scheduling", params, users, hours(schedules, overrides), headers(options)
         )
         return Operation(request, _with_failed_users(answer(list[UserEntry])))
 
     @operation
     def organization(
-        self, org_slug: str, *, start: When, end: When, **options: Unpack[SlotOptions]
+        self,
+        org_slug: str,
+        *,
+        start: When,
+        end: When,
+        schedules: Sequence[Window] | None = None,
+        overrides: Sequence[Override] | None = None,
+        **options: Unpack[SlotOptions],
     ) -> Operation[Answer[OrganizationSlots]]:
         """Slots of every member; a member with an unreadable calendar has none, and is in ``failed_users``.
 
         >>> almanac.scheduling.organization("acme", start="2026-11-23", end="2026-11-24").partial
         """
         params = query(options, start=start, end=end)
-        request = Request.get(path("/organizations/{}/scheduling", org_slug), params, headers(options))
+        where = path("/organizations/{}/scheduling", org_slug)
+        request = request_of_one(where, params, hours(schedules, overrides), headers(options))
         return Operation(request, answer(OrganizationSlots))
 
     @operation
@@ -120,13 +123,25 @@ def request_of_groups(
     return Request("POST", where, params, sent, headers, repeatable=True)
 
 
+def request_of_users(
+    where: str,
+    params: Mapping[str, Any],
+    users: Iterable[str | WantedUser],
+    hours: Mapping[str, Any],
+    headers: Mapping[str, str],
+) -> Request:
+    """The request for the slots of several users, or for their explanation; it changes nothing."""
+    wanted = [{"id": each} if isinstance(each, str) else each for each in users]
+    return Request("POST", where, params, body(hours, users=wanted), headers, repeatable=True)
+
+
 def request_of_one(
     where: str,
     params: Mapping[str, Any],
     hours: Mapping[str, Any],
     headers: Mapping[str, str],
 ) -> Request:
-    """The request for one user's slots; schedules and overrides need POST, which changes nothing here."""
+    """The request for slots of a user or an organization; with hours, by POST, which changes nothing here."""
     if not hours:
         return Request.get(where, params, headers)
     return Request("POST", where, params, hours, headers, repeatable=True)

@@ -719,7 +719,11 @@ export interface paths {
         /**
          * Change an event
          * @description Only what is sent is written. `attendees` replace the list; who stays on it keeps their answer. With
-         *     `If-Match`, only an event that no other client has changed since you read it.
+         *     `If-Match`, only an event that no other client has changed since you read it. With `ifFree=true`, a
+         *     new `start` or `end` is written only if the new time is free: otherwise 409 `slotTaken`, and nothing
+         *     is written. The time that the event has now counts as free. Occurrences of a series are moved one by
+         *     one. The error `outcomeUnknown` means that the event may have been changed; the request is safe to
+         *     repeat.
          */
         put: operations["updateEvent"];
         post?: never;
@@ -727,7 +731,8 @@ export interface paths {
          * Delete an event
          * @description A second deletion is 404. Google notifies guests only with `sendNotifications=true`; Microsoft
          *     always does. With `If-Match`, only an event that no other client has changed since you read it is
-         *     deleted.
+         *     deleted. The error `outcomeUnknown` means that the event may have been deleted; the request is safe
+         *     to repeat.
          */
         delete: operations["deleteEvent"];
         options?: never;
@@ -825,6 +830,28 @@ export interface paths {
         get: operations["listUserBusyPeriods"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/calendar/busy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Busy periods of several users
+         * @description One entry for each user, in the order of the request, over all calendars of the user or those of its
+         *     `calendarIds`. Calendars that could not be read are in its `failedCalendars`; when none could be read,
+         *     the entry says why and carries no busy periods.
+         */
+        post: operations["listBusyPeriodsOfUsers"];
         delete?: never;
         options?: never;
         head?: never;
@@ -930,7 +957,11 @@ export interface paths {
          */
         get: operations["listOrganizationSlots"];
         put?: never;
-        post?: never;
+        /**
+         * Slots of every member of an organization inside weekly schedules
+         * @description As by GET, with the `schedules` and the `overrides` of the request for one user.
+         */
+        post: operations["listOrganizationSlotsInSchedules"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1011,6 +1042,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/scheduling/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Why a moment of several users is, or is not, offered
+         * @description Takes the body and the parameters of the slots of several users, and `at`. One entry for each user, in
+         *     the order of the request. A calendar that cannot be read gives the reason `calendarUnread`; an unknown
+         *     user, or one without connected calendars, has an entry with an error.
+         */
+        post: operations["explainMomentOfUsers"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/organizations/{orgSlug}/scheduling/explain": {
         parameters: {
             query?: never;
@@ -1047,16 +1100,18 @@ export interface paths {
         };
         /**
          * List holds
-         * @description By start. An API key that is bound to an organization sees holds whose users are all its members.
+         * @description By start. An API key that is bound to an organization sees the holds that keys of the organization
+         *     took, with those of their users who are members.
          */
         get: operations["listHolds"];
         put?: never;
         /**
          * Hold time of users
          * @description For all users of the request, or for none. Their calendars are read past the cache; when one cannot
-         *     be read, nothing is held. Of simultaneous requests for overlapping time of a user, at most one
-         *     succeeds. From the answer on, the time counts as busy on every route of scheduling, until the hold
-         *     expires, is deleted, or an event is created by it.
+         *     be read, nothing is held. Of simultaneous requests for overlapping time of a user or of a mailbox, at
+         *     most one succeeds. From the answer on, the time counts as one busy period on every route of
+         *     scheduling, for everyone who books the same mailboxes, until the hold expires, is deleted, or an event
+         *     is created by it.
          */
         post: operations["createHold"];
         delete?: never;
@@ -1482,6 +1537,11 @@ export interface components {
             calendarId: string;
             /** @description The provider of the account. */
             provider: components["schemas"]["Provider"];
+            /**
+             * @description What went wrong, as in errors: the reason, or a code that says more.
+             * @example accessDenied
+             */
+            code: string;
             /** @description Why it could not be read; the set is closed. */
             reason: components["schemas"]["FailureReason"];
             /**
@@ -1502,6 +1562,11 @@ export interface components {
              * @example ada
              */
             userId: string;
+            /**
+             * @description What went wrong, as in errors: the reason, or a code that says more.
+             * @example accessDenied
+             */
+            code: string;
             /** @description Why it could not be read; the set is closed. */
             reason: components["schemas"]["FailureReason"];
             /**
@@ -1535,6 +1600,11 @@ export interface components {
             operation?: string;
             /** @description Scopes of which any suffices. */
             validScopes?: string[];
+            /**
+             * @description With `quotaExceeded`: what the organization uses its whole share of.
+             * @enum {string}
+             */
+            quota?: "waitingReads" | "waitingWrites" | "heldUsers" | "bodyBytes";
             /** @description Seconds to wait before the request is repeated, as in `Retry-After`. */
             retryAfter?: number;
             /** @description With `slotTaken`: the parts of the time that are taken. */
@@ -1667,7 +1737,7 @@ export interface components {
         UserAnswer: {
             data: components["schemas"]["User"];
         };
-        /** @description A user's new identifier. */
+        /** @description A user's new identifier; without one, the user stays unchanged. */
         RenameBody: {
             /**
              * @description The new id.
@@ -2478,6 +2548,76 @@ export interface components {
             /** @description The calendars that could not be read. They never appear as free. Empty when everything was read. */
             failedCalendars: components["schemas"]["FailedCalendar"][];
         };
+        /** @description One of several users, and the calendars that are read instead of all. */
+        BusyUser: {
+            /**
+             * @description The id of the user.
+             * @example ada
+             */
+            id: string;
+            /** @description Only these calendars; `primary` is the main one of each account. */
+            calendarIds?: string[];
+        };
+        /** @description Several users. */
+        BusyUsersBody: {
+            /** @description The users. The answer has an entry for each, in this order. */
+            users: components["schemas"]["BusyUser"][];
+        };
+        /** @description One of several users, with busy periods. */
+        BusyEntry: {
+            /**
+             * @description The id of the user.
+             * @example ada
+             */
+            userId: string;
+            /**
+             * @description Always `ok`. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            status: "ok";
+            /** @description The busy periods, merged, clipped to the range, and by `start`. */
+            busy: components["schemas"]["BusyPeriod"][];
+            /**
+             * @description The calendars of the user.
+             * @example [
+             *       "ada@example.com"
+             *     ]
+             */
+            calendarIds: string[];
+            /** @description The calendars that could not be read. They never appear as free. Empty when everything was read. */
+            failedCalendars: components["schemas"]["FailedCalendar"][];
+        };
+        /** @description One of several users, with the reason why there are no slots. */
+        FailedEntry: {
+            /**
+             * @description The id of the user.
+             * @example ada
+             */
+            userId: string;
+            /**
+             * @description Always `error`. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            status: "error";
+            /**
+             * @description One sentence that names what is wrong.
+             * @example User has no connected calendars
+             */
+            error: string;
+            /** @description What went wrong; the set is closed, and a code is never renamed. */
+            code: components["schemas"]["ErrorCode"];
+            /** @description Why it could not be read; the set is closed. */
+            reason?: components["schemas"]["FailureReason"];
+            /** @description The calendars that could not be read; empty when the user has none. */
+            failedCalendars: components["schemas"]["FailedCalendar"][];
+        };
+        /** @description One of several users: busy periods (`ok`), or why there are none (`error`). */
+        UserBusyEntry: components["schemas"]["BusyEntry"] | components["schemas"]["FailedEntry"];
+        /** @description An entry for each user asked for, in the order of the request. */
+        UsersBusyAnswer: {
+            /** @description An entry for each user of the request, in the same order. */
+            data: components["schemas"]["UserBusyEntry"][];
+        };
         /** @description Busy periods of all members, and the members with a calendar that could not be read. */
         OrganizationBusyAnswer: {
             /** @description The periods in which at least one member is busy, merged and by `start`. */
@@ -2638,10 +2778,13 @@ export interface components {
             /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
             windows: components["schemas"]["DateWindow"][];
         };
-        /** @description Weekly schedules of one user. */
+        /** @description Weekly schedules of one user, or overrides. */
         RequiredSchedulesBody: {
-            /** @description Weekly windows. A slot lies inside their union. An empty array means no availability. */
-            schedules: components["schemas"]["Window"][];
+            /**
+             * @description Weekly windows. A slot lies inside their union. An empty array means no availability.
+             * @default null
+             */
+            schedules?: components["schemas"]["Window"][] | null;
             /**
              * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
              * @default null
@@ -2730,30 +2873,6 @@ export interface components {
             /** @description The schedules that applied to this user; empty when none did. */
             schedules: components["schemas"]["WindowAnswer"][];
             /** @description Empty: all calendars of this user were read. */
-            failedCalendars: components["schemas"]["FailedCalendar"][];
-        };
-        /** @description One of several users, with the reason why there are no slots. */
-        FailedEntry: {
-            /**
-             * @description The id of the user.
-             * @example ada
-             */
-            userId: string;
-            /**
-             * @description Always `error`. (enum property replaced by openapi-typescript)
-             * @enum {string}
-             */
-            status: "error";
-            /**
-             * @description One sentence that names what is wrong.
-             * @example User has no connected calendars
-             */
-            error: string;
-            /** @description What went wrong; the set is closed, and a code is never renamed. */
-            code: components["schemas"]["ErrorCode"];
-            /** @description Why it could not be read; the set is closed. */
-            reason?: components["schemas"]["FailureReason"];
-            /** @description The calendars that could not be read; empty when the user has none. */
             failedCalendars: components["schemas"]["FailedCalendar"][];
         };
         /** @description One of several users: slots (`ok`), or why there are none (`error`). */
@@ -3063,6 +3182,61 @@ export interface components {
             /** @description The calendars that could not be read. They never appear as free. Empty when everything was read. */
             failedCalendars: components["schemas"]["FailedCalendar"][];
         };
+        /** @description One of several users, with the explanation. */
+        ExplainedEntry: {
+            /** @description Whether some slot holds the moment, its end not included. */
+            offered: boolean;
+            /** @description The verdict; the set is closed. */
+            reason: components["schemas"]["Verdict"];
+            /**
+             * @description The same for people, in the zone of the request.
+             * @example 10:35 on Thursday 3 December 2026 (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.
+             */
+            sentence: string;
+            /** @description The slot that holds the moment; of several, the one that starts first. */
+            slot: components["schemas"]["Slot"] | null;
+            /** @description Whether a slot starts at the moment. */
+            startsSlot: boolean;
+            /** @description The whole stretch of free time around the moment. */
+            free: components["schemas"]["BusyPeriod"] | null;
+            /** @description The window around the moment, within the range; the range without one. */
+            window: components["schemas"]["BusyPeriod"] | null;
+            /** @description The first slot that starts after the moment. */
+            nextSlot: components["schemas"]["Slot"] | null;
+            /** @description The last slot that starts before the moment; it may hold it. */
+            previousSlot: components["schemas"]["Slot"] | null;
+            /** @description The busy periods that cover the moment once they are padded; up to `maxOverlaps` of them block nothing. Each is clipped to the range extended by `padding` on both sides. */
+            blockedBy: components["schemas"]["Blocking"][];
+            /** @description The held time that covers the moment; absent if there is none. */
+            heldBy?: components["schemas"]["HeldBlocking"][];
+            /**
+             * Format: date-time
+             * @description The moment that is explained.
+             * @example 2026-11-20T09:05:00.000Z
+             */
+            at: string;
+            /** @description The parameters that the slots were computed with. */
+            options: components["schemas"]["Options"];
+            /**
+             * @description The id of the user.
+             * @example ada
+             */
+            userId: string;
+            /**
+             * @description Always `ok`. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            status: "ok";
+            /** @description The calendars that could not be read. They never appear as free. Empty when everything was read. */
+            failedCalendars: components["schemas"]["FailedCalendar"][];
+        };
+        /** @description One of several users: the explanation (`ok`), or why there is none (`error`). */
+        UserExplainedEntry: components["schemas"]["ExplainedEntry"] | components["schemas"]["FailedEntry"];
+        /** @description An entry for each user asked for, in the order of the request. */
+        UsersExplainedAnswer: {
+            /** @description An entry for each user of the request, in the same order. */
+            data: components["schemas"]["UserExplainedEntry"][];
+        };
         /** @description Why the moment of a member is, or is not, offered. */
         MemberExplained: {
             /** @description Whether some slot holds the moment, its end not included. */
@@ -3158,7 +3332,7 @@ export interface components {
              * @description A text of your own, which only `GET` shows.
              * @example cart 4711
              */
-            note: string | null;
+            note?: string;
         };
         /** @description A list. Each element: Time of users that is kept free. */
         HoldListAnswer: {
@@ -3170,12 +3344,23 @@ export interface components {
         /** @description The time to hold. */
         HoldBody: {
             /**
-             * @description The users whose time is held, all of them or none.
+             * @description The users whose time is held, all of them or none: an id, or an object with `id` and the `calendarIds` that are read and held instead of the main calendars.
              * @example [
-             *       "ada"
+             *       "ada",
+             *       {
+             *         "id": "bruno",
+             *         "calendarIds": [
+             *           "room-1@resource.example.com"
+             *         ]
+             *       }
              *     ]
              */
-            users: string[];
+            users: (string | {
+                /** @example ada */
+                id: string;
+                /** @description Only these calendars; `primary` is the main one of each account. */
+                calendarIds?: string[];
+            })[];
             /**
              * @description Where the held time begins, ISO 8601.
              * @example 2026-12-03T09:00:00Z
@@ -3197,10 +3382,16 @@ export interface components {
              * @example cart 4711
              */
             note?: string | null;
-            /** @description Minutes that must be free before and after the time too. */
+            /** @description Minutes kept free before and after busy periods. */
             padding?: number;
-            /** @description How many busy periods may overlap the time. Held time never may. */
+            /** @description Minutes kept free before busy periods; default: `padding`. */
+            paddingBefore?: number;
+            /** @description Minutes kept free after busy periods; default: `padding`. */
+            paddingAfter?: number;
+            /** @description How many busy periods may overlap a free moment. */
             maxOverlaps?: number;
+            /** @description No slot starts earlier than this many minutes from now. */
+            minimumNotice?: number;
         };
         /** @description Time of users that is kept free. */
         HoldAnswer: {
@@ -3233,10 +3424,10 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description When deliveries to it stopped, because it answered 410.
+             * @description When deliveries to it stopped, because it answered 410; absent if they did not.
              * @example 2026-11-20T09:00:00.000Z
              */
-            disabledAt: string | null;
+            disabledAt?: string;
             /** @description Whether events wait instead of being sent. */
             paused: boolean;
         };
@@ -3290,10 +3481,10 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description When deliveries to it stopped, because it answered 410.
+             * @description When deliveries to it stopped, because it answered 410; absent if they did not.
              * @example 2026-11-20T09:00:00.000Z
              */
-            disabledAt: string | null;
+            disabledAt?: string;
             /** @description Whether events wait instead of being sent. */
             paused: boolean;
             /**
@@ -3363,10 +3554,10 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description When deliveries to it stopped, because it answered 410.
+             * @description When deliveries to it stopped, because it answered 410; absent if they did not.
              * @example 2026-11-20T09:00:00.000Z
              */
-            disabledAt: string | null;
+            disabledAt?: string;
             /** @description Whether events wait instead of being sent. */
             paused: boolean;
             /**
@@ -3405,8 +3596,8 @@ export interface components {
              */
             webhookId?: string;
             /**
-             * @description Only of `calendar.changed`. Google's main calendar is `primary`.
-             * @example primary
+             * @description Only of `calendar.changed`: the id of the calendar, as in answers.
+             * @example ada@example.com
              */
             calendarId?: string;
             /**
@@ -3541,7 +3732,7 @@ export interface components {
          * @description What is wrong, for programs. A code is never renamed.
          * @enum {string}
          */
-        ErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "metricsTokenInvalid" | "authorizationInvalid" | "keyReadOnly" | "keyMayNotShowTokens" | "keyBoundToOrganization" | "userInOtherOrganizations" | "metricsForbidden" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "organizationNotFound" | "connectionNotFound" | "grantNotFound" | "noConnectedCalendars" | "organizationHasNoMembers" | "calendarNotFound" | "eventNotFound" | "memberNotFound" | "holdNotFound" | "webhookNotFound" | "deliveryNotFound" | "channelNotFound" | "notFound" | "providerNotConfigured" | "pathNotFound" | "methodNotAllowed" | "requestTimeout" | "userExists" | "organizationExists" | "connectionDelegated" | "webhookPaused" | "webhookDisabled" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "tooManyWebhooks" | "slotTaken" | "holdInUse" | "eventChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "metricsTokenInvalid" | "authorizationInvalid" | "keyReadOnly" | "keyMayNotShowTokens" | "keyBoundToOrganization" | "userInOtherOrganizations" | "metricsForbidden" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "organizationNotFound" | "connectionNotFound" | "grantNotFound" | "noConnectedCalendars" | "organizationHasNoMembers" | "calendarNotFound" | "eventNotFound" | "memberNotFound" | "holdNotFound" | "webhookNotFound" | "deliveryNotFound" | "channelNotFound" | "notFound" | "providerNotConfigured" | "pathNotFound" | "methodNotAllowed" | "requestTimeout" | "userExists" | "organizationExists" | "connectionDelegated" | "webhookPaused" | "webhookDisabled" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "tooManyWebhooks" | "slotTaken" | "holdInUse" | "eventChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /**
          * @description Whether an event takes place.
          * @enum {string}
@@ -3634,7 +3825,7 @@ export interface components {
          * @description The codes of errors of: Register a user.
          * @enum {string}
          */
-        CreateUserErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "organizationNotFound" | "requestTimeout" | "userExists" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        CreateUserErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "organizationNotFound" | "requestTimeout" | "userExists" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Read a user. */
         GetUserError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetUserErrorCode"];
@@ -3652,7 +3843,7 @@ export interface components {
          * @description The codes of errors of: Rename a user.
          * @enum {string}
          */
-        RenameUserErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "requestTimeout" | "userExists" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        RenameUserErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "requestTimeout" | "userExists" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Delete a user. */
         DeleteUserError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteUserErrorCode"];
@@ -3688,7 +3879,7 @@ export interface components {
          * @description The codes of errors of: Create an organization.
          * @enum {string}
          */
-        CreateOrganizationErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyBoundToOrganization" | "requestTimeout" | "organizationExists" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        CreateOrganizationErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyBoundToOrganization" | "requestTimeout" | "organizationExists" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Read an organization. */
         GetOrganizationError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetOrganizationErrorCode"];
@@ -3706,7 +3897,7 @@ export interface components {
          * @description The codes of errors of: Rename an organization.
          * @enum {string}
          */
-        UpdateOrganizationErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "organizationNotFound" | "requestTimeout" | "organizationExists" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        UpdateOrganizationErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "organizationNotFound" | "requestTimeout" | "organizationExists" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Delete an organization. */
         DeleteOrganizationError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteOrganizationErrorCode"];
@@ -3733,7 +3924,7 @@ export interface components {
          * @description The codes of errors of: Add members.
          * @enum {string}
          */
-        AddMembersErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userNotFound" | "organizationNotFound" | "requestTimeout" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        AddMembersErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userNotFound" | "organizationNotFound" | "requestTimeout" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Remove members. */
         RemoveMembersError: components["schemas"]["Error"] & {
             code?: components["schemas"]["RemoveMembersErrorCode"];
@@ -3742,7 +3933,7 @@ export interface components {
          * @description The codes of errors of: Remove members.
          * @enum {string}
          */
-        RemoveMembersErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userNotFound" | "organizationNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        RemoveMembersErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userNotFound" | "organizationNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Remove one member. */
         RemoveMemberError: components["schemas"]["Error"] & {
             code?: components["schemas"]["RemoveMemberErrorCode"];
@@ -3769,7 +3960,7 @@ export interface components {
          * @description The codes of errors of: Store a grant of Google.
          * @enum {string}
          */
-        StoreGoogleGrantErrorCode: "validationFailed" | "malformedBody" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "organizationNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        StoreGoogleGrantErrorCode: "validationFailed" | "malformedBody" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "organizationNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Store a grant of Microsoft. */
         StoreMicrosoftGrantError: components["schemas"]["Error"] & {
             code?: components["schemas"]["StoreMicrosoftGrantErrorCode"];
@@ -3778,7 +3969,7 @@ export interface components {
          * @description The codes of errors of: Store a grant of Microsoft.
          * @enum {string}
          */
-        StoreMicrosoftGrantErrorCode: "validationFailed" | "malformedBody" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyBoundToOrganization" | "organizationNotFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        StoreMicrosoftGrantErrorCode: "validationFailed" | "malformedBody" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyBoundToOrganization" | "organizationNotFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read a grant. */
         GetGrantError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetGrantErrorCode"];
@@ -3805,7 +3996,7 @@ export interface components {
          * @description The codes of errors of: Import members.
          * @enum {string}
          */
-        ImportGrantMembersErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "organizationNotFound" | "grantNotFound" | "requestTimeout" | "userExists" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        ImportGrantMembersErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "organizationNotFound" | "grantNotFound" | "requestTimeout" | "userExists" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: List a user's connections. */
         ListConnectionsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListConnectionsErrorCode"];
@@ -3832,7 +4023,7 @@ export interface components {
          * @description The codes of errors of: Store a connection.
          * @enum {string}
          */
-        StoreConnectionErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "organizationNotFound" | "grantNotFound" | "memberNotFound" | "requestTimeout" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        StoreConnectionErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "organizationNotFound" | "grantNotFound" | "memberNotFound" | "requestTimeout" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Delete a connection. */
         DeleteConnectionError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteConnectionErrorCode"];
@@ -3850,7 +4041,7 @@ export interface components {
          * @description The codes of errors of: Read an access token in force.
          * @enum {string}
          */
-        GetAccessTokenErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyMayNotShowTokens" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "notFound" | "providerNotConfigured" | "connectionDelegated" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        GetAccessTokenErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyMayNotShowTokens" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "notFound" | "providerNotConfigured" | "connectionDelegated" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Make a link to connect an account. */
         CreateConsentLinkError: components["schemas"]["Error"] & {
             code?: components["schemas"]["CreateConsentLinkErrorCode"];
@@ -3859,7 +4050,7 @@ export interface components {
          * @description The codes of errors of: Make a link to connect an account.
          * @enum {string}
          */
-        CreateConsentLinkErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        CreateConsentLinkErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Make a link to connect an account, by query. */
         GetConsentLinkError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetConsentLinkErrorCode"];
@@ -3886,7 +4077,7 @@ export interface components {
          * @description The codes of errors of: Finish a consent whose redirect came to you.
          * @enum {string}
          */
-        VerifyConsentErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        VerifyConsentErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: List a user's calendars. */
         ListCalendarsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListCalendarsErrorCode"];
@@ -3895,7 +4086,7 @@ export interface components {
          * @description The codes of errors of: List a user's calendars.
          * @enum {string}
          */
-        ListCalendarsErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListCalendarsErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: List a user's events, over all calendars. */
         ListEventsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListEventsErrorCode"];
@@ -3904,7 +4095,7 @@ export interface components {
          * @description The codes of errors of: List a user's events, over all calendars.
          * @enum {string}
          */
-        ListEventsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListEventsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Create an event. */
         CreateEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["CreateEventErrorCode"];
@@ -3913,7 +4104,7 @@ export interface components {
          * @description The codes of errors of: Create an event.
          * @enum {string}
          */
-        CreateEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        CreateEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read an event. */
         GetEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetEventErrorCode"];
@@ -3922,7 +4113,7 @@ export interface components {
          * @description The codes of errors of: Read an event.
          * @enum {string}
          */
-        GetEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        GetEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Change an event. */
         UpdateEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["UpdateEventErrorCode"];
@@ -3931,7 +4122,7 @@ export interface components {
          * @description The codes of errors of: Change an event.
          * @enum {string}
          */
-        UpdateEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "eventNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        UpdateEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "eventNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "slotTaken" | "eventChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Delete an event. */
         DeleteEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteEventErrorCode"];
@@ -3940,7 +4131,7 @@ export interface components {
          * @description The codes of errors of: Delete an event.
          * @enum {string}
          */
-        DeleteEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "eventNotFound" | "notFound" | "providerNotConfigured" | "eventChanged" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        DeleteEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "eventNotFound" | "notFound" | "providerNotConfigured" | "eventChanged" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Create a unified event. */
         CreateUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["CreateUnifiedEventErrorCode"];
@@ -3949,7 +4140,7 @@ export interface components {
          * @description The codes of errors of: Create a unified event.
          * @enum {string}
          */
-        CreateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        CreateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read a unified event. */
         GetUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetUnifiedEventErrorCode"];
@@ -3958,7 +4149,7 @@ export interface components {
          * @description The codes of errors of: Read a unified event.
          * @enum {string}
          */
-        GetUnifiedEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        GetUnifiedEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Change every copy of a unified event. */
         UpdateUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["UpdateUnifiedEventErrorCode"];
@@ -3967,7 +4158,7 @@ export interface components {
          * @description The codes of errors of: Change every copy of a unified event.
          * @enum {string}
          */
-        UpdateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "eventUnreadable" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        UpdateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Delete every copy of a unified event. */
         DeleteUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteUnifiedEventErrorCode"];
@@ -3976,7 +4167,7 @@ export interface components {
          * @description The codes of errors of: Delete every copy of a unified event.
          * @enum {string}
          */
-        DeleteUnifiedEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        DeleteUnifiedEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Busy periods of a user, over all calendars. */
         ListUserBusyPeriodsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListUserBusyPeriodsErrorCode"];
@@ -3985,7 +4176,16 @@ export interface components {
          * @description The codes of errors of: Busy periods of a user, over all calendars.
          * @enum {string}
          */
-        ListUserBusyPeriodsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListUserBusyPeriodsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: Busy periods of several users. */
+        ListBusyPeriodsOfUsersError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ListBusyPeriodsOfUsersErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Busy periods of several users.
+         * @enum {string}
+         */
+        ListBusyPeriodsOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Busy periods of all members of an organization. */
         ListOrganizationBusyPeriodsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListOrganizationBusyPeriodsErrorCode"];
@@ -3994,7 +4194,7 @@ export interface components {
          * @description The codes of errors of: Busy periods of all members of an organization.
          * @enum {string}
          */
-        ListOrganizationBusyPeriodsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListOrganizationBusyPeriodsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots of a user. */
         ListUserSlotsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListUserSlotsErrorCode"];
@@ -4003,7 +4203,7 @@ export interface components {
          * @description The codes of errors of: Slots of a user.
          * @enum {string}
          */
-        ListUserSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListUserSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots of a user inside weekly schedules. */
         ListUserSlotsInSchedulesError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListUserSlotsInSchedulesErrorCode"];
@@ -4012,7 +4212,7 @@ export interface components {
          * @description The codes of errors of: Slots of a user inside weekly schedules.
          * @enum {string}
          */
-        ListUserSlotsInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListUserSlotsInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots of several users. */
         ListSlotsOfUsersError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListSlotsOfUsersErrorCode"];
@@ -4021,7 +4221,7 @@ export interface components {
          * @description The codes of errors of: Slots of several users.
          * @enum {string}
          */
-        ListSlotsOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListSlotsOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots of every member of an organization. */
         ListOrganizationSlotsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListOrganizationSlotsErrorCode"];
@@ -4030,7 +4230,16 @@ export interface components {
          * @description The codes of errors of: Slots of every member of an organization.
          * @enum {string}
          */
-        ListOrganizationSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListOrganizationSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: Slots of every member of an organization inside weekly schedules. */
+        ListOrganizationSlotsInSchedulesError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ListOrganizationSlotsInSchedulesErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Slots of every member of an organization inside weekly schedules.
+         * @enum {string}
+         */
+        ListOrganizationSlotsInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots that groups share. */
         ListSharedSlotsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListSharedSlotsErrorCode"];
@@ -4039,7 +4248,7 @@ export interface components {
          * @description The codes of errors of: Slots that groups share.
          * @enum {string}
          */
-        ListSharedSlotsErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListSharedSlotsErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment is, or is not, in a slot that groups share. */
         ExplainSharedMomentError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainSharedMomentErrorCode"];
@@ -4048,7 +4257,7 @@ export interface components {
          * @description The codes of errors of: Why a moment is, or is not, in a slot that groups share.
          * @enum {string}
          */
-        ExplainSharedMomentErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ExplainSharedMomentErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment of a user is, or is not, offered. */
         ExplainUserMomentError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainUserMomentErrorCode"];
@@ -4057,7 +4266,7 @@ export interface components {
          * @description The codes of errors of: Why a moment of a user is, or is not, offered.
          * @enum {string}
          */
-        ExplainUserMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "noConnectedCalendars" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ExplainUserMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "noConnectedCalendars" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment is, or is not, inside weekly schedules. */
         ExplainUserMomentInSchedulesError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainUserMomentInSchedulesErrorCode"];
@@ -4066,7 +4275,16 @@ export interface components {
          * @description The codes of errors of: Why a moment is, or is not, inside weekly schedules.
          * @enum {string}
          */
-        ExplainUserMomentInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "noConnectedCalendars" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ExplainUserMomentInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "noConnectedCalendars" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: Why a moment of several users is, or is not, offered. */
+        ExplainMomentOfUsersError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ExplainMomentOfUsersErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Why a moment of several users is, or is not, offered.
+         * @enum {string}
+         */
+        ExplainMomentOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment of each member is, or is not, offered. */
         ExplainOrganizationMomentError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainOrganizationMomentErrorCode"];
@@ -4075,7 +4293,7 @@ export interface components {
          * @description The codes of errors of: Why a moment of each member is, or is not, offered.
          * @enum {string}
          */
-        ExplainOrganizationMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ExplainOrganizationMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: List holds. */
         ListHoldsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListHoldsErrorCode"];
@@ -4093,7 +4311,7 @@ export interface components {
          * @description The codes of errors of: Hold time of users.
          * @enum {string}
          */
-        CreateHoldErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        CreateHoldErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read a hold. */
         GetHoldError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetHoldErrorCode"];
@@ -4129,7 +4347,7 @@ export interface components {
          * @description The codes of errors of: Register a webhook endpoint.
          * @enum {string}
          */
-        CreateWebhookErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "requestTimeout" | "idempotencyKeyInUse" | "tooManyWebhooks" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        CreateWebhookErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "requestTimeout" | "idempotencyKeyInUse" | "tooManyWebhooks" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Read a webhook endpoint. */
         GetWebhookError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetWebhookErrorCode"];
@@ -4147,7 +4365,7 @@ export interface components {
          * @description The codes of errors of: Change, pause or resume a webhook endpoint.
          * @enum {string}
          */
-        UpdateWebhookErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        UpdateWebhookErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Delete a webhook endpoint. */
         DeleteWebhookError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteWebhookErrorCode"];
@@ -4165,7 +4383,7 @@ export interface components {
          * @description The codes of errors of: Replace the secret of a webhook endpoint.
          * @enum {string}
          */
-        RotateWebhookSecretErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "requestTimeout" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        RotateWebhookSecretErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "requestTimeout" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Send a test event to a webhook endpoint. */
         TestWebhookError: components["schemas"]["Error"] & {
             code?: components["schemas"]["TestWebhookErrorCode"];
@@ -4287,7 +4505,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListUsersError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4478,7 +4696,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateUserError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4493,7 +4711,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateUserError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4599,7 +4817,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetUserError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4780,7 +4998,7 @@ export interface operations {
                     "application/json": components["schemas"]["RenameUserError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4795,7 +5013,7 @@ export interface operations {
                     "application/json": components["schemas"]["RenameUserError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4915,7 +5133,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteUserError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5038,7 +5256,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListUserOrganizationsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5141,7 +5359,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListOrganizationsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5318,7 +5536,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateOrganizationError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5333,7 +5551,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateOrganizationError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5436,7 +5654,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetOrganizationError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5614,7 +5832,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateOrganizationError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5629,7 +5847,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateOrganizationError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5746,7 +5964,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteOrganizationError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5871,7 +6089,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListMembersError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6082,7 +6300,7 @@ export interface operations {
                     "application/json": components["schemas"]["AddMembersError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6097,7 +6315,7 @@ export interface operations {
                     "application/json": components["schemas"]["AddMembersError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6246,7 +6464,7 @@ export interface operations {
                     "application/json": components["schemas"]["RemoveMembersError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6261,7 +6479,7 @@ export interface operations {
                     "application/json": components["schemas"]["RemoveMembersError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6383,7 +6601,7 @@ export interface operations {
                     "application/json": components["schemas"]["RemoveMemberError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6505,7 +6723,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListGrantsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6679,7 +6897,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoreGoogleGrantError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6869,7 +7087,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoreMicrosoftGrantError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7015,7 +7233,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetGrantError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7160,7 +7378,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteGrantError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7374,7 +7592,7 @@ export interface operations {
                     "application/json": components["schemas"]["ImportGrantMembersError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7390,7 +7608,7 @@ export interface operations {
                     "application/json": components["schemas"]["ImportGrantMembersError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7521,7 +7739,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListConnectionsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7669,7 +7887,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetConnectionError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7883,7 +8101,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoreConnectionError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7899,7 +8117,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoreConnectionError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8031,7 +8249,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteConnectionError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8191,7 +8409,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetAccessTokenError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8379,7 +8597,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateConsentLinkError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8394,7 +8612,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateConsentLinkError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8532,7 +8750,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetConsentLinkError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8675,7 +8893,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListConsentLinksError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8839,7 +9057,7 @@ export interface operations {
                     "application/json": components["schemas"]["VerifyConsentError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8993,7 +9211,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListCalendarsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9181,7 +9399,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListEventsError"] | string;
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9248,10 +9466,20 @@ export interface operations {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
-                /** @description Minutes that must be free before and after the time too. */
+                /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
-                /** @description How many busy periods may overlap the time. Held time never may. */
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
                 maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /** @description Only these calendars; `primary` is the main one of each account. */
+                calendarIds?: string[];
                 /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. */
                 ifFree?: boolean;
                 /** @description Create the event only if this hold of the user covers its time; the hold is then used up. Otherwise 409 `slotTaken`. */
@@ -9416,7 +9644,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateEventError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9578,7 +9806,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetEventError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9645,6 +9873,18 @@ export interface operations {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description Move the event only if its new time is free, by a new read, while no other request can take it. The time that the event has now counts as free. Otherwise 409 `slotTaken`. */
+                ifFree?: boolean;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -9695,7 +9935,7 @@ export interface operations {
                     "application/json": components["schemas"]["EventAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9740,6 +9980,20 @@ export interface operations {
             };
             /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `calendarNotFound` or `eventNotFound` or `notFound` or `providerNotConfigured`. */
             404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateEventError"];
+                };
+            };
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `slotTaken`. */
+            409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
@@ -9808,7 +10062,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateEventError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9823,7 +10077,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateEventError"];
                 };
             };
-            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError`. */
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError` or `outcomeUnknown`. */
             502: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9990,7 +10244,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteEventError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10005,7 +10259,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteEventError"];
                 };
             };
-            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError`. */
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError` or `outcomeUnknown`. */
             502: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10057,12 +10311,20 @@ export interface operations {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
-                /** @description Minutes that must be free before and after the time too. */
-                padding?: number;
-                /** @description How many busy periods may overlap the time. Held time never may. */
-                maxOverlaps?: number;
+                /** @description Only these calendars; `primary` is the main one of each account. */
+                calendarIds?: string[];
                 /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. */
                 ifFree?: boolean;
                 /** @description Create the event only if this hold of the user covers its time; the hold is then used up. Otherwise 409 `slotTaken`. */
@@ -10217,7 +10479,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateUnifiedEventError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10372,7 +10634,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetUnifiedEventError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10578,7 +10840,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateUnifiedEventError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10593,7 +10855,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateUnifiedEventError"];
                 };
             };
-            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError`. */
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError` or `outcomeUnknown`. */
             502: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10735,7 +10997,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteUnifiedEventError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10750,7 +11012,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteUnifiedEventError"];
                 };
             };
-            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError`. */
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError` or `outcomeUnknown`. */
             502: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10802,6 +11064,10 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description Only the main calendar of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
                 /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03
@@ -10812,12 +11078,8 @@ export interface operations {
                  * @example 2026-12-04
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
                 /** @description Only these calendars; `primary` is the main one of each account. */
                 calendarIds?: string[];
-                /** @description Only the main calendar of each account. */
-                primaryOnly?: boolean;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -10907,7 +11169,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListUserBusyPeriodsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10969,11 +11231,162 @@ export interface operations {
             };
         };
     };
+    listBusyPeriodsOfUsers: {
+        parameters: {
+            query: {
+                /** @description The same as the header `X-Timezone`, which it overrides. */
+                timeZone?: string;
+                /** @description Only the main calendar of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /** @description ISO 8601; a bare date is its first moment. */
+                start: string;
+                /** @description ISO 8601, not included. After `start`. */
+                end: string;
+            };
+            header?: {
+                /** @description Time zone of the times in the request, an IANA name. */
+                "X-Timezone"?: string;
+                /** @description `no-cache` requires a fresh read, `max-age=10` one that is at most ten seconds old. */
+                "Cache-Control"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BusyUsersBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Age: components["headers"]["Age"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsersBusyAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBusyPeriodsOfUsersError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBusyPeriodsOfUsersError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBusyPeriodsOfUsersError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBusyPeriodsOfUsersError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBusyPeriodsOfUsersError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBusyPeriodsOfUsersError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBusyPeriodsOfUsersError"];
+                };
+            };
+        };
+    };
     listOrganizationBusyPeriods: {
         parameters: {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description Only the main calendar of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
                 /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03
@@ -10984,10 +11397,6 @@ export interface operations {
                  * @example 2026-12-04
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /** @description Only the main calendar of each account. */
-                primaryOnly?: boolean;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -11063,7 +11472,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListOrganizationBusyPeriodsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11116,6 +11525,35 @@ export interface operations {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
                 /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03T09:00
                  */
@@ -11125,37 +11563,10 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /**
-                 * @description How long a slot is, in minutes.
-                 * @example 60
-                 */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
-                /** @description Only these calendars; `primary` is the main one of each account. */
-                calendarIds?: string[];
                 /** @description `partial`: answer although some calendars could not be read. */
                 onFailure?: components["schemas"]["OnFailure"];
+                /** @description Only these calendars; `primary` is the main one of each account. */
+                calendarIds?: string[];
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -11245,7 +11656,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListUserSlotsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11313,6 +11724,35 @@ export interface operations {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
                 /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03T09:00
                  */
@@ -11322,37 +11762,10 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /**
-                 * @description How long a slot is, in minutes.
-                 * @example 60
-                 */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
-                /** @description Only these calendars; `primary` is the main one of each account. */
-                calendarIds?: string[];
                 /** @description `partial`: answer although some calendars could not be read. */
                 onFailure?: components["schemas"]["OnFailure"];
+                /** @description Only these calendars; `primary` is the main one of each account. */
+                calendarIds?: string[];
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -11474,7 +11887,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListUserSlotsInSchedulesError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11542,6 +11955,35 @@ export interface operations {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
                 /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03T09:00
                  */
@@ -11551,33 +11993,6 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /**
-                 * @description How long a slot is, in minutes.
-                 * @example 60
-                 */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -11665,7 +12080,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListSlotsOfUsersError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11718,6 +12133,35 @@ export interface operations {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
                 /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03T09:00
                  */
@@ -11727,33 +12171,6 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /**
-                 * @description How long a slot is, in minutes.
-                 * @example 60
-                 */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -11829,7 +12246,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListOrganizationSlotsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11876,11 +12293,229 @@ export interface operations {
             };
         };
     };
+    listOrganizationSlotsInSchedules: {
+        parameters: {
+            query: {
+                /** @description The same as the header `X-Timezone`, which it overrides. */
+                timeZone?: string;
+                /** @description How long a slot is, in minutes. */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /** @description ISO 8601; a bare date is its first moment. */
+                start: string;
+                /** @description ISO 8601, not included. After `start`. */
+                end: string;
+            };
+            header?: {
+                /** @description Time zone of the times in the request, an IANA name. */
+                "X-Timezone"?: string;
+                /** @description `no-cache` requires a fresh read, `max-age=10` one that is at most ten seconds old. */
+                "Cache-Control"?: string;
+            };
+            path: {
+                /**
+                 * @description The slug of the organization.
+                 * @example acme
+                 */
+                orgSlug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RequiredSchedulesBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Age: components["headers"]["Age"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrganizationSlotsAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOrganizationSlotsInSchedulesError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOrganizationSlotsInSchedulesError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOrganizationSlotsInSchedulesError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOrganizationSlotsInSchedulesError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOrganizationSlotsInSchedulesError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOrganizationSlotsInSchedulesError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOrganizationSlotsInSchedulesError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOrganizationSlotsInSchedulesError"];
+                };
+            };
+        };
+    };
     listSharedSlots: {
         parameters: {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: shared slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
                 /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03T09:00
@@ -11891,33 +12526,6 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /**
-                 * @description How long a slot is, in minutes.
-                 * @example 60
-                 */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: shared slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
                 /** @description `partial`: `required: all` means all members whose calendars could be read. */
                 onFailure?: components["schemas"]["OnFailure"];
             };
@@ -12021,7 +12629,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListSharedSlotsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12074,6 +12682,35 @@ export interface operations {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
                 /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: shared slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03T09:00
                  */
@@ -12083,33 +12720,6 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /**
-                 * @description How long a slot is, in minutes.
-                 * @example 60
-                 */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: shared slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
                 /** @description `partial`: `required: all` means all members whose calendars could be read. */
                 onFailure?: components["schemas"]["OnFailure"];
                 /**
@@ -12218,7 +12828,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainSharedMomentError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12270,6 +12880,32 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description How long a slot is, in minutes. */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
                 /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03
@@ -12280,34 +12916,10 @@ export interface operations {
                  * @example 2026-12-04
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /** @description How long a slot is, in minutes. */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
-                /** @description Only these calendars; `primary` is the main one of each account. */
-                calendarIds?: string[];
                 /** @description `partial`: answer although some calendars could not be read. */
                 onFailure?: components["schemas"]["OnFailure"];
+                /** @description Only these calendars; `primary` is the main one of each account. */
+                calendarIds?: string[];
                 /**
                  * @description The moment to explain, ISO 8601. It may lie outside the range.
                  * @example 2026-12-03T09:10:00Z
@@ -12388,7 +13000,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainUserMomentError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12440,6 +13052,32 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description How long a slot is, in minutes. */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
                 /**
                  * @description ISO 8601; a bare date is its first moment.
                  * @example 2026-12-03
@@ -12450,34 +13088,10 @@ export interface operations {
                  * @example 2026-12-04
                  */
                 end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
-                /** @description How long a slot is, in minutes. */
-                slotDuration?: number;
-                /** @description Minutes kept free before and after busy periods. */
-                padding?: number;
-                /** @description Minutes kept free before busy periods; default: `padding`. */
-                paddingBefore?: number;
-                /** @description Minutes kept free after busy periods; default: `padding`. */
-                paddingAfter?: number;
-                /** @description How many busy periods may overlap a free moment. */
-                maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
-                /** @description No slot starts earlier than this many minutes from now. */
-                minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
-                /** @description Local time at which the daily window opens. After its end: overnight. */
-                earliestTimeEachDay?: string;
-                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
-                latestTimeEachDay?: string;
-                /** @description Only these calendars; `primary` is the main one of each account. */
-                calendarIds?: string[];
                 /** @description `partial`: answer although some calendars could not be read. */
                 onFailure?: components["schemas"]["OnFailure"];
+                /** @description Only these calendars; `primary` is the main one of each account. */
+                calendarIds?: string[];
                 /**
                  * @description The moment to explain, ISO 8601. It may lie outside the range.
                  * @example 2026-12-03T09:10:00Z
@@ -12590,7 +13204,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainUserMomentInSchedulesError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12637,25 +13251,200 @@ export interface operations {
             };
         };
     };
+    explainMomentOfUsers: {
+        parameters: {
+            query: {
+                /** @description The same as the header `X-Timezone`, which it overrides. */
+                timeZone?: string;
+                /** @description How long a slot is, in minutes. */
+                slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /** @description Local time at which the daily window opens. After its end: overnight. */
+                earliestTimeEachDay?: string;
+                /** @description Local time at which the daily window closes; `00:00` is the end of the day. */
+                latestTimeEachDay?: string;
+                /** @description Minutes kept free before and after busy periods. */
+                padding?: number;
+                /** @description Minutes kept free before busy periods; default: `padding`. */
+                paddingBefore?: number;
+                /** @description Minutes kept free after busy periods; default: `padding`. */
+                paddingAfter?: number;
+                /** @description How many busy periods may overlap a free moment. */
+                maxOverlaps?: number;
+                /** @description No slot starts earlier than this many minutes from now. */
+                minimumNotice?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /** @description ISO 8601; a bare date is its first moment. */
+                start: string;
+                /** @description ISO 8601, not included. After `start`. */
+                end: string;
+                /** @description The moment to explain, ISO 8601. It may lie outside the range. */
+                at: string;
+            };
+            header?: {
+                /** @description Time zone of the times in the request, an IANA name. */
+                "X-Timezone"?: string;
+                /** @description `no-cache` requires a fresh read, `max-age=10` one that is at most ten seconds old. */
+                "Cache-Control"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UsersBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Age: components["headers"]["Age"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsersExplainedAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `rangeTooLarge`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainMomentOfUsersError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainMomentOfUsersError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainMomentOfUsersError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainMomentOfUsersError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainMomentOfUsersError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainMomentOfUsersError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainMomentOfUsersError"];
+                };
+            };
+        };
+    };
     explainOrganizationMoment: {
         parameters: {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
-                /**
-                 * @description ISO 8601; a bare date is its first moment.
-                 * @example 2026-12-03
-                 */
-                start: string;
-                /**
-                 * @description ISO 8601, not included. After `start`.
-                 * @example 2026-12-04
-                 */
-                end: string;
-                /** @description Only accounts of these. */
-                provider?: components["schemas"]["Provider"][];
                 /** @description How long a slot is, in minutes. */
                 slotDuration?: number;
+                /** @description Minutes between the starts of slots; default: `slotDuration`. */
+                slotStep?: number;
+                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
+                align?: components["schemas"]["SlotAlignment"];
+                /** @description The most slots of each user, earliest first; default: all. */
+                limit?: number;
+                /**
+                 * @description Local time at which the daily window opens. After its end: overnight.
+                 * @example 9:00
+                 */
+                earliestTimeEachDay?: string;
+                /**
+                 * @description Local time at which the daily window closes; `00:00` is the end of the day.
+                 * @example 17:00
+                 */
+                latestTimeEachDay?: string;
                 /**
                  * @description Minutes kept free before and after busy periods.
                  * @example 5
@@ -12670,24 +13459,22 @@ export interface operations {
                  * @example 1
                  */
                 maxOverlaps?: number;
-                /** @description Minutes between the starts of slots; default: `slotDuration`. */
-                slotStep?: number;
-                /** @description `clock`: slots start at multiples of `slotStep` on the local clock. */
-                align?: components["schemas"]["SlotAlignment"];
                 /** @description No slot starts earlier than this many minutes from now. */
                 minimumNotice?: number;
-                /** @description The most slots of each user, earliest first; default: all. */
-                limit?: number;
+                /** @description `false`: all calendars of each account. */
+                primaryOnly?: boolean;
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
                 /**
-                 * @description Local time at which the daily window opens. After its end: overnight.
-                 * @example 9:00
+                 * @description ISO 8601; a bare date is its first moment.
+                 * @example 2026-12-03
                  */
-                earliestTimeEachDay?: string;
+                start: string;
                 /**
-                 * @description Local time at which the daily window closes; `00:00` is the end of the day.
-                 * @example 17:00
+                 * @description ISO 8601, not included. After `start`.
+                 * @example 2026-12-04
                  */
-                latestTimeEachDay?: string;
+                end: string;
                 /**
                  * @description The moment to explain, ISO 8601. It may lie outside the range.
                  * @example 2026-12-03T09:10:00Z
@@ -12768,7 +13555,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainOrganizationMomentError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12827,6 +13614,8 @@ export interface operations {
                  * @example ada
                  */
                 user?: string;
+                /** @description Only the holds of at least one of these users. */
+                users?: string[];
             };
             header?: never;
             path?: never;
@@ -12890,7 +13679,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListHoldsError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13086,7 +13875,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateHoldError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `rateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13219,7 +14008,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetHoldError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13365,7 +14154,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteHoldError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13471,7 +14260,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListWebhooksError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13659,7 +14448,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateWebhookError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13675,7 +14464,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateWebhookError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13784,7 +14573,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetWebhookError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13924,7 +14713,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteWebhookError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14098,7 +14887,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateWebhookError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14114,7 +14903,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateWebhookError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14307,7 +15096,7 @@ export interface operations {
                     "application/json": components["schemas"]["RotateWebhookSecretError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14323,7 +15112,7 @@ export interface operations {
                     "application/json": components["schemas"]["RotateWebhookSecretError"];
                 };
             };
-            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14462,7 +15251,7 @@ export interface operations {
                     "application/json": components["schemas"]["TestWebhookError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14592,7 +15381,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListDeliveriesError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14737,7 +15526,7 @@ export interface operations {
                     "application/json": components["schemas"]["ReplayDeliveryError"];
                 };
             };
-            /** @description The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14811,7 +15600,7 @@ export interface operations {
                  *       "data": {
                  *         "userId": "ada",
                  *         "provider": "google",
-                 *         "calendarId": "primary"
+                 *         "calendarId": "ada@example.com"
                  *       }
                  *     }
                  */

@@ -22,7 +22,10 @@ const CREATIONS: Record<KeyedPaths, true> = {
 const READS_BY_POST: readonly PathsWith<"post">[] = [
   "/v1/scheduling",
   "/v1/scheduling/explain",
+  "/v1/organizations/{orgSlug}/scheduling",
+  "/v1/users/calendar/busy",
   "/v1/users/scheduling",
+  "/v1/users/scheduling/explain",
   "/v1/users/{userId}/scheduling",
   "/v1/users/{userId}/scheduling/explain",
 ];

@@ -297,16 +297,18 @@ def _listeners(session: Session, event: WebhookEvent, connection_ids: Collection
 
 
 def _calendar_name(connection: _Listener, calendar_id: str) -> str:
-    """The name of a calendar in events.
+    """The name of a calendar in events, as in answers: the real id, also of the main calendar.
 
-    Google's main calendar is ``primary``: its id is a person's address, which events must not contain.
-    Microsoft's is named by its id once Graph has reported it.
+    While the provider has not returned the id of the main calendar, it is the address at Google, and the
+    alias at Microsoft.
     """
-    main = connection.main_calendar_id
-    if connection.provider == "microsoft" and main is not None:
-        return main if calendar_id == MAIN else calendar_id
-    addresses = {each.lower() for each in (connection.email, main) if each}
-    return MAIN if calendar_id.lower() in addresses else calendar_id
+    google = connection.provider != "microsoft"
+    main = connection.main_calendar_id or (connection.email if google else None)
+    is_main = calendar_id == MAIN
+    if google:
+        addresses = {each.lower() for each in (connection.email, connection.main_calendar_id) if each}
+        is_main = is_main or calendar_id.lower() in addresses
+    return main or MAIN if is_main else calendar_id
 
 
 def _endpoints(organization_id: int | None) -> Select[WebhookEndpoint]:

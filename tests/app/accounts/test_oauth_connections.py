@@ -80,7 +80,7 @@ def test_expires_at_without_offset_is_utc(api, new_user, written, answered):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"accessToken": None}, "accessToken must not be null"),
+        ({"accessToken": None}, "accessToken is required"),
         ({"accessToken": ""}, "accessToken must have 1 to 16384 characters"),
         ({"accessToken": "x" * 16_385}, "accessToken must have 1 to 16384 characters"),
         ({"accessToken": 5}, "accessToken must be a string"),
@@ -102,7 +102,7 @@ def test_expires_at_without_offset_is_utc(api, new_user, written, answered):
         ({"email": "ada@home@example.com"}, "email must be an e-mail address"),
         ({"expiresAt": "soon"}, "expiresAt must be an ISO 8601 date"),
         ({"expiresAt": 1795165200}, "expiresAt must be a string"),
-        ({"scope": None}, "scope must not be null"),
+        ({"scope": None}, "scope is required"),
         ({"scope": 5}, "scope must be an array"),
         ({"scope": " "}, "scope[0] must have 1 to 512 characters"),
         ({"scope": ["a", " "]}, "scope[1] must have 1 to 512 characters"),

@@ -51,7 +51,7 @@ def test_a_name_may_be_absent(api, unique):
     [
         ({}, "slug is required"),
         ({"name": "N"}, "slug is required"),
-        ({"slug": None}, "slug must not be null"),
+        ({"slug": None}, "slug is required"),
         ({"slug": 123}, "slug must be a string"),
         ({"slug": "ab"}, "slug must match ^[a-z0-9][a-z0-9_-]{2,127}$"),
         ({"slug": "Design"}, "slug must match"),

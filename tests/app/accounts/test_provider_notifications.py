@@ -347,7 +347,8 @@ def test_each_change_is_passed_on_to_webhooks(watched, api):
     finally:
         assert api.delete(f"/webhooks/{endpoint}").status_code == 200
     assert delivery["payload"]["type"] == "calendar.changed"
-    expected = {"userId": ada.user, "provider": "google", "calendarId": "primary"}
+    (main,) = [each["id"] for each in api.get(f"/users/{ada.user}/calendar").json["data"] if each["primary"]]
+    expected = {"userId": ada.user, "provider": "google", "calendarId": main}
     assert delivery["payload"]["data"] == expected
 
 

@@ -47,7 +47,7 @@ def test_ids_that_are_allowed(api, user):
     ("body", "message"),
     [
         ({}, "id is required"),
-        ({"id": None}, "id must not be null"),
+        ({"id": None}, "id is required"),
         ({"id": 12345}, "id must be a string"),
         ({"id": ["ada"]}, "id must be a string"),
         ({"id": "ab"}, "id must match ^[A-Za-z0-9][A-Za-z0-9._-]{2,127}$"),
@@ -59,11 +59,6 @@ def test_ids_that_are_allowed(api, user):
         ({"id": "a\x00da"}, "id must match"),
         ({"id": "ad\u0661"}, "id must match"),
         ({"id": "not.registered", "organizationSlugs": "acme"}, "organizationSlugs must be an array"),
-        ({"id": "not.registered", "organizationSlugs": None}, "organizationSlugs must not be null"),
-        (
-            {"id": "not.registered", "organizationSlugs": ["acme", "A"]},
-            "organizationSlugs[1] must match ^[a-z0-9]",
-        ),
         (
             {"id": "not.registered", "organizationSlugs": ["abc"] * 1001},
             "organizationSlugs must have at most 1000",
@@ -236,12 +231,21 @@ def test_a_rename_to_the_same_id_is_nothing(api, new_user):
     assert api.put(f"/users/{user}", {"userId": user}).status_code == 200
 
 
+@pytest.mark.parametrize("body", [{}, {"userId": None}, {"id": None, "flavour": "vanilla"}])
+def test_an_update_without_a_field_changes_nothing(api, new_user, body):
+    user = new_user()
+    before = api.get(f"/users/{user}").json
+
+    answer = api.put(f"/users/{user}", body)
+
+    assert (answer.status_code, answer.json) == (200, before)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({}, "userId is required"),
-        ({"userId": None}, "userId must not be null"),
         ({"userId": "a b"}, "userId must match"),
+        ({"userId": "ada", "id": "bruno"}, "id must be the same as userId"),
     ],
 )
 def test_a_rename_needs_a_good_id(api, new_user, body, message):

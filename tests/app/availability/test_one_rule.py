@@ -1,4 +1,4 @@
-"""One rule on every route: a parameter of the API is honoured, or refused, or ignored where it means nothing.
+"""A parameter is honoured or refused on every route, and ignored only where it means nothing.
 
 Run with ``pytest -s`` to see the table.
 """

@@ -507,7 +507,7 @@ BAD_SCHEDULES = {
     "no days field": ([{"start": "09:00", "end": "17:00"}], "[0].days is required"),
     "no start": ([{"days": ["monday"], "end": "17:00"}], "[0].start is required"),
     "no end": ([{"days": ["monday"], "start": "09:00"}], "[0].end is required"),
-    "a null end": ([{**WEEK[0], "end": None}], "[0].end must not be null"),
+    "a null end": ([{**WEEK[0], "end": None}], "[0].end is required"),
     "a number for a time": ([{**WEEK[0], "start": 9}], "[0].start must be a string"),
     "a bad time": ([{**WEEK[0], "end": "24:00"}], "[0].end must be a time of day as HH:MM"),
     "equal times": ([{**WEEK[0], "end": "9:00"}], "[0].end must differ from start"),
@@ -536,7 +536,7 @@ def test_one_user_needs_schedules_and_several_users_do_not(api):
     assert refused(api.post("/users/nobody/scheduling", {}, query_string=RANGE)) == "schedules is required"
     assert (
         refused(api.post("/users/nobody/scheduling", {"schedules": None}, query_string=RANGE))
-        == "schedules must not be null"
+        == "schedules is required"
     )
     accepted(api.post("/users/scheduling", {"users": [{"id": "nobody"}]}, query_string=RANGE))
 
@@ -545,14 +545,13 @@ def test_one_user_needs_schedules_and_several_users_do_not(api):
     ("body", "sentence"),
     [
         ({}, "users is required"),
-        ({"users": None}, "users must not be null"),
+        ({"users": None}, "users is required"),
         ({"users": "ada"}, "users must be an array"),
         ({"users": ["ada"]}, "users[0] must be an object"),
         ({"users": [{}]}, "users[0].id is required"),
-        ({"users": [{"id": "ada"}, {"id": "-x"}]}, "users[1].id must match ^"),
         ({"users": [{"id": 12345}]}, "users[0].id must be a string"),
-        ({"users": [{"id": "ad\x00a"}]}, "users[0].id must match ^"),
-        ({"users": [{"id": "ada\n"}]}, "users[0].id must match ^"),
+        ({"users": [{"id": "ad\x00a"}]}, "users[0].id must not contain control characters"),
+        ({"users": [{"id": "ada\n"}]}, "users[0].id must not contain control characters"),
         ({"users": [{"id": "ada", "calendarIds": "primary"}]}, "users[0].calendarIds must be an array"),
         ({"users": [{"id": "ada", "calendarIds": [""]}]}, "users[0].calendarIds[0] must have 1 to 1024"),
         ({"users": [{"id": "ada"}] * 1001}, "users must have at most 1000 elements"),

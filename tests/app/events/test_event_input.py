@@ -65,7 +65,6 @@ def test_a_time_without_an_offset_is_in_the_zone_of_the_header(person, start, zo
         ({"start": "2026-12-03", "end": "2026-12-03"}, "end must be after start"),
         ({"start": "2026-12-03"}, "start and end must both be dates, or both have a time"),
         ({"end": "2026-12-04"}, "start and end must both be dates, or both have a time"),
-        ({"start": None}, "start must not be null"),
         ({"start": ""}, "start must be an ISO 8601 date"),
         ({"start": 1764752400000}, "start must be a string"),
         ({"start": "2026-02-29"}, "start names a date or time that does not exist"),
@@ -162,7 +161,6 @@ def test_an_unknown_zone_is_refused(person):
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
-        ({"subject": None}, "subject must not be null"),
         ({"subject": 5}, "subject must be a string"),
         ({"subject": "x" * 1025}, "subject must have"),
         ({"subject": "a\nb"}, "subject must not contain control characters"),
@@ -266,21 +264,12 @@ def test_a_calendar_id_that_microsoft_cannot_read_is_400(new_person):
 
 @EITHER
 @pytest.mark.parametrize(
-    ("segment", "expected"),
-    [
-        ("%00", "must not contain control characters"),
-        ("a%0Ab", "must not contain control characters"),
-        ("%FF", "must be UTF-8, percent-encoded"),
-        ("50%", "must be UTF-8, percent-encoded"),
-        ("%2E%2E", "must not be . or .."),
-        ("x" * 2049, "must have 1 to 2048 characters"),
-    ],
-    ids=lambda value: value[:12],
+    "segment", ["%00", "a%0Ab", "%FF", "50%", "%2E%2E", "x" * 2049], ids=lambda value: value[:12]
 )
-def test_impossible_ids_are_refused(sandbox, person, segment, expected):
+def test_impossible_ids_are_not_found_without_a_call(sandbox, person, segment):
     base = f"/users/{person.user}/calendar/events/{person.provider}"
-    assert error(person.api.post(f"{base}/{segment}", NINE), 400) == f"calendarId {expected}"
-    assert error(person.api.get(f"{base}/primary/{segment}"), 400) == f"eventId {expected}"
+    assert error(person.api.post(f"{base}/{segment}", NINE), 404) == "Calendar not found"
+    assert error(person.api.get(f"{base}/primary/{segment}"), 404) == "Event not found"
     assert sandbox.requests().total == 0
 
 

@@ -35,6 +35,7 @@ class FailedCalendar(Record):
     provider: Provider
     reason: FailureReason
     message: str
+    code: ErrorCode | None = None
 
 
 class FailedUser(Record):
@@ -45,6 +46,7 @@ class FailedUser(Record):
     reason: FailureReason
     message: str
     failed_calendars: list[FailedCalendar]
+    code: ErrorCode | None = None
 
 
 # There may be a million of the next three; they hold no references, so the garbage collector skips them.
@@ -159,6 +161,22 @@ class UserEntry(Record, kw_only=True):
     failed_calendars: list[FailedCalendar]
 
 
+class UserBusyEntry(Record, kw_only=True):
+    """One of several users: busy periods (``ok``), or why there are none (``error``).
+
+    ``busy`` of a user without an answer is None, never an empty list.
+    """
+
+    user_id: str
+    status: EntryStatus
+    busy: list[BusyPeriod] | None = None
+    calendar_ids: list[str] | None = None
+    error: str | None = None
+    code: ErrorCode | None = None
+    reason: FailureReason | None = None
+    failed_calendars: list[FailedCalendar]
+
+
 class Blocking(Record):
     """A busy period that, with its padding, covers the time."""
 
@@ -189,7 +207,7 @@ class Hold(Record):
     start: datetime
     end: datetime
     expires_at: datetime
-    note: str | None
+    note: str | None = None
 
 
 class Conflict(Record):
@@ -219,6 +237,30 @@ class UserExplained(_Explained):
 
     at: datetime
     options: Options
+
+
+class UserExplainedEntry(Record, kw_only=True):
+    """One of several users: the explanation (``ok``), or why there is none (``error``)."""
+
+    user_id: str
+    status: EntryStatus
+    at: datetime | None = None
+    offered: bool | None = None
+    # A verdict, or the reason of the error.
+    reason: Verdict | FailureReason | None = None
+    sentence: str | None = None
+    slot: Slot | None = None
+    starts_slot: bool | None = None
+    free: BusyPeriod | None = None
+    window: BusyPeriod | None = None
+    next_slot: Slot | None = None
+    previous_slot: Slot | None = None
+    blocked_by: list[Blocking] | None = None
+    held_by: list[HeldBlocking] | None = None
+    options: Options | None = None
+    error: str | None = None
+    code: ErrorCode | None = None
+    failed_calendars: list[FailedCalendar]
 
 
 class MemberExplained(_Explained):
