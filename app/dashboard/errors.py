@@ -15,9 +15,8 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.dashboard.sign_in.cookies import PATH
 from app.http import query_string
-from app.http.errors import ApiError
+from app.http.errors import ApiError, overloaded
 from app.http.request_ids import request_id, route
-from app.http.shares import overloaded
 from workers.fanout.admission import Overloaded
 
 log = logging.getLogger(__name__)

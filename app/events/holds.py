@@ -20,8 +20,7 @@ from app.events.bookings import Booking
 from app.events.free_time import Time
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
-from app.http.errors import Conflict, Invalid, NotFound, ServiceUnavailable
-from app.http.shares import quota_exceeded
+from app.http.errors import Conflict, Invalid, NotFound, ServiceUnavailable, quota_exceeded
 from app.services import services
 from providers.base import PRIMARY
 from scheduling.windows import DAY

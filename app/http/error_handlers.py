@@ -15,9 +15,8 @@ from werkzeug.exceptions import HTTPException
 
 from app import docs_site
 from app.http.error_codes import Code
-from app.http.errors import ApiError, ServiceUnavailable
+from app.http.errors import ApiError, ServiceUnavailable, overloaded
 from app.http.request_ids import request_id, route
-from app.http.shares import overloaded
 from app.http.validation_errors import validation_error
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.http.error_codes import Code
-from workers.fanout.admission import NoWorker, Overloaded
+from workers.fanout.admission import NoWorker, Overloaded, TenantQueueFull
 
 
 class ApiError(Exception):
@@ -105,3 +105,26 @@ class ServiceUnavailable(ApiError):
             retry_after=1,
             extra_fields=extra_fields,
         )
+
+
+_QUOTA_SENTENCES = {
+    "waitingReads": "Too many requests of this organization are waiting for Google and Microsoft",
+    "waitingWrites": "Too many writes of this organization are waiting for Google and Microsoft",
+    "heldUsers": "This organization holds time of as many users as it may",
+    "bodyBytes": "Too many request bodies of this organization are arriving at once",
+}
+
+
+def overloaded(error: Overloaded) -> ApiError:
+    """The refusal of a request that may not wait for workers."""
+    return quota_exceeded(error.quota) if isinstance(error, TenantQueueFull) else WorkersOverloaded(error)
+
+
+def quota_exceeded(quota: str, retry_after: int = 1) -> ApiError:
+    """429: the tenant uses its whole share of this ``Quota``. ``retry_after`` is in seconds."""
+    return ApiError(
+        f"{_QUOTA_SENTENCES[quota]}; try again in {retry_after} s",
+        Code.QUOTA_EXCEEDED,
+        retry_after=retry_after,
+        extra_fields={"quota": str(quota)},
+    )

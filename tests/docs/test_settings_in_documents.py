@@ -18,7 +18,7 @@ DECLARED = {setting.name: setting for section in SECTIONS for setting in section
 # Variables that are no settings: those of compose, of traces, and examples of what was removed.
 NOT_DECLARED = {
     *("ALMANAC_WORKER_MEMORY", "ALMANAC_WEBHOOK_SECRET", "ALMANAC_URL", "ALMANAC_API_KEY"),
-    *("ALMANAC_EXAMPLES", "ALMANAC_PUSH_AUDIT"),
+    *("ALMANAC_EXAMPLES", "ALMANAC_PUSH_AUDIT", "ALMANAC_PAGE_ORDER"),
 }
 OTHERS = ("CHANGELOG.md", "CONTRIBUTING.md", "docker-compose.yml", ".env.example")
 TEXTS = [*DOCUMENTS, *(ROOT / each for each in OTHERS)]

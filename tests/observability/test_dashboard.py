@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.observability.metrics import Exposition, Records, Snapshot
+from app.observability.metrics import Exposition, QuotaUse, Records, Snapshot
 from app.observability.request_metrics import CLASSES
 from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family
 from store.coordination.heartbeats import LiveProcesses
+from store.coordination.shares import Quota
 from store.metrics.histogram import BOUNDS, Histogram
 from store.metrics.schema import Cache, Counts
 from store.metrics.totals import Totals
@@ -47,6 +48,7 @@ def full():
         Totals(counts, {("reads", "google"): 1.0}, {"asked": 1}),
         LiveProcesses({"worker1@a": (1, 64)}, 1.0),
         {CircuitKey("google", Family.BUSY): CircuitState(open=True, accounts=1)},
+        {Quota.WAITING_READS: QuotaUse(1, 128)},
         Records({"google": ConnectionCounts(1, 1)}, 1, 1),
         dict.fromkeys(Queue, 0),
     )
@@ -127,7 +129,8 @@ def test_a_worker_that_is_isolated_from_a_provider_is_reported():
         1.0,
         {"worker1@a": frozenset(["google"]), "worker2@a": frozenset()},
     )
-    found = Snapshot("1.0", Totals(Counts({}, Cache(0, 0, 0), {}, {}, {}), {}, {}), present, {}, None, None)
+    counts = Totals(Counts({}, Cache(0, 0, 0), {}, {}, {}), {}, {})
+    found = Snapshot("1.0", counts, present, {}, {}, None, None)
     (isolated,) = (each for each in Exposition(found).collect() if each.name == "almanac_worker_isolated")
     assert {(each.labels["worker"], each.labels["provider"]): each.value for each in isolated.samples} == {
         ("worker1@a", "google"): 1,

@@ -149,7 +149,7 @@ def test_the_routes_that_list_connections_show_those_of_the_key(shared: Shared):
 
 
 @EACH_ROW
-def test_a_request_about_a_shared_user_tells_and_changes_nothing_of_the_other_organization(
+def test_a_request_about_a_shared_user_reveals_nothing_of_the_other_organization(
     shared: Shared, stores: Stores, row: Row
 ):
     """Also requests that name the user in the body or the query."""

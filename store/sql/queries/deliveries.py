@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, func, select, update
+from sqlalchemy import ColumnElement, Update, and_, exists, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from store.sql.models import WebhookDelivery, WebhookEndpoint, now
+from store.sql.models import Membership, WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import hold_events, webhooks
-from store.sql.queries._delivery_conditions import due, is_due_and_unclaimed, user_in_scope
 
 # A delivery that was attempted within this time is not retried early: successes may come every second.
 MIN_PAUSE = timedelta(seconds=60)
+
+# Whether deliveries are sent to an endpoint.
+ENDPOINT_IS_ACTIVE = and_(WebhookEndpoint.disabled_at.is_(None), WebhookEndpoint.paused_at.is_(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +62,14 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDeli
     oldest = (
         select(WebhookDelivery.id)
         .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .where(WebhookDelivery.endpoint_id == endpoint_id, due(moment), user_in_scope())
+        .where(WebhookDelivery.endpoint_id == endpoint_id, _due(moment), user_in_scope())
         .order_by(WebhookDelivery.next_attempt_at, WebhookDelivery.id)
         .limit(1)
     )
     # The condition is repeated: of two concurrent claims, the second finds it claimed.
     taken = (
         update(WebhookDelivery)
-        .where(WebhookDelivery.id == oldest.scalar_subquery(), is_due_and_unclaimed(moment))
+        .where(WebhookDelivery.id == oldest.scalar_subquery(), _is_due_and_unclaimed(moment))
         .values(
             claimed_until=until,
             attempts=WebhookDelivery.attempts + 1,
@@ -156,7 +158,7 @@ def gone(session: Session, claimed: ClaimedDelivery, answer: AttemptResult) -> N
 
 def has_due(session: Session, endpoint_id: str) -> bool:
     """Whether a delivery to an endpoint is due now."""
-    query = _with_endpoint().where(WebhookDelivery.endpoint_id == endpoint_id, due(now())).limit(1)
+    query = _with_endpoint().where(WebhookDelivery.endpoint_id == endpoint_id, _due(now())).limit(1)
     return session.scalars(query).first() is not None
 
 
@@ -173,7 +175,7 @@ def endpoints_due(session: Session, *, limit: int) -> Sequence[str]:
     """
     query = (
         _with_endpoint()
-        .where(due(now()))
+        .where(_due(now()))
         .group_by(WebhookDelivery.endpoint_id)
         .order_by(func.random())
         .limit(limit)
@@ -192,7 +194,7 @@ def _give_up_out_of_scope(session: Session, endpoint_id: str, moment: datetime) 
         session,
         WebhookDelivery.endpoint_id == endpoint_id,
         WebhookEndpoint.id == WebhookDelivery.endpoint_id,
-        is_due_and_unclaimed(moment),
+        _is_due_and_unclaimed(moment),
         ~user_in_scope(),
     )
 
@@ -214,3 +216,26 @@ def _end(claimed: ClaimedDelivery, answer: AttemptResult) -> Update:
             claimed_until=None, last_status=answer.status, last_error=answer.error, last_body=answer.start
         )
     )
+
+
+def user_in_scope() -> ColumnElement[bool]:
+    """Whether the user of a delivery is still in the endpoint's scope; a test event has no user."""
+    member = (
+        exists()
+        .correlate(WebhookDelivery, WebhookEndpoint)
+        .where(
+            Membership.organization_id == WebhookEndpoint.organization_id,
+            Membership.user_id == WebhookDelivery.user_id,
+        )
+    )
+    return or_(WebhookEndpoint.organization_id.is_(None), WebhookDelivery.user_id.is_(None), member)
+
+
+def _due(moment: datetime) -> ColumnElement[bool]:
+    return and_(_is_due_and_unclaimed(moment), ENDPOINT_IS_ACTIVE)
+
+
+def _is_due_and_unclaimed(moment: datetime) -> ColumnElement[bool]:
+    """Whether a delivery is due and not claimed."""
+    unclaimed = or_(WebhookDelivery.claimed_until.is_(None), WebhookDelivery.claimed_until <= moment)
+    return and_(WebhookDelivery.next_attempt_at <= moment, unclaimed)

@@ -14,7 +14,7 @@ from sqlalchemy.orm.attributes import set_committed_value
 from store.sql import after_commit
 from store.sql.models import User, WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import hold_events
-from store.sql.queries._delivery_conditions import ENDPOINT_IS_ACTIVE, user_in_scope
+from store.sql.queries.deliveries import ENDPOINT_IS_ACTIVE, user_in_scope
 
 Status = Literal["pending", "delivered", "failed"]
 

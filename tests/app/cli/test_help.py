@@ -66,7 +66,7 @@ def test_every_option_has_a_help_sentence(words):
 def test_every_command_that_a_document_names_exists(document):
     text = (README.parent / document).read_text()
     # In a block of code, or between backticks.
-    named = re.findall(r"(?:`|^\s*|\.venv/bin/)almanac ((?:[a-z]+ ?)+)", text, re.MULTILINE)
+    named = re.findall(r"(?:`|^\s*|\.venv/bin/)almanac ((?:[a-z][a-z-]* ?)+)", text, re.MULTILINE)
 
     for words in named:
         command: click.Command = main

@@ -398,7 +398,7 @@ def test_admission_needs_free_capacity_and_live_workers(redis, key):
     queue, workers = f"{key}:queue", f"{key}:workers"
 
     def enter(name: str, lease: int = 5_000) -> int:
-        arguments = json_argument(name=name, lease=lease, limit=1, away=30)
+        arguments = json_argument(tenant="t", name=name, lease=lease, limit=1, share=1, away=30)
         return run(redis, f"{COORDINATION}/admission.lua", [queue, workers], arguments)
 
     assert enter("look", lease=0) == 1
