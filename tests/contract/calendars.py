@@ -71,7 +71,7 @@ def refused_by_google(status: int, code: str, reason: str) -> Row:
         "",
         status,
         code,
-        shape=UNREAD_ERROR,
+        shape=UNREAD_ERROR | ({"operation": str} if code == "accessDenied" else {}),
         query=RANGE | {"provider": "google"},
         setup=lambda world: world.inject_fault(status=403, reason=reason),
     )
@@ -168,7 +168,8 @@ LIST: tuple[Row, ...] = (
         ok([EVENT], query=BARE_RANGE | OWN | {"timeZone": "Europe/Berlin"}, providers=PROVIDERS),
         ok([EVENT], query=BARE_RANGE, setup=microsoft_down),
         ok([], query={"minDate": "0", "maxDate": "864000000"}),
-        bad("start is required"),
+        bare("minDate is required", 400),
+        bad("start is required", query={"end": "2026-12-04"}),
         bare("maxDate is required", 400, query={"minDate": "2026-12-03"}),
         no_user(query=RANGE),
         bare("User not found", 404, names={"userId": "nobody"}, query=BARE_RANGE),
@@ -264,7 +265,7 @@ EVENTS: tuple[Row, ...] = (
             body=RENAMED,
             providers=("google",),
         ),
-        *provider_down(body=RENAMED),
+        *provider_down(creates=True, body=RENAMED, providers=GOOGLE),
     ),
     *of(
         f"DELETE {ONE}",
@@ -279,7 +280,7 @@ EVENTS: tuple[Row, ...] = (
         ended(),
         too_narrow("calendar.events.delete"),
         may_not_write(),
-        *provider_down(),
+        *provider_down(creates=True, providers=GOOGLE),
     ),
 )
 
@@ -357,7 +358,7 @@ UNIFIED_ROWS: tuple[Row, ...] = (
         bad(
             "The event was changed in google",
             502,
-            "providerError",
+            "outcomeUnknown",
             shape=UNREAD_ERROR,
             setup=half_done,
             body=RENAMED,
@@ -374,7 +375,7 @@ UNIFIED_ROWS: tuple[Row, ...] = (
         too_narrow("calendar.events.delete"),
         may_not_write(),
         bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, setup=throttled),
-        bad("The event was deleted in google", 502, "providerError", shape=UNREAD_ERROR, setup=half_done),
+        bad("The event was deleted in google", 502, "outcomeUnknown", shape=UNREAD_ERROR, setup=half_done),
     ),
 )
 

@@ -29,7 +29,10 @@ from tests.store.statements import recorded
 MAKES_NOTHING = {
     "scheduling.UserScheduling",
     "scheduling.UsersScheduling",
+    "scheduling.OrganizationScheduling",
+    "busy.UsersBusy",
     "explain.UserExplanation",
+    "explain.UsersExplanation",
     "groups.GroupScheduling",
     "groups.GroupExplanation",
     "authorization.Authorize",
