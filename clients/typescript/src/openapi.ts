@@ -958,7 +958,7 @@ export interface paths {
         get: operations["listOrganizationSlots"];
         put?: never;
         /**
-         * Slots of every member of an organization inside weekly schedules
+         * Slots of an organization's members inside weekly schedules
          * @description As by GET, with the `schedules` and the `overrides` of the request for one user.
          */
         post: operations["listOrganizationSlotsInSchedules"];
@@ -3888,7 +3888,7 @@ export interface components {
          * @description The codes of errors of: Read an organization.
          * @enum {string}
          */
-        GetOrganizationErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        GetOrganizationErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Rename an organization. */
         UpdateOrganizationError: components["schemas"]["Error"] & {
             code?: components["schemas"]["UpdateOrganizationErrorCode"];
@@ -3906,7 +3906,7 @@ export interface components {
          * @description The codes of errors of: Delete an organization.
          * @enum {string}
          */
-        DeleteOrganizationErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyBoundToOrganization" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        DeleteOrganizationErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyBoundToOrganization" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List an organization's members. */
         ListMembersError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListMembersErrorCode"];
@@ -3942,7 +3942,7 @@ export interface components {
          * @description The codes of errors of: Remove one member.
          * @enum {string}
          */
-        RemoveMemberErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "organizationNotFound" | "memberNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        RemoveMemberErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "organizationNotFound" | "memberNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List an organization's grants. */
         ListGrantsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListGrantsErrorCode"];
@@ -3951,7 +3951,7 @@ export interface components {
          * @description The codes of errors of: List an organization's grants.
          * @enum {string}
          */
-        ListGrantsErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        ListGrantsErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Store a grant of Google. */
         StoreGoogleGrantError: components["schemas"]["Error"] & {
             code?: components["schemas"]["StoreGoogleGrantErrorCode"];
@@ -4231,12 +4231,12 @@ export interface components {
          * @enum {string}
          */
         ListOrganizationSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
-        /** @description The body of error responses to: Slots of every member of an organization inside weekly schedules. */
+        /** @description The body of error responses to: Slots of an organization's members inside weekly schedules. */
         ListOrganizationSlotsInSchedulesError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListOrganizationSlotsInSchedulesErrorCode"];
         };
         /**
-         * @description The codes of errors of: Slots of every member of an organization inside weekly schedules.
+         * @description The codes of errors of: Slots of an organization's members inside weekly schedules.
          * @enum {string}
          */
         ListOrganizationSlotsInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
@@ -4320,7 +4320,7 @@ export interface components {
          * @description The codes of errors of: Read a hold.
          * @enum {string}
          */
-        GetHoldErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "holdNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        GetHoldErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "holdNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Release a hold. */
         DeleteHoldError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteHoldErrorCode"];
@@ -4329,7 +4329,7 @@ export interface components {
          * @description The codes of errors of: Release a hold.
          * @enum {string}
          */
-        DeleteHoldErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "holdNotFound" | "holdInUse" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        DeleteHoldErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "holdNotFound" | "holdInUse" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List webhook endpoints. */
         ListWebhooksError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListWebhooksErrorCode"];
@@ -4356,7 +4356,7 @@ export interface components {
          * @description The codes of errors of: Read a webhook endpoint.
          * @enum {string}
          */
-        GetWebhookErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "webhookNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        GetWebhookErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "webhookNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Change, pause or resume a webhook endpoint. */
         UpdateWebhookError: components["schemas"]["Error"] & {
             code?: components["schemas"]["UpdateWebhookErrorCode"];
@@ -4374,7 +4374,7 @@ export interface components {
          * @description The codes of errors of: Delete a webhook endpoint.
          * @enum {string}
          */
-        DeleteWebhookErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        DeleteWebhookErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Replace the secret of a webhook endpoint. */
         RotateWebhookSecretError: components["schemas"]["Error"] & {
             code?: components["schemas"]["RotateWebhookSecretErrorCode"];
@@ -4392,7 +4392,7 @@ export interface components {
          * @description The codes of errors of: Send a test event to a webhook endpoint.
          * @enum {string}
          */
-        TestWebhookErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "webhookPaused" | "webhookDisabled" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        TestWebhookErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "webhookPaused" | "webhookDisabled" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List what was sent to an endpoint. */
         ListDeliveriesError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListDeliveriesErrorCode"];
@@ -4410,7 +4410,7 @@ export interface components {
          * @description The codes of errors of: Send a delivery again.
          * @enum {string}
          */
-        ReplayDeliveryErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "deliveryNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        ReplayDeliveryErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "deliveryNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
     };
     responses: never;
     parameters: never;
@@ -5611,20 +5611,6 @@ export interface operations {
                     "application/json": components["schemas"]["OrganizationAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GetOrganizationError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -5905,20 +5891,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrganizationAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DeleteOrganizationError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
@@ -6544,20 +6516,6 @@ export interface operations {
                     "application/json": components["schemas"]["SuccessAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RemoveMemberError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -6675,21 +6633,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GrantListAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListGrantsError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
@@ -13965,20 +13908,6 @@ export interface operations {
                     "application/json": components["schemas"]["HoldAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GetHoldError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -14081,20 +14010,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SuccessAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DeleteHoldError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
@@ -14527,21 +14442,6 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GetWebhookError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -14650,21 +14550,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SuccessAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DeleteWebhookError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
@@ -15175,21 +15060,6 @@ export interface operations {
                     "application/json": components["schemas"]["DeliveryAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TestWebhookError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -15463,21 +15333,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeliveryAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReplayDeliveryError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
