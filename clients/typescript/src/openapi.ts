@@ -2548,8 +2548,8 @@ export interface components {
             /** @description The calendars that could not be read. They never appear as free. Empty when everything was read. */
             failedCalendars: components["schemas"]["FailedCalendar"][];
         };
-        /** @description One of several users, and the calendars that are read instead of all. */
-        BusyUser: {
+        /** @description A user, and the calendars that count instead of the usual ones. */
+        UserCalendars: {
             /**
              * @description The id of the user.
              * @example ada
@@ -2561,7 +2561,7 @@ export interface components {
         /** @description Several users. */
         BusyUsersBody: {
             /** @description The users. The answer has an entry for each, in this order. */
-            users: components["schemas"]["BusyUser"][];
+            users: components["schemas"]["UserCalendars"][];
         };
         /** @description One of several users, with busy periods. */
         BusyEntry: {
@@ -3355,12 +3355,7 @@ export interface components {
              *       }
              *     ]
              */
-            users: (string | {
-                /** @example ada */
-                id: string;
-                /** @description Only these calendars; `primary` is the main one of each account. */
-                calendarIds?: string[];
-            })[];
+            users: (string | components["schemas"]["UserCalendars"])[];
             /**
              * @description Where the held time begins, ISO 8601.
              * @example 2026-12-03T09:00:00Z
@@ -11183,9 +11178,15 @@ export interface operations {
                 primaryOnly?: boolean;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
-                /** @description ISO 8601; a bare date is its first moment. */
+                /**
+                 * @description ISO 8601; a bare date is its first moment.
+                 * @example 2026-12-03
+                 */
                 start: string;
-                /** @description ISO 8601, not included. After `start`. */
+                /**
+                 * @description ISO 8601, not included. After `start`.
+                 * @example 2026-12-04
+                 */
                 end: string;
             };
             header?: {
@@ -12241,7 +12242,10 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
-                /** @description How long a slot is, in minutes. */
+                /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
                 slotDuration?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
@@ -12267,9 +12271,15 @@ export interface operations {
                 primaryOnly?: boolean;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
-                /** @description ISO 8601; a bare date is its first moment. */
+                /**
+                 * @description ISO 8601; a bare date is its first moment.
+                 * @example 2026-12-03T09:00
+                 */
                 start: string;
-                /** @description ISO 8601, not included. After `start`. */
+                /**
+                 * @description ISO 8601, not included. After `start`.
+                 * @example 2026-12-03T12:00
+                 */
                 end: string;
             };
             header?: {
@@ -13225,11 +13235,20 @@ export interface operations {
                 primaryOnly?: boolean;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
-                /** @description ISO 8601; a bare date is its first moment. */
+                /**
+                 * @description ISO 8601; a bare date is its first moment.
+                 * @example 2026-12-03
+                 */
                 start: string;
-                /** @description ISO 8601, not included. After `start`. */
+                /**
+                 * @description ISO 8601, not included. After `start`.
+                 * @example 2026-12-04
+                 */
                 end: string;
-                /** @description The moment to explain, ISO 8601. It may lie outside the range. */
+                /**
+                 * @description The moment to explain, ISO 8601. It may lie outside the range.
+                 * @example 2026-12-03T09:10:00Z
+                 */
                 at: string;
             };
             header?: {
