@@ -169,7 +169,6 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
             *event_at[:3],
             id="abcde",
             send_notifications=True,
-            accounts=["google"],
             **EVENT,
             **CONDITION,
             **key,

@@ -1537,11 +1537,8 @@ export interface components {
             calendarId: string;
             /** @description The provider of the account. */
             provider: components["schemas"]["Provider"];
-            /**
-             * @description What went wrong, as in errors: the reason, or a code that says more.
-             * @example accessDenied
-             */
-            code: string;
+            /** @description What went wrong; the set is closed, and a code is never renamed. */
+            code: components["schemas"]["ErrorCode"];
             /** @description Why it could not be read; the set is closed. */
             reason: components["schemas"]["FailureReason"];
             /**
@@ -1562,11 +1559,8 @@ export interface components {
              * @example ada
              */
             userId: string;
-            /**
-             * @description What went wrong, as in errors: the reason, or a code that says more.
-             * @example accessDenied
-             */
-            code: string;
+            /** @description What went wrong; the set is closed, and a code is never renamed. */
+            code: components["schemas"]["ErrorCode"];
             /** @description Why it could not be read; the set is closed. */
             reason: components["schemas"]["FailureReason"];
             /**
