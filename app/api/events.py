@@ -84,7 +84,7 @@ class Events(MethodView):
         are bare strings, and calendars that could not be read are in the header `X-Failed-Calendars`. When
         none could be read, the request fails.
         """
-        bare = _is_bare()
+        bare = _is_bare() or RANGE.isdisjoint(request.args)
         start, end = _range(params, header.get("zone"), bare=bare)
         refs = connections.of_user(authentication(), userId, params)
         if not refs:
@@ -236,16 +236,16 @@ class CalendarEvent(MethodView):
 
 @blp.after_request
 def _bare_errors(response: Response) -> Response:
-    """Turn errors of the list with ``minDate`` and ``maxDate`` into bare strings."""
-    if response.status_code >= 400 and facts_of_request().bare_list and _is_bare():
+    """Turn errors of the list with ``minDate`` and ``maxDate``, or without any date, into bare strings."""
+    has_no_dates = response.status_code == 400 and RANGE.isdisjoint(request.args)
+    if response.status_code >= 400 and facts_of_request().bare_list and (_is_bare() or has_no_dates):
         body = orjson.loads(response.get_data())
         response.set_data(orjson.dumps(body["error"]))
     return response
 
 
 def _is_bare() -> bool:
-    """Whether the list is asked for in its first form, also if all dates are missing."""
-    return not BARE.isdisjoint(request.args) or RANGE.isdisjoint(request.args)
+    return not BARE.isdisjoint(request.args)
 
 
 def _range(params: dict[str, Any], zone: ZoneInfo | None, *, bare: bool) -> tuple[int, int]:

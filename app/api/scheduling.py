@@ -125,7 +125,7 @@ class OrganizationScheduling(MethodView):
     def post(
         self, params: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str
     ) -> Response:
-        """Slots of every member of an organization inside weekly schedules
+        """Slots of an organization's members inside weekly schedules
 
         As by GET, with the `schedules` and the `overrides` of the request for one user.
         """

@@ -34,13 +34,19 @@ OF_PARAMETERS = {
 _ERROR = {"$ref": "#/components/schemas/Error"}
 
 
-def codes_of(facts: RouteFacts, method: str, parameters: Collection[str], *, has_body: bool) -> set[Code]:
-    """The codes that an operation may answer with; ``parameters`` are the names in its path."""
+def codes_of(
+    facts: RouteFacts, method: str, parameters: Collection[str], *, has_body: bool, has_parameters: bool
+) -> set[Code]:
+    """The codes that an operation may answer with; ``parameters`` are the names in its path.
+
+    ``has_parameters``: some parameters are validated, which identifiers in the path are not.
+    """
     of_user = "userId" in parameters
     fails, writes, creates = facts.fails_with_provider, facts.writes_by(method), facts.idempotent
     looks_up = facts.verifies_version
     rules: dict[tuple[Code, ...], bool] = {
-        (Code.VALIDATION_FAILED, Code.INTERNAL_ERROR, Code.SERVICE_UNAVAILABLE): True,
+        (Code.INTERNAL_ERROR, Code.SERVICE_UNAVAILABLE): True,
+        (Code.VALIDATION_FAILED,): has_body or has_parameters,
         (Code.API_KEY_MISSING, Code.API_KEY_INVALID, Code.KEY_RATE_LIMITED): facts.needs_key,
         (Code.KEY_READ_ONLY,): facts.needs_key and writes,
         OF_BODY: has_body,

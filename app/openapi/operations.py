@@ -60,10 +60,15 @@ class Operations(BasePlugin):
             facts = declared_facts(self._app, rule.endpoint, method)
             assert facts is not None, f"{method} {rule.endpoint} declares no facts"
             operation["operationId"] = facts.operation_id
+            has_parameters = bool(operation.get("parameters")) or "provider" in rule.arguments
             if parameters := headers.of_request(facts):
                 operation.setdefault("parameters", []).extend(parameters)
             codes = error_codes.codes_of(
-                facts, method.upper(), rule.arguments, has_body="requestBody" in operation
+                facts,
+                method.upper(),
+                rule.arguments,
+                has_body="requestBody" in operation,
+                has_parameters=has_parameters,
             )
             self.codes[operation["operationId"]] = codes
             declared = {str(status): answer for status, answer in operation["responses"].items()}

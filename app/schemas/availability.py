@@ -95,8 +95,8 @@ class OrganizationSlotsQuery(SlotsQuery):
     messages: ClassVar[Mapping[str, str]] = {"onFailure": ALWAYS_PARTIAL}
 
 
-class BusyUserSchema(ParametersInQuery):
-    """One of several users, and the calendars that are read instead of all."""
+class UserCalendarsSchema(ParametersInQuery):
+    """A user, and the calendars that count instead of the usual ones."""
 
     id = Reference(USER_ID, required=True, metadata={"description": "The id of the user."})
     calendarIds = fields.List(
@@ -115,7 +115,7 @@ class BusyUsersBody(ParametersInQuery):
     messages: ClassVar[Mapping[str, str]] = {"calendarIds": IN_ENTRY}
 
     users = fields.List(
-        fields.Nested(BusyUserSchema),
+        fields.Nested(UserCalendarsSchema),
         required=True,
         validate=at_most(MAX_USERS),
         metadata={"description": "The users. The answer has an entry for each, in this order."},

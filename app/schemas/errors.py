@@ -40,10 +40,6 @@ STATUS_DESCRIPTIONS: dict[int | str, str] = {
     503: "The service is temporarily unavailable.",
     "default": "Any other error.",
 }
-ENTRY_CODE = {
-    "description": "What went wrong, as in errors: the reason, or a code that says more.",
-    "examples": ["accessDenied"],
-}
 
 
 class ErrorSchema(Schema):
@@ -123,7 +119,7 @@ class FailedCalendarSchema(Schema):
     provider = Word(
         tuple(ProviderName), required=True, metadata={"description": "The provider of the account."}
     )
-    code = fields.String(required=True, metadata=ENTRY_CODE)
+    code = fields.String(required=True, metadata=CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)
 
@@ -137,7 +133,7 @@ class FailedUserSchema(Schema):
     userId = fields.String(
         required=True, metadata={"description": "The same as `customId`.", "examples": ["ada"]}
     )
-    code = fields.String(required=True, metadata=ENTRY_CODE)
+    code = fields.String(required=True, metadata=CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)
     failedCalendars = fields.List(

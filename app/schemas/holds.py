@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, validate
 
+from app.schemas.availability import UserCalendarsSchema
 from app.schemas.fields import (
     EXAMPLES,
     HOLD_ID,
@@ -14,18 +15,14 @@ from app.schemas.fields import (
     Identifier,
     Instant,
     JsonInteger,
-    PathText,
     Reference,
     Several,
     Text,
     TrueOrFalse,
-    at_most,
 )
 from app.schemas.paging import LongCursorQuery
 from app.schemas.parameters import (
-    CALENDAR_IDS,
     IN_ENTRY,
-    MAX_CALENDARS,
     MAX_MINUTES,
     MAX_NOTICE,
     MAX_OVERLAPS,
@@ -70,30 +67,14 @@ class HoldQuery(ProviderQuery, ConditionQuery):
     messages: ClassVar[Mapping[str, str]] = {"onFailure": READS_ALL, "calendarIds": IN_ENTRY}
 
 
-class HeldUserSchema(ParametersInQuery):
-    """A user, and the calendars that count for the user instead of the main ones."""
-
-    id = Reference(USER_ID, required=True, metadata={"description": "The id of the user."})
-    calendarIds = fields.List(
-        PathText(longest=1024),
-        load_default=list,
-        validate=at_most(MAX_CALENDARS),
-        metadata=CALENDAR_IDS,
-    )
-
-
 class HeldUser(fields.Field[Any]):
-    """The id of a user, or an object of ``HeldUserSchema``."""
+    """The id of a user, or an object of ``UserCalendarsSchema``."""
 
-    schema = HeldUserSchema()
+    schema = UserCalendarsSchema()
 
     def __init__(self) -> None:
-        calendars = {"type": "array", "maxItems": MAX_CALENDARS, "items": {"type": "string"}}
         user = {"type": "string", "examples": [EXAMPLES[USER_ID]]}
-        properties = {"id": user, "calendarIds": calendars | CALENDAR_IDS}
-        super().__init__(
-            metadata={"oneOf": [user, {"type": "object", "required": ["id"], "properties": properties}]}
-        )
+        super().__init__(metadata={"oneOf": [user, {"$ref": "#/components/schemas/UserCalendars"}]})
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         if isinstance(value, str):

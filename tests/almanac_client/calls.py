@@ -55,7 +55,16 @@ EVENT: dict[str, Any] = DAY | {
 RELATIONS = ["oauthConnections"]
 HOOK = "wh_1f0c7e5d9a3b4c2e8d6f7a90"
 HOLD = "hold_5d9a3b4c2e8d6f7a901f0c7e"
-CONDITION = {"if_free": True, "hold": HOLD, "padding": 5, "max_overlaps": 1}
+CONDITION = {
+    "if_free": True,
+    "hold": HOLD,
+    "padding": 5,
+    "padding_before": 5,
+    "padding_after": 5,
+    "max_overlaps": 1,
+    "minimum_notice": 5,
+    "calendar_ids": ["primary"],
+}
 ETAG = 'W/"1"'
 DELIVERY = "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f"
 
@@ -123,6 +132,8 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
             expires_in=60,
             note="cart 4711",
             padding=5,
+            padding_before=5,
+            padding_after=5,
             max_overlaps=1,
             minimum_notice=5,
             zone="Europe/Berlin",
@@ -173,6 +184,7 @@ def calls(almanac: Resources[Any]) -> dict[str, Call]:
             padding_before=5,
             padding_after=5,
             max_overlaps=1,
+            minimum_notice=5,
             **EVENT,
         ),
         "deleteEvent": call(almanac.events.delete, *event_at, send_notifications=True, if_match=ETAG),

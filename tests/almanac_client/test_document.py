@@ -31,6 +31,8 @@ from tests.almanac_client.forms import of_hint, of_schema, parameters, takes
 BASE = "http://almanac.test"
 # The same list with the parameters of older clients, and the older name of a field.
 OTHER_FORMS = {
+    # The path has a provider too: the method calls it ``accounts``.
+    "createEvent": {"provider"},
     # Those of a delegated connection, which has a method of its own.
     "storeConnection": {"type", "organization"},
     "listEvents": {"minDate", "maxDate"},

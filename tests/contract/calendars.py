@@ -71,7 +71,7 @@ def refused_by_google(status: int, code: str, reason: str) -> Row:
         "",
         status,
         code,
-        shape=UNREAD_ERROR,
+        shape=UNREAD_ERROR | ({"operation": str} if code == "accessDenied" else {}),
         query=RANGE | {"provider": "google"},
         setup=lambda world: world.inject_fault(status=403, reason=reason),
     )
@@ -168,7 +168,8 @@ LIST: tuple[Row, ...] = (
         ok([EVENT], query=BARE_RANGE | OWN | {"timeZone": "Europe/Berlin"}, providers=PROVIDERS),
         ok([EVENT], query=BARE_RANGE, setup=microsoft_down),
         ok([], query={"minDate": "0", "maxDate": "864000000"}),
-        bad("start is required"),
+        bare("minDate is required", 400),
+        bad("start is required", query={"end": "2026-12-04"}),
         bare("maxDate is required", 400, query={"minDate": "2026-12-03"}),
         no_user(query=RANGE),
         bare("User not found", 404, names={"userId": "nobody"}, query=BARE_RANGE),

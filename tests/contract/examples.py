@@ -61,7 +61,7 @@ PATTERNS = {
     re.compile(r"\b[a-v0-9]{20,}\b"): "5k0q7ja3hrfgt8e1u6p2m9c4db",
 }
 # The worker may or may not have made an attempt already, and the copies of an event change in any order.
-CHANGED = {"userId": "ada", "provider": "google", "calendarId": "primary"}
+CHANGED = {"userId": "ada", "provider": "google", "calendarId": "ada@example.com"}
 DELIVERED = {
     "payload": {"type": "calendar.changed", "timestamp": MOMENT, "data": CHANGED},
     "status": "delivered",

@@ -52,7 +52,8 @@ ROWS: tuple[Row, ...] = (
         "GET /holds",
         ok(data([HOLD]), query={"user": "{userId}"}, setup=held),
         ok(data([HOLD], **NEXT), query={"user": "{userId}", "limit": "1"}, setup=held),
-        missing("User not found", query={"users": "{userId},a"}),
+        missing("User not found", query={"users": "a"}),
+        bad("limit", query={"limit": "0"}),
         missing("User not found", query={"user": "nobody"}),
     ),
     *of(

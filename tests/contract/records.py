@@ -176,7 +176,8 @@ USERS: tuple[Row, ...] = (
         "PUT /users/{userId}",
         ok(data(USER), body={"userId": "{new}"}),
         ok(data(USER), body={"id": "{new}"}),
-        bad("userId is required", body={}),
+        ok(data(USER), body={}),
+        bad("id must be the same as userId", body={"userId": "{new}", "id": "{userId}"}),
         bad_user(body={"userId": "{new}"}),
         no_user(body={"userId": "{new}"}),
         bad("User already exists", 409, "userExists", body={"userId": "{new}"}, setup=another_user),
@@ -192,6 +193,7 @@ USERS: tuple[Row, ...] = (
     *of(
         "DELETE /users/{userId}",
         ok(data(USER)),
+        bad("include", query={"include": "x"}),
         bad_user(),
         no_user(),
         bad("The user belongs to other organizations too", 403, "userInOtherOrganizations", key=bound),

@@ -111,7 +111,7 @@ ROWS: tuple[Row, ...] = (
         ok(data(ROTATED), body={"overlapSeconds": 3600}, setup=registered),
         ok(data(ROTATED), body={}, setup=registered),
         ok(data(ROTATED | {"previousSecretUntil": None}), body={"overlapSeconds": 0}, setup=registered),
-        bad("overlapSeconds must be an integer", body={"overlapSeconds": "1"}, setup=registered),
+        bad("overlapSeconds must be an integer", body={"overlapSeconds": "x"}, setup=registered),
         missing("Webhook not found", body={}),
         missing("Webhook not found", body={}, setup=another_organizations),
         may_not_write(body={}, setup=registered),

@@ -95,12 +95,17 @@ class Events(Resource[TransportT]):
         padding_before: int | None = None,
         padding_after: int | None = None,
         max_overlaps: int | None = None,
+        minimum_notice: int | None = None,
+        calendar_ids: Sequence[str] = (),
+        accounts: Sequence[Provider] = (),
         idempotency_key: str | None = None,
         **event: Unpack[NewEvent],
     ) -> Operation[Event]:
         """Create an event; dates make it an all-day event. ``primary`` is the account's main calendar.
 
         With ``if_free`` or a ``hold``, only in time that is free or held; ``Conflict`` is raised otherwise.
+        ``if_free`` reads the calendar of the event, and the main ones of all accounts, or ``calendar_ids``,
+        or those of ``accounts``.
 
         >>> almanac.events.create("ada", "google", "primary", start=at_nine, end=at_ten, subject="Review")
         """
@@ -114,6 +119,9 @@ class Events(Resource[TransportT]):
                 padding_before=padding_before,
                 padding_after=padding_after,
                 max_overlaps=max_overlaps,
+                minimum_notice=minimum_notice,
+                calendar_ids=list(calendar_ids),
+                provider=list(accounts),
             ),
             headers=headers(event),
             idempotency_key=idempotency_key,
@@ -142,6 +150,7 @@ class Events(Resource[TransportT]):
         padding_before: int | None = None,
         padding_after: int | None = None,
         max_overlaps: int | None = None,
+        minimum_notice: int | None = None,
         **changes: Unpack[EventChange],
     ) -> Operation[Event]:
         """Change the given fields of an event; with ``if_match``, only if it still has this ``etag``.
@@ -160,6 +169,7 @@ class Events(Resource[TransportT]):
                 padding_before=padding_before,
                 padding_after=padding_after,
                 max_overlaps=max_overlaps,
+                minimum_notice=minimum_notice,
             ),
             body(changes),
             headers(changes) | _if_match(if_match),

@@ -174,4 +174,5 @@ def _failed(entry: UserEntry) -> FailedUser:
         reason=entry.reason or "notFound",
         message=entry.error or "",
         failed_calendars=entry.failed_calendars,
+        code=entry.code or "notFound",
     )

@@ -45,6 +45,8 @@ class UnifiedEvents(Resource[TransportT]):
         padding_before: int | None = None,
         padding_after: int | None = None,
         max_overlaps: int | None = None,
+        minimum_notice: int | None = None,
+        calendar_ids: Sequence[str] = (),
         idempotency_key: str | None = None,
         **event: Unpack[UnifiedWording],
     ) -> Operation[UnifiedEvent]:
@@ -63,6 +65,8 @@ class UnifiedEvents(Resource[TransportT]):
                 padding_before=padding_before,
                 padding_after=padding_after,
                 max_overlaps=max_overlaps,
+                minimum_notice=minimum_notice,
+                calendar_ids=list(calendar_ids),
             ),
             headers=headers(event),
             idempotency_key=idempotency_key,

@@ -958,7 +958,7 @@ export interface paths {
         get: operations["listOrganizationSlots"];
         put?: never;
         /**
-         * Slots of every member of an organization inside weekly schedules
+         * Slots of an organization's members inside weekly schedules
          * @description As by GET, with the `schedules` and the `overrides` of the request for one user.
          */
         post: operations["listOrganizationSlotsInSchedules"];
@@ -1537,11 +1537,8 @@ export interface components {
             calendarId: string;
             /** @description The provider of the account. */
             provider: components["schemas"]["Provider"];
-            /**
-             * @description What went wrong, as in errors: the reason, or a code that says more.
-             * @example accessDenied
-             */
-            code: string;
+            /** @description What went wrong; the set is closed, and a code is never renamed. */
+            code: components["schemas"]["ErrorCode"];
             /** @description Why it could not be read; the set is closed. */
             reason: components["schemas"]["FailureReason"];
             /**
@@ -1562,11 +1559,8 @@ export interface components {
              * @example ada
              */
             userId: string;
-            /**
-             * @description What went wrong, as in errors: the reason, or a code that says more.
-             * @example accessDenied
-             */
-            code: string;
+            /** @description What went wrong; the set is closed, and a code is never renamed. */
+            code: components["schemas"]["ErrorCode"];
             /** @description Why it could not be read; the set is closed. */
             reason: components["schemas"]["FailureReason"];
             /**
@@ -2548,8 +2542,8 @@ export interface components {
             /** @description The calendars that could not be read. They never appear as free. Empty when everything was read. */
             failedCalendars: components["schemas"]["FailedCalendar"][];
         };
-        /** @description One of several users, and the calendars that are read instead of all. */
-        BusyUser: {
+        /** @description A user, and the calendars that count instead of the usual ones. */
+        UserCalendars: {
             /**
              * @description The id of the user.
              * @example ada
@@ -2561,7 +2555,7 @@ export interface components {
         /** @description Several users. */
         BusyUsersBody: {
             /** @description The users. The answer has an entry for each, in this order. */
-            users: components["schemas"]["BusyUser"][];
+            users: components["schemas"]["UserCalendars"][];
         };
         /** @description One of several users, with busy periods. */
         BusyEntry: {
@@ -3355,12 +3349,7 @@ export interface components {
              *       }
              *     ]
              */
-            users: (string | {
-                /** @example ada */
-                id: string;
-                /** @description Only these calendars; `primary` is the main one of each account. */
-                calendarIds?: string[];
-            })[];
+            users: (string | components["schemas"]["UserCalendars"])[];
             /**
              * @description Where the held time begins, ISO 8601.
              * @example 2026-12-03T09:00:00Z
@@ -3888,7 +3877,7 @@ export interface components {
          * @description The codes of errors of: Read an organization.
          * @enum {string}
          */
-        GetOrganizationErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        GetOrganizationErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Rename an organization. */
         UpdateOrganizationError: components["schemas"]["Error"] & {
             code?: components["schemas"]["UpdateOrganizationErrorCode"];
@@ -3906,7 +3895,7 @@ export interface components {
          * @description The codes of errors of: Delete an organization.
          * @enum {string}
          */
-        DeleteOrganizationErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyBoundToOrganization" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        DeleteOrganizationErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyBoundToOrganization" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List an organization's members. */
         ListMembersError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListMembersErrorCode"];
@@ -3942,7 +3931,7 @@ export interface components {
          * @description The codes of errors of: Remove one member.
          * @enum {string}
          */
-        RemoveMemberErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "organizationNotFound" | "memberNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        RemoveMemberErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "organizationNotFound" | "memberNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List an organization's grants. */
         ListGrantsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListGrantsErrorCode"];
@@ -3951,7 +3940,7 @@ export interface components {
          * @description The codes of errors of: List an organization's grants.
          * @enum {string}
          */
-        ListGrantsErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        ListGrantsErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Store a grant of Google. */
         StoreGoogleGrantError: components["schemas"]["Error"] & {
             code?: components["schemas"]["StoreGoogleGrantErrorCode"];
@@ -4231,12 +4220,12 @@ export interface components {
          * @enum {string}
          */
         ListOrganizationSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
-        /** @description The body of error responses to: Slots of every member of an organization inside weekly schedules. */
+        /** @description The body of error responses to: Slots of an organization's members inside weekly schedules. */
         ListOrganizationSlotsInSchedulesError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListOrganizationSlotsInSchedulesErrorCode"];
         };
         /**
-         * @description The codes of errors of: Slots of every member of an organization inside weekly schedules.
+         * @description The codes of errors of: Slots of an organization's members inside weekly schedules.
          * @enum {string}
          */
         ListOrganizationSlotsInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
@@ -4320,7 +4309,7 @@ export interface components {
          * @description The codes of errors of: Read a hold.
          * @enum {string}
          */
-        GetHoldErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "holdNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        GetHoldErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "holdNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Release a hold. */
         DeleteHoldError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteHoldErrorCode"];
@@ -4329,7 +4318,7 @@ export interface components {
          * @description The codes of errors of: Release a hold.
          * @enum {string}
          */
-        DeleteHoldErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "holdNotFound" | "holdInUse" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        DeleteHoldErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "holdNotFound" | "holdInUse" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List webhook endpoints. */
         ListWebhooksError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListWebhooksErrorCode"];
@@ -4356,7 +4345,7 @@ export interface components {
          * @description The codes of errors of: Read a webhook endpoint.
          * @enum {string}
          */
-        GetWebhookErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "webhookNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        GetWebhookErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "webhookNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Change, pause or resume a webhook endpoint. */
         UpdateWebhookError: components["schemas"]["Error"] & {
             code?: components["schemas"]["UpdateWebhookErrorCode"];
@@ -4374,7 +4363,7 @@ export interface components {
          * @description The codes of errors of: Delete a webhook endpoint.
          * @enum {string}
          */
-        DeleteWebhookErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        DeleteWebhookErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Replace the secret of a webhook endpoint. */
         RotateWebhookSecretError: components["schemas"]["Error"] & {
             code?: components["schemas"]["RotateWebhookSecretErrorCode"];
@@ -4392,7 +4381,7 @@ export interface components {
          * @description The codes of errors of: Send a test event to a webhook endpoint.
          * @enum {string}
          */
-        TestWebhookErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "webhookPaused" | "webhookDisabled" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        TestWebhookErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "webhookPaused" | "webhookDisabled" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List what was sent to an endpoint. */
         ListDeliveriesError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListDeliveriesErrorCode"];
@@ -4410,7 +4399,7 @@ export interface components {
          * @description The codes of errors of: Send a delivery again.
          * @enum {string}
          */
-        ReplayDeliveryErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "deliveryNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        ReplayDeliveryErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "deliveryNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
     };
     responses: never;
     parameters: never;
@@ -5611,20 +5600,6 @@ export interface operations {
                     "application/json": components["schemas"]["OrganizationAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GetOrganizationError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -5905,20 +5880,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrganizationAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DeleteOrganizationError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
@@ -6544,20 +6505,6 @@ export interface operations {
                     "application/json": components["schemas"]["SuccessAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RemoveMemberError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -6675,21 +6622,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GrantListAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListGrantsError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
@@ -11240,9 +11172,15 @@ export interface operations {
                 primaryOnly?: boolean;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
-                /** @description ISO 8601; a bare date is its first moment. */
+                /**
+                 * @description ISO 8601; a bare date is its first moment.
+                 * @example 2026-12-03
+                 */
                 start: string;
-                /** @description ISO 8601, not included. After `start`. */
+                /**
+                 * @description ISO 8601, not included. After `start`.
+                 * @example 2026-12-04
+                 */
                 end: string;
             };
             header?: {
@@ -12298,7 +12236,10 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
-                /** @description How long a slot is, in minutes. */
+                /**
+                 * @description How long a slot is, in minutes.
+                 * @example 60
+                 */
                 slotDuration?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
                 slotStep?: number;
@@ -12324,9 +12265,15 @@ export interface operations {
                 primaryOnly?: boolean;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
-                /** @description ISO 8601; a bare date is its first moment. */
+                /**
+                 * @description ISO 8601; a bare date is its first moment.
+                 * @example 2026-12-03T09:00
+                 */
                 start: string;
-                /** @description ISO 8601, not included. After `start`. */
+                /**
+                 * @description ISO 8601, not included. After `start`.
+                 * @example 2026-12-03T12:00
+                 */
                 end: string;
             };
             header?: {
@@ -13282,11 +13229,20 @@ export interface operations {
                 primaryOnly?: boolean;
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
-                /** @description ISO 8601; a bare date is its first moment. */
+                /**
+                 * @description ISO 8601; a bare date is its first moment.
+                 * @example 2026-12-03
+                 */
                 start: string;
-                /** @description ISO 8601, not included. After `start`. */
+                /**
+                 * @description ISO 8601, not included. After `start`.
+                 * @example 2026-12-04
+                 */
                 end: string;
-                /** @description The moment to explain, ISO 8601. It may lie outside the range. */
+                /**
+                 * @description The moment to explain, ISO 8601. It may lie outside the range.
+                 * @example 2026-12-03T09:10:00Z
+                 */
                 at: string;
             };
             header?: {
@@ -13965,20 +13921,6 @@ export interface operations {
                     "application/json": components["schemas"]["HoldAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GetHoldError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -14081,20 +14023,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SuccessAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DeleteHoldError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
@@ -14527,21 +14455,6 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GetWebhookError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -14650,21 +14563,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SuccessAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DeleteWebhookError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
@@ -15175,21 +15073,6 @@ export interface operations {
                     "application/json": components["schemas"]["DeliveryAnswer"];
                 };
             };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TestWebhookError"];
-                };
-            };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
             401: {
                 headers: {
@@ -15463,21 +15346,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeliveryAnswer"];
-                };
-            };
-            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
-            400: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReplayDeliveryError"];
                 };
             };
             /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */

@@ -438,6 +438,7 @@ BODIES = {
     ("POST", "oauth.Connection"): {"accessToken": "t", "scope": ["read"]},
     ("POST", "scheduling.UserScheduling"): {"schedules": []},
     ("POST", "explain.UserExplanation"): {"schedules": []},
+    ("POST", "scheduling.OrganizationScheduling"): {"schedules": []},
     ("POST", "events.CalendarEvents"): RANGE,
     ("POST", "unified.UnifiedEvents"): RANGE,
 }

@@ -307,7 +307,7 @@ def test_endpoint_that_answers_410_is_disabled_until_a_replay(api, person, recei
     (delivery,) = log(api, endpoint)
     api.post(f"/webhooks/{endpoint['id']}/deliveries/{delivery['id']}/replay")
     until(lambda: log(api, endpoint)[0]["status"] == "delivered")
-    assert api.get("/webhooks").json["data"][0]["disabledAt"] is None
+    assert "disabledAt" not in api.get("/webhooks").json["data"][0]
 
 
 @pytest.mark.usefixtures("worker")
@@ -417,7 +417,7 @@ def test_a_disabled_endpoint_is_enabled_by_a_change(api, person, receiver, chang
     until(lambda: log(api, endpoint)[0]["status"] == "failed")
     assert change(api, endpoint, events=["calendar.changed"])["disabledAt"] is not None
     value = {"url": f"{receiver.url}&moved=1", "paused": False}[change_of]
-    assert change(api, endpoint, **{change_of: value})["disabledAt"] is None
+    assert "disabledAt" not in change(api, endpoint, **{change_of: value})
     ada.create(start=NINE["start"])
     until(lambda: log(api, endpoint)[-1]["status"] == "delivered")
 
@@ -483,7 +483,7 @@ def test_rotation_with_same_idempotency_key_is_replayed(api):
     [
         ({"overlapSeconds": -1}, "overlapSeconds must be between 0 and 604800"),
         ({"overlapSeconds": 604_801}, "overlapSeconds must be between 0 and 604800"),
-        ({"overlapSeconds": "60"}, "overlapSeconds must be an integer"),
+        ({"overlapSeconds": "6x"}, "overlapSeconds must be an integer"),
         ({"overlapSeconds": 1.5}, "overlapSeconds must be an integer"),
         ({"overlapSeconds": True}, "overlapSeconds must be an integer"),
     ],
@@ -533,7 +533,7 @@ def test_an_endpoint_that_receives_nothing_is_not_tested(api, receiver):
     change(api, endpoint, paused=False)
     receiver.statuses = [410]
     api.post(f"/webhooks/{endpoint['id']}/test")
-    until(lambda: api.get(f"/webhooks/{endpoint['id']}").json["data"]["disabledAt"])
+    until(lambda: api.get(f"/webhooks/{endpoint['id']}").json["data"].get("disabledAt"))
     message = "The webhook is disabled: resume it first, with paused: false"
     assert error(api.post(f"/webhooks/{endpoint['id']}/test"), 409) == message
     assert len(log(api, endpoint)) == 1

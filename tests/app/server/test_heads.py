@@ -110,7 +110,5 @@ def test_identifiers_with_slashes_and_of_any_length_reach_their_route(get, path)
     ],
 )
 def test_other_identifiers_and_paths_are_refused_as_what_they_are(get, path, status, error):
-    code = {"code": "pathNotFound"}
-    if status == 400:
-        code = {"code": "validationFailed", "param": error.split(" ")[0]}
-    assert get(path) == (status, {"data": None, "error": error, **code})
+    codes = {"Event not found": "eventNotFound", "Calendar not found": "calendarNotFound"}
+    assert get(path) == (status, {"data": None, "error": error, "code": codes.get(error, "pathNotFound")})

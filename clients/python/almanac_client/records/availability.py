@@ -35,7 +35,7 @@ class FailedCalendar(Record):
     provider: Provider
     reason: FailureReason
     message: str
-    code: ErrorCode | None = None
+    code: ErrorCode
 
 
 class FailedUser(Record):
@@ -46,7 +46,7 @@ class FailedUser(Record):
     reason: FailureReason
     message: str
     failed_calendars: list[FailedCalendar]
-    code: ErrorCode | None = None
+    code: ErrorCode
 
 
 # There may be a million of the next three; they hold no references, so the garbage collector skips them.

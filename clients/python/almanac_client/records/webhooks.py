@@ -14,14 +14,14 @@ else:
     DeliveryStatus = Provider = ReleaseReason = SentEventType = WebhookEventType = str
 
 
-class Webhook(Record):
+class Webhook(Record, kw_only=True):
     """An endpoint that receives events."""
 
     id: str
     url: str
     events: list[WebhookEventType]
     created_at: datetime
-    disabled_at: datetime | None
+    disabled_at: datetime | None = None
     paused: bool
 
 
