@@ -13,6 +13,7 @@ from app.http.error_codes import Code
 from app.schemas.authorization import ACCESS_TYPES
 from app.schemas.calendars import ROLES
 from app.schemas.connections import CONNECTION_TYPES
+from app.schemas.errors import REFUSED_QUOTAS
 from app.schemas.organization_grants import GRANT_TYPES
 from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
 from app.schemas.schedules import WEEKDAYS
@@ -37,6 +38,7 @@ MEANINGS = {
     "GroupVerdict": "Why a moment is, or is not, in a slot that groups share; the set is closed.",
     "OnFailure": "What to answer when some calendars could not be read: an error, or what was read.",
     "Provider": "A calendar provider.",
+    "Quota": "What one organization may use only a share of at once.",
     "Relation": "A relation of a user.",
     "ReleaseReason": "Why a hold was released.",
     "ResponseStatus": "What an attendee has answered.",
@@ -61,6 +63,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "GroupVerdict": GROUP_REASONS,
     "OnFailure": ON_FAILURE,
     "Provider": tuple(ProviderName),
+    "Quota": REFUSED_QUOTAS,
     "Relation": tuple(RELATIONS),
     "ReleaseReason": RELEASES,
     "ResponseStatus": tuple(ResponseStatus),

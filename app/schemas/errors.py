@@ -41,6 +41,9 @@ STATUS_DESCRIPTIONS: dict[int | str, str] = {
     "default": "Any other error.",
 }
 
+# Requests over these are refused. Webhooks wait for their turn.
+REFUSED_QUOTAS = tuple(each.value for each in Quota if each is not Quota.WEBHOOK_TURNS)
+
 
 class ErrorSchema(Schema):
     """The body of every error response."""
@@ -71,7 +74,7 @@ class ErrorSchema(Schema):
     quota = fields.String(
         metadata={
             "description": "With `quotaExceeded`: what the organization uses its whole share of.",
-            "enum": [each.value for each in Quota if each is not Quota.WEBHOOK_TURNS],
+            "enum": list(REFUSED_QUOTAS),
         }
     )
     retryAfter = fields.Integer(

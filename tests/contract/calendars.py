@@ -53,12 +53,20 @@ LONELY = {"userId": "{lonely}"}
 NO_CALENDARS = "User has no connected calendars"
 SCHEDULES = {"schedules": [{"days": ["thursday"], "start": "09:00", "end": "17:00"}]}
 NEW = {"subject": "New", **NINE}
+IF_FREE = {"ifFree": "true"}
 ELEVEN = {"subject": "New", "start": "2026-12-03T11:00:00Z", "end": "2026-12-03T12:00:00Z"}
 LONG = NEW | {"end": "2028-12-03T12:00:00Z"}
 RENAMED = {"subject": "New"}
 OWN = {"provider": "{provider}"}
 GOOGLE = ("google",)
 PARTLY = {"failedCalendars": [FAILED_CALENDAR]}
+
+
+def held(world: World) -> None:
+    """The user's time at eleven is held."""
+    start, end = ELEVEN["start"], ELEVEN["end"]
+    answer = world.api.post("/holds", {"users": [world.names["userId"]], "start": start, "end": end})
+    assert answer.status_code == 201, answer.text
 
 
 def microsoft_down(world: World) -> None:
@@ -245,6 +253,7 @@ EVENTS: tuple[Row, ...] = (
         ok(data(EVENT), body=RENAMED, headers={"If-Match": "*"}),
         ok(data(EVENT), body=ELEVEN, query={"ifFree": "true"}),
         ok(data(EVENT), body=RENAMED, query={"ifFree": "true"}),
+        bad("The time is taken", 409, "slotTaken", shape=TAKEN, body=ELEVEN, query=IF_FREE, setup=held),
         bad("The time from", 400, "rangeTooLarge", shape=INVALID, body=LONG, query={"ifFree": "true"}),
         bad("hold must not be given", body=ELEVEN, query={"hold": f"hold_{0:024x}"}),
         bad("The event in", 412, "eventChanged", body=RENAMED, headers=OTHER_ETAG),

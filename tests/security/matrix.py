@@ -151,7 +151,11 @@ ROWS = (
     read(f"GET {USER}/scheduling", query=DAY),
     # They take a body and change nothing.
     read(f"POST {USER}/scheduling", query=DAY, body=WEEKLY),
-    read("POST /users/scheduling", foreign=200, query=DAY, body={"users": [{"id": "{userId}"}]}),
+    *(
+        read(f"POST /users/{route}", foreign=200, query=query, body={"users": [{"id": "{userId}"}]})
+        for route, query in (("scheduling", DAY), ("calendar/busy", DAY), ("scheduling/explain", MOMENT))
+    ),
+    read(f"POST {ORG}/scheduling", query=DAY, body=WEEKLY),
     read("POST /scheduling", foreign=200, query=DAY, body=GROUPS),
     read("POST /scheduling/explain", foreign=200, query=MOMENT, body=GROUPS),
     read(f"GET {USER}/scheduling/explain", query=MOMENT),

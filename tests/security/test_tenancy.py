@@ -20,6 +20,8 @@ from tests.security.tenants import Settle, consent, digest, leaks, of_nobody
 OWN_HEADERS = {"X-Request-Id", "Date", "Age"}
 READ_ONLY = {"error": "This API key is read-only", "code": "keyReadOnly"}
 NO_TOKENS = {"error": "This API key may not show tokens", "code": "keyMayNotShowTokens"}
+# They have an entry for each user of the body.
+OF_USERS = {f"POST /users/{each}" for each in ("scheduling", "calendar/busy", "scheduling/explain")}
 ONE_OF_EACH = pytest.mark.parametrize("provider", ["google", "microsoft"])
 
 
@@ -158,7 +160,7 @@ def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, s
         assert (answer.status_code, answer.json) == (403, {"data": None, **refusal}), row
         return
     assert answer.status_code == row.foreign, (row, answer.text)
-    if row.operation == "POST /users/scheduling":
+    if row.operation in OF_USERS:
         nobody = {
             "status": "error",
             "error": "User not found",

@@ -115,7 +115,7 @@ def read_one(runtime: Runtime, job: Job, credentials: Credentials, deadline: flo
     """Reply with one busy period for every calendar, whose end depends on the calendar."""
     assert isinstance(job, ReadBusy)
     outcomes = {name: Read(Intervals.of([(0, period_end(name))])) for name in job.calendars or ()}
-    return Reply(read_at=1, outcomes=outcomes)
+    return Reply(read_at=time.time_ns() // 1_000_000, outcomes=outcomes)
 
 
 def period_end(calendar: str) -> int:

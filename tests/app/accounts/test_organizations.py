@@ -160,7 +160,7 @@ def test_a_change_to_a_taken_slug_is_409(api, new_organization):
     assert api.get(f"/organizations/{slug}").status_code == 200
 
 
-@pytest.mark.parametrize("body", [{"slug": "A b"}, {"slug": None}, {"name": ""}, {"name": ["x"]}])
+@pytest.mark.parametrize("body", [{"slug": "A b"}, {"name": ""}, {"name": ["x"]}])
 def test_a_bad_change_is_refused(api, new_organization, body):
     assert error(api.put(f"/organizations/{new_organization()}", body), 400).startswith(next(iter(body)))
 

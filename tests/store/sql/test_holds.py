@@ -214,8 +214,8 @@ def test_only_promised_time_is_public(fresh_database, take, promised, team):
         assert found.keys() == {names["bob"], names["eve"]}
         assert found[names["bob"]] == [(view.id, TEN, TEN + 30 * MINUTE, NOW + 5 * MINUTE)]
         assert holds.active(session, names.values(), now=NOW + 5 * MINUTE) == {}
-        assert holds.listed(session, "ada", organization_id=None, now=NOW) == []
-        assert holds.listed(session, "bob", organization_id=None, now=NOW) == [view]
+        assert holds.listed(session, ["ada"], organization_id=None, now=NOW) == []
+        assert holds.listed(session, ["bob"], organization_id=None, now=NOW) == [view]
         assert holds.find(session, view.id, organization_id=None, now=NOW + 5 * MINUTE) is None
 
 
@@ -233,7 +233,7 @@ def test_an_organization_sees_its_own_holds_of_its_members_only(fresh_database, 
 
     def listed(organization):
         with fresh_database.reading() as session:
-            return holds.listed(session, "ada", organization_id=organization, now=NOW)
+            return holds.listed(session, ["ada"], organization_id=organization, now=NOW)
 
     assert (listed(team["acme"]), listed(None)) == ([own], [own, other])
     with fresh_database.writing() as session:

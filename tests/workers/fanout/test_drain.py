@@ -65,19 +65,20 @@ def test_replies_that_no_request_reads_expire(runtime, connected):
 def test_what_was_read_is_in_the_cache_and_what_failed_is_not(runtime, connected):
     connection = connected()
     listed = (ListedCalendar("team", False),)
+    read_at = time.time_ns() // 1_000_000
 
     def perform(runtime, job, credentials, deadline):
         failed = Failed(Reason.NOT_FOUND, "gone")
         team = read_one(runtime, ReadBusy(connection, ("calendar-7",), 0, DAY), credentials, deadline)
-        return Reply(read_at=5, listed=listed, outcomes={**team.outcomes, "gone": failed})
+        return Reply(read_at=read_at, listed=listed, outcomes={**team.outcomes, "gone": failed})
 
     put_work(runtime, "f", [ReadBusy(connection, None, 0, 7 * DAY)])
     run_drain(runtime, "f", perform)
     keys = [CalendarKey(connection, name) for name in ("calendar-7", "gone")]
     known = runtime.stores.busy.load(keys, 0, 7 * DAY)
     assert known.missing == {1: (0, 7 * DAY)}
-    assert (int(known.read_at[0]), known.busy.flat().pairs()) == (5, [(0, 8)])
-    assert runtime.stores.calendar_lists.load([connection]) == {connection: CalendarList(5, listed)}
+    assert (int(known.read_at[0]), known.busy.flat().pairs()) == (read_at, [(0, 8)])
+    assert runtime.stores.calendar_lists.load([connection]) == {connection: CalendarList(read_at, listed)}
 
 
 def test_unexpected_failure_of_one_job_does_not_affect_others(runtime, connected, caplog):
