@@ -109,7 +109,7 @@ def test_list_without_readable_calendar_fails(api, sandbox, new_user, provider, 
 @pytest.mark.parametrize(
     ("query", "status", "expected"),
     [
-        ({}, 400, "start is required"),
+        ({}, 400, "minDate is required"),
         ({"start": "2026-12-03"}, 400, "end is required"),
         ({"start": "2026-12-04", "end": "2026-12-03"}, 400, "start must be before end"),
         ({"start": "2026-01-01", "end": "2027-02-01"}, 400, "The range from start to end must not be longer"),
