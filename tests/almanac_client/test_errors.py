@@ -24,7 +24,15 @@ from almanac_client import (
 )
 from almanac_client.errors import RequestFailed, error_of
 
-FAILED = [{"calendarId": "primary", "provider": "google", "reason": "rateLimited", "message": "Slow down"}]
+FAILED = [
+    {
+        "calendarId": "primary",
+        "provider": "google",
+        "reason": "rateLimited",
+        "code": "rateLimited",
+        "message": "Slow down",
+    }
+]
 
 
 def error(status: int, code: str, headers: dict[str, str] | None = None, **fields: Any) -> RequestFailed:

@@ -245,7 +245,13 @@ def test_a_refusal_is_not_repeated(server, almanac):
 
 
 def test_an_error_carries_what_the_answer_has(server, almanac):
-    failed = {"calendarId": "primary", "provider": "google", "reason": "rateLimited", "message": "Slow down"}
+    failed = {
+        "calendarId": "primary",
+        "provider": "google",
+        "reason": "rateLimited",
+        "code": "rateLimited",
+        "message": "Slow down",
+    }
     body = {
         "data": None,
         "error": "Google asks to slow down",

@@ -133,6 +133,7 @@ GroupVerdict = Literal[
     "betweenSlots",
     "notEnoughFree",
 ]
+Quota = Literal["waitingReads", "waitingWrites", "heldUsers", "bodyBytes"]
 Verdict = Literal[
     "outsideRange",
     "outsideWindow",

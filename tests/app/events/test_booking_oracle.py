@@ -193,6 +193,8 @@ class Place:
 @pytest.fixture(scope="module")
 def place(app, sandbox_process) -> Place:
     sandbox = Sandbox(sandbox_process)
+    # The test before may have left its faults.
+    sandbox.reset()
     accounts = {
         provider: sandbox.account(provider, f"oracle-{provider}@example.com") for provider in PROVIDERS
     }
