@@ -1594,11 +1594,8 @@ export interface components {
             operation?: string;
             /** @description Scopes of which any suffices. */
             validScopes?: string[];
-            /**
-             * @description With `quotaExceeded`: what the organization uses its whole share of.
-             * @enum {string}
-             */
-            quota?: "waitingReads" | "waitingWrites" | "heldUsers" | "bodyBytes";
+            /** @description With `quotaExceeded`: what the organization uses its whole share of. */
+            quota?: components["schemas"]["Quota"];
             /** @description Seconds to wait before the request is repeated, as in `Retry-After`. */
             retryAfter?: number;
             /** @description With `slotTaken`: the parts of the time that are taken. */
@@ -3752,6 +3749,11 @@ export interface components {
          * @enum {string}
          */
         Provider: "google" | "microsoft";
+        /**
+         * @description What one organization may use only a share of at once.
+         * @enum {string}
+         */
+        Quota: "waitingReads" | "waitingWrites" | "heldUsers" | "bodyBytes";
         /**
          * @description A relation of a user.
          * @enum {string}
