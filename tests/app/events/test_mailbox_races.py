@@ -37,7 +37,8 @@ RACES = [
 FEW = (two_users, delegated_room)
 WAYS_OF_TWO = [each if each in FEW else pytest.param(each, marks=pytest.mark.long) for each in WAYS]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400 + 30 * ROUNDS)]
+# Whole installations on both databases: `make test-races`.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400 + 30 * ROUNDS)]
 
 
 @dataclass
