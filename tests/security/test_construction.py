@@ -47,7 +47,6 @@ OURS = {
 }
 COMPARED = {
     "app/accounts/consent_cookie.py",
-    "app/dashboard/sign_in/entering.py",
     "app/dashboard/sign_in/known_browsers.py",
     "app/observability/scrape.py",
     "store/sql/queries/channels.py",

@@ -140,7 +140,7 @@ def test_calendar_shared_for_reading_cannot_be_written(api, sandbox, new_user, p
     if call == "get":
         assert one(answer)["id"] == event["id"]
     else:
-        error(answer, 403)
+        assert answer.status_code == 403
     assert [each["id"] for each in person.there.events(boss["id"])] == [event["id"]]
 
 
