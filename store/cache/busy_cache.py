@@ -159,7 +159,8 @@ class BusyCache:
     ) -> BucketLoad:
         """What ``load`` reads, for callers that read Redis themselves."""
         numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))
-        unwatched_since = now_ms() - self._fresh
+        # Without a watch, periods may be as old as stale ones.
+        unwatched_since = now_ms() - self._ttl
         return BucketLoad(
             keys, numbers, self._bucket, newer_than, unwatched_since, extra_keys, cached=self._ttl > 0
         )
