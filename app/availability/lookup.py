@@ -201,7 +201,7 @@ class _AvailabilityLookup:
         self._refresh(keys, stale, lists)
         replies = self._precheck_failures | self._gather(jobs, self._deadline)
         if jobs and self._with_held and not self._is_second and self._learned(held_names, lists, replies):
-            # What is held under the new names has to be of the same moment as the busy periods.
+            # Held time under the new names has to be of the same moment as the busy periods.
             self._is_second = True
             self._precheck_failures = {each: reply for each, reply in replies.items() if reply.failed}
             return self.result()
@@ -264,7 +264,7 @@ class _AvailabilityLookup:
         ]
 
     def _learned(self, held_names: HeldNames, lists: Lists, replies: Mapping[str, Reply]) -> bool:
-        """Whether the reads have told that the time of a user may be held under other names."""
+        """Whether the reads have shown that the time of a user may be held under other names."""
         read = {
             connection_id: CalendarList(reply.read_at, reply.listed)
             for connection_id, reply in replies.items()

@@ -44,7 +44,7 @@ class Records(NamedTuple):
 
 
 class QuotaUse(NamedTuple):
-    """What the organization uses that uses most, and what one organization may use."""
+    """The largest use by one organization, and the limit of each organization."""
 
     used: int
     limit: int

@@ -78,7 +78,7 @@ def _counts(
 
 
 def _quotas(stores: Stores) -> Mapping[Quota, QuotaUse]:
-    """What the organization uses that uses most, for each quota that is counted in Redis."""
+    """The largest use by one organization, for each quota that is counted in Redis."""
     settings = stores.settings
     percent = settings.organization_share
     totals_of = {

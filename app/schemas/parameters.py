@@ -176,7 +176,7 @@ class ComposedQuery(QuerySchema):
 
 
 class ParametersInQuery(Body):
-    """A body of a route whose parameters are in the query: it refuses all that it does not have itself.
+    """A body of a route whose parameters are in the query: it refuses parameters that it lacks.
 
     ``ignored`` and ``messages`` are as in ``ComposedQuery``.
     """
