@@ -35,19 +35,20 @@ PROVIDERS = tuple(each.value for each in ProviderName)
 CIRCUIT_KEYS = tuple(CircuitKey(provider, family) for provider in PROVIDERS for family in Family)
 
 
+class QuotaUse(NamedTuple):
+    """The largest use by one organization, and the limit of each organization."""
+
+    used: int
+    limit: int
+
+
 class Records(NamedTuple):
     """Counts in the database: connections by provider, deliveries that wait, and active holds."""
 
     connections: Mapping[str, ConnectionCounts]
     waiting: int
     holds: int
-
-
-class QuotaUse(NamedTuple):
-    """The largest use by one organization, and the limit of each organization."""
-
-    used: int
-    limit: int
+    held_users: QuotaUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,10 @@ class Exposition:
         about = "What one organization uses at once of what all share: of the one that uses most"
         used = GaugeMetricFamily("almanac_quota_used", about, labels=["quota"])
         limit = GaugeMetricFamily("almanac_quota_limit", "What one organization may use", labels=["quota"])
-        for quota, use in self._snapshot.quotas.items():
+        uses = dict(self._snapshot.quotas)
+        if self._snapshot.records is not None:
+            uses[Quota.HELD_USERS] = self._snapshot.records.held_users
+        for quota, use in uses.items():
             used.add_metric([quota], use.used)
             limit.add_metric([quota], use.limit)
         yield from (used, limit)

@@ -100,6 +100,7 @@ def _records(services: Services) -> Records:
             connection_states.counts(session),
             delivery_log.waiting(session),
             holds.count_active(session, now=now_ms()),
+            QuotaUse(holds.most_held_users(session, now=now_ms()), services.settings.max_held_users),
         )
 
 

@@ -49,7 +49,7 @@ def full():
         LiveProcesses({"worker1@a": (1, 64)}, 1.0),
         {CircuitKey("google", Family.BUSY): CircuitState(open=True, accounts=1)},
         {Quota.WAITING_READS: QuotaUse(1, 128)},
-        Records({"google": ConnectionCounts(1, 1)}, 1, 1),
+        Records({"google": ConnectionCounts(1, 1)}, 1, 1, QuotaUse(1, 1000)),
         dict.fromkeys(Queue, 0),
     )
     return parse(generate_latest(Exposition(found)).decode())

@@ -196,11 +196,14 @@ def test_holds_are_counted_until_they_are_released(busy, sandbox, unique):
     start = datetime.now(UTC) + timedelta(days=1)
     wanted = {"users": [user], "start": start.isoformat(), "end": (start + timedelta(hours=1)).isoformat()}
     assert scrape(busy)("almanac_holds_active") == 0
+    assert scrape(busy)("almanac_quota_used", quota="heldUsers") == 0
 
     held = busy.call("POST", "/holds", json=wanted)
 
     assert held.status_code == 201, held.text
     assert scrape(busy)("almanac_holds_active") == 1
+    assert scrape(busy)("almanac_quota_used", quota="heldUsers") == 1
+    assert scrape(busy)("almanac_quota_limit", quota="heldUsers") == 1000
     busy.call("DELETE", f"/holds/{held.json()['data']['id']}")
     assert scrape(busy)("almanac_holds_active") == 0
 

@@ -180,6 +180,18 @@ def listed(
     return _views(session, [Hold.id.in_(wanted)], organization_id, now)
 
 
+def most_held_users(session: Session, *, now: int) -> int:
+    """How many users the holds of that organization hold that holds most; see ``held_users``."""
+    each = (
+        select(func.count())
+        .select_from(HeldTime)
+        .join(Hold, Hold.id == HeldTime.hold_id)
+        .where(Hold.expires_at > now)
+        .group_by(Hold.organization_id)
+    )
+    return max(session.scalars(each).all(), default=0)
+
+
 def count_active(session: Session, *, now: int) -> int:
     """How many promised holds have not expired."""
     query = select(func.count()).select_from(Hold).where(Hold.expires_at > now, Hold.promised)

@@ -167,7 +167,9 @@ def test_users_of_a_hold_are_counted_by_organization(fresh_database, take, team)
     with fresh_database.reading() as session:
         assert holds.held_users(session, team["acme"], now=NOW) == 3
         assert holds.held_users(session, None, now=NOW) == 1
+        assert holds.most_held_users(session, now=NOW) == 3
         assert holds.held_users(session, team["acme"], now=NOW + 5 * MINUTE) == 0
+        assert holds.most_held_users(session, now=NOW + 5 * MINUTE) == 0
 
 
 # SQLite has one writer.
