@@ -26,6 +26,9 @@ INTERVAL = 0.5
 # Seconds between two heartbeats from which on they are a gap. An absence of two seconds always is one, and a
 # busy process may be late by more than a second.
 GAP = 1.8
+# The same before the first heartbeat of a process, when another web process would have sent one meanwhile. A
+# web tier of one process takes longer to start again.
+START_GAP = 0.9
 
 _BEAT = Script("coordination/scripts/web_beat.lua")
 
@@ -47,7 +50,7 @@ class WebHeartbeat:
 
     def start(self) -> None:
         """Send the first heartbeat, before the process accepts connections, and start the thread."""
-        self._beat()
+        self._beat(START_GAP)
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._thread.start()
 
@@ -66,21 +69,21 @@ class WebHeartbeat:
         if self.is_late:
             self.record()
 
-    def record(self) -> None:
-        """Send a heartbeat.
+    def record(self, gap: float = GAP) -> None:
+        """Send a heartbeat; ``gap`` is the age of the last one, in seconds, from which on there was a gap.
 
         :raise redis.RedisError: when Redis is down
         """
         sent = time.monotonic()
-        _BEAT.run(self._redis, [WEB, GAP_KEY], json_argument(gap=int(GAP * 1000)))
+        _BEAT.run(self._redis, [WEB, GAP_KEY], json_argument(gap=int(gap * 1000)))
         self._last = sent
 
     def _run(self) -> None:
         while not self._over.wait(INTERVAL):
             self._beat()
 
-    def _beat(self) -> None:
+    def _beat(self, gap: float = GAP) -> None:
         try:
-            self.record()
+            self.record(gap)
         except RedisError as error:
             log.warning("heartbeat of the web process failed: %s", type(error).__name__)
