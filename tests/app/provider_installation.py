@@ -12,7 +12,7 @@ from typing import Any
 
 from app.services import EXTENSION
 from providers.sandbox.client import Sandbox, SandboxAccount
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_buckets import CLOCK_MARGIN, GAP_KEY, CalendarKey
 from store.config.settings import Settings
 from store.sql.queries import connection_refs
 from store.stores import Stores
@@ -106,9 +106,14 @@ class Person:
         return self.channel is not None
 
     def settle(self) -> None:
-        """Read once, wait for the channel, and read again to fill the cache."""
+        """Read once, wait for the channel, and read again to fill the cache.
+
+        What is read shortly after the start of the web tier counts as unwatched.
+        """
         self.busy()
         until(self.is_watched)
+        redis = self.installation.stores.redis
+        until(lambda: time.time() * 1000 > int(redis.get(GAP_KEY)) + CLOCK_MARGIN)
         self.installation.stores.busy.invalidate_calendar(self.key)
         self.busy()
         self.sandbox.forget_requests()

@@ -77,7 +77,7 @@ def written(own, api, accounts):
         user = session.scalars(select(User)).first()
         assert user is not None
         hold = holds.NewHold(starts=0, ends=1, expires_at=2, request_key="once")
-        assert isinstance(holds.take(session, [user.id], hold, now=0), holds.TakenHold)
+        assert isinstance(holds.take(session, {user.id: ["name"]}, hold, now=0), holds.TakenHold)
         for row in session.scalars(select(OAuthConnection)).all():
             assert channels.add(session, f"channel-{row.provider}", CalendarKey(row.id, "primary"), "proof")
             until = now() + timedelta(days=1)

@@ -56,14 +56,21 @@ class Real:
     """Resources that exist, so that requests succeed."""
 
     def __init__(
-        self, api: Api, new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox
+        self,
+        api: Api,
+        new_user: Callable[..., str],
+        new_organization: Callable[[], str],
+        sandbox: Sandbox,
+        unique: Callable[[str], str],
     ):
         self._api, self._new_user, self._new_organization = api, new_user, new_organization
         self._keys, self._hours = itertools.count(), itertools.count()
         self.organization = new_organization()
         self._domains = {each: sandbox.domain(each, "acme.example") for each in ("google", "microsoft")}
-        google = sandbox.account("google", "ada@example.com", events=[MEETING])
-        microsoft = sandbox.account("microsoft", "ada@contoso.example", events=[MEETING])
+        # Mailboxes of its own: holds belong to mailboxes.
+        google = sandbox.account("google", f"{unique('ada')}@example.com", events=[MEETING])
+        microsoft = sandbox.account("microsoft", f"{unique('ada')}@contoso.example", events=[MEETING])
+        self._addresses = {each.provider: each.email for each in (google, microsoft)}
         self.user = new_user(google, microsoft, slugs=(self.organization,))
         self._others = (
             sandbox.account("google", "eve@example.com"),
@@ -124,7 +131,9 @@ class Real:
         if "webhookId" in given:
             given["webhookId"] = self._api.post("/webhooks", {"url": NOBODY_LISTENS}).json["data"]["id"]
         if "holdId" in given:
-            given["holdId"] = self._api.post("/holds", self._free_hour()).json["data"]["id"]
+            held = self._api.post("/holds", self._free_hour())
+            assert held.status_code == 201, held.text
+            given["holdId"] = held.json["data"]["id"]
         if "deliveryId" in given:
             # Writing an event creates a delivery.
             self._api.post(f"/users/{self._new_user(*self._others)}/calendar/events/google/primary", MEETING)
@@ -170,8 +179,9 @@ class Real:
     def _consent(self, provider: str) -> dict[str, str]:
         """The query of the callback after a consent was granted."""
         link = self._api.get(f"/users/{self._new_user()}/oauth/{provider}/link").json["data"]["link"]
-        hint = {"login_hint": "ada@example.com" if provider == "google" else "ada@contoso.example"}
-        came_back = requests.get(link, params=hint, allow_redirects=False, timeout=10).headers["Location"]
+        came_back = requests.get(
+            link, params={"login_hint": self._addresses[provider]}, allow_redirects=False, timeout=10
+        ).headers["Location"]
         query = parse_qs(urlsplit(came_back).query)
         return {name: query[name][0] for name in ("code", "state")}
 
@@ -184,9 +194,13 @@ def api(new_api: Callable[..., Api]) -> Api:
 
 @pytest.fixture
 def real(
-    api: Api, new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox
+    api: Api,
+    new_user: Callable[..., str],
+    new_organization: Callable[[], str],
+    sandbox: Sandbox,
+    unique: Callable[[str], str],
 ) -> Real:
-    return Real(api, new_user, new_organization, sandbox)
+    return Real(api, new_user, new_organization, sandbox, unique)
 
 
 def spells_an_array_freely(case: Case) -> bool:
