@@ -81,6 +81,9 @@ def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str 
     _listen(tenant, stores, word)
     _grant(api, sandbox, tenant, word)
     _hold(api, stores, tenant, word)
+    # The first read of an account stores what the provider says about it.
+    day = {"start": "2099-01-06", "end": "2099-01-07"}
+    assert api.get(f"/organizations/{tenant.slug}/calendar/busy", **day).status_code == 200
     secrets = {tenant.names["privateKey"][30:60], tenant.names["clientSecret"]}
     tokens = {token for each in accounts for token in (each.access_token, each.refresh_token)}
     tenant.words = frozenset(

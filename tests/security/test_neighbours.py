@@ -198,7 +198,7 @@ def test_former_member_is_missing_from_the_next_answer(shared, bound, api, row: 
     """Also from rows that a process has cached, and from the busy cache."""
     home, left = shared
     bearer = bound(left)
-    names = home.names | {name: left.names[name] for name in ("orgSlug", "webhookId", "deliveryId")}
+    names = home.names | {name: left.names[name] for name in ("orgSlug", "webhookId", "deliveryId", "holdId")}
     assert ask(bearer, row, names).status_code == 200
 
     gone = api.delete(f"/organizations/{left.slug}/members", {"userIds": [home.user]})

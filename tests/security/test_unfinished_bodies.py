@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import socket
 import time
@@ -84,12 +85,19 @@ def status_of(connection: socket.socket) -> int:
 
 
 def whole(connection: socket.socket) -> bytes:
+    """An answer, which may leave the connection open."""
     received = b""
     connection.settimeout(30)
     with suppress(ConnectionResetError):
-        while piece := connection.recv(65_536):
+        while not is_whole(received) and (piece := connection.recv(65_536)):
             received += piece
     return received
+
+
+def is_whole(received: bytes) -> bool:
+    head, end, body = received.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+    return bool(end and length) and len(body) >= int(length[1])
 
 
 def largest(web: Web, seconds: float = 3.0) -> int:
