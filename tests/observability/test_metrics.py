@@ -233,13 +233,13 @@ def test_names_and_helps_are_as_prometheus_recommends(busy):
             assert name.endswith("_seconds")
 
 
-def test_scrape_takes_three_statements_and_no_provider_call(app, database, api, new_user, sandbox):
+def test_scrape_takes_four_statements_and_no_provider_call(app, database, api, new_user, sandbox):
     new_user(sandbox.account("google", "s@example.com"))
     sandbox.forget_requests()
     wired = app.extensions["almanac"]
     with statements(wired.stores.database) as (_, sent):
         assert app.test_client().get("/metrics").status_code == 200
-    assert len(sent) == 3
+    assert len(sent) == 4
     assert sandbox.requests().total == 0
 
 

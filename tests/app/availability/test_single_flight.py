@@ -54,7 +54,7 @@ async def ask_until_admitted(port: int, path: str, key: str) -> tuple[int, bytes
     """As ``ask``, with retries after ``Retry-After`` if admission refuses the request."""
     for _ in range(30):
         answer = await ask(port, path, key)
-        if answer[0] != 503:
+        if answer[0] not in (429, 503):
             break
         await asyncio.sleep(QueueFull.retry_after)
     return answer

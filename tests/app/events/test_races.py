@@ -109,6 +109,10 @@ class Client:
         while True:
             answer = self.session.post(f"{self.url}{path}", json=body, params=query, headers=key, timeout=60)
             self.statuses.append(answer.status_code)
+            if answer.status_code == 429:
+                # All clients of one key want more than its share.
+                time.sleep(float(answer.headers["Retry-After"]))
+                continue
             in_use = answer.status_code == 409 and answer.json()["code"] == "idempotencyKeyInUse"
             if (answer.status_code in (201, 409) and not in_use) or time.monotonic() > end:
                 return answer
