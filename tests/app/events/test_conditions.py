@@ -213,6 +213,20 @@ def test_after_its_lease_a_lost_create_is_still_found(api, person, create, rows,
 
 
 @GOOGLE
+@pytest.mark.parametrize("by", ["ifFree", "hold"])
+def test_an_event_that_cannot_be_read_back_keeps_its_time(create, hold, rows, sandbox, provider, by):
+    """It exists, although the create has failed."""
+    query = {"hold": hold()} if by == "hold" else {}
+    sandbox.fault(operation=INSERT[provider], body="html")
+
+    answer = create(**query)
+
+    assert (answer.status_code, answer.json["code"]) == (422, "eventUnreadable")
+    (kept,) = rows()
+    assert (kept.claim is not None) == (by == "hold")
+
+
+@GOOGLE
 def test_slot_of_a_killed_process_is_free_after_its_lease(api, person, create, rows, monkeypatch):
     class Killed(BaseException):
         pass
@@ -369,6 +383,22 @@ def test_another_calendar_than_the_main_one_has_to_be_free_too(new_person, api, 
 
     assert create().status_code == 201
     assert conflicts(create()) == [("09:00", "10:00")]
+
+
+@BOTH
+def test_the_calendar_of_the_event_counts_whatever_accounts_are_named(api, sandbox, new_user, provider):
+    accounts = {name: sandbox.account(name, f"ada@{name}.example") for name in PROVIDERS}
+    user = new_user(*accounts.values())
+    (other,) = set(PROVIDERS) - {provider}
+    path = f"/users/{user}/calendar/events/{provider}/primary"
+
+    def create(when):
+        return api.post(path, when, query_string={"ifFree": "true", "provider": other})
+
+    AtProvider(sandbox, accounts[provider]).post()
+
+    assert conflicts(create(NINE)) == [("09:00", "10:00")]
+    assert create(TEN).status_code == 201
 
 
 @GOOGLE

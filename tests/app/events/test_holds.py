@@ -127,6 +127,16 @@ def test_busy_time_cannot_be_held(person, take):
 
 
 @GOOGLE
+def test_a_conflict_with_held_time_has_the_padding_of_its_side(person, take):
+    held(take(person.user, body=TEN))
+    both = {"paddingBefore": 15, "paddingAfter": 30}
+
+    assert conflicts(take(person.user, body=both)) == [(person.user, "09:45", "10:00")]
+    after = meeting("11:00", "12:00") | both
+    assert conflicts(take(person.user, body=after)) == [(person.user, "11:00", "11:30")]
+
+
+@GOOGLE
 def test_busy_time_of_another_program_is_seen_past_the_cache(api, person, take):
     assert starts(api.get(f"/users/{person.user}/scheduling", **MORNING))[0] == "09:00"
     person.there.post()

@@ -276,6 +276,34 @@ def test_paddings_mean_the_same_for_slots_holds_and_creates(provider, api, sandb
     assert one.create(eleven, **IF_FREE, **before).status_code == 201
 
 
+def test_a_hold_of_a_named_calendar_leaves_the_main_one_to_others(api, sandbox, unique):
+    team = f"{unique('team')}@group.calendar.google.com"
+    account = sandbox.account(
+        "google", f"{unique('ada')}@example.com", calendars=[{"primary": True}, {"id": team}]
+    )
+    one, other = (Booker(api, user_of(api, unique, account), "google", "primary") for _ in range(2))
+    named = {"users": [{"id": one.user, "calendarIds": [team]}], **NINE}
+    assert api.post("/holds", named).status_code == 201
+
+    assert other.slots() == ["09:00", "10:00", "11:00"]
+    assert other.hold().status_code == 201
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [{"status": 403}, {"reason": "insufficientPermissions"}, {"status": 404}, {"reason": "notACalendarUser"}],
+    ids=str,
+)
+def test_a_mailbox_whose_calendars_are_never_named_is_booked_by_its_address(api, sandbox, unique, refusal):
+    account = sandbox.account("google", f"{unique('ada')}@example.com")
+    one, other = (Booker(api, user_of(api, unique, account), "google", "primary") for _ in range(2))
+    for operation in NAMING[:2]:
+        sandbox.fault(operation=operation, **refusal)
+
+    assert one.hold().status_code == 201
+    assert other.hold().status_code == 409
+
+
 @BOTH
 def test_nothing_is_booked_while_the_mailbox_cannot_be_identified(provider, api, sandbox, unique):
     (one, other), booked = of_one_mailbox(api, sandbox, unique, provider)

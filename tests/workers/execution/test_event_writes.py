@@ -98,11 +98,10 @@ def test_an_unreadable_create_invalidates_every_connection_and_is_recorded(
         runtime.stores.busy, "invalidate_tags", lambda tags, ids: found.append(tags != Tags())
     )
     register("https://receiver.example/hook")
-    sandbox.fault(operation="google.events.insert", body="truncated")
-    sandbox.fault(operation="google.events.get", body="truncated")
+    sandbox.fault(operation="google.events.insert", body="html")
     failed = written(CreateEvent, draft=DRAFT)
 
-    assert failed is not None
+    assert (failed.problem, may_have_happened(failed)) == (Problem.EVENT_UNREADABLE, True)
     assert found == [True]
     with runtime.stores.database.reading() as session:
         assert session.scalars(select(WebhookDelivery.event)).all() == [WebhookEvent.CALENDAR_CHANGED]
