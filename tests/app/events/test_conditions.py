@@ -426,6 +426,24 @@ def test_an_all_day_event_needs_the_day_of_its_calendar(new_person, api, provide
     assert conflicts(create(evening)) == [("06:00", "07:00")]
 
 
+def test_the_zone_of_the_main_calendar_does_not_count_for_another_one(new_person, api, sandbox):
+    """In the first zone, the day begins at ten in the morning of the day before."""
+    day = {"start": "2026-12-03", "end": "2026-12-04"}
+    person = new_person(
+        "microsoft",
+        time_zone="America/Los_Angeles",
+        calendars=[{"primary": True}, {"id": "AAMk-team"}],
+        events=[{"start": "2026-12-02T11:00Z", "end": "2026-12-02T12:00Z"}],
+    )
+    # The zone of the main calendar is stored then.
+    person.made(start="2026-12-01T09:00:00Z", end="2026-12-01T10:00:00Z")
+    sandbox.fault(operation="microsoft.mailboxSettings.get", wild="noZone")
+
+    answer = api.post(person.path(calendar="AAMk-team"), day, query_string={"ifFree": "true"})
+
+    assert conflicts(answer) == [("11:00", "12:00")]
+
+
 @GOOGLE
 def test_an_all_day_event_needs_the_day_in_all_zones_if_its_zone_is_unknown(
     new_person, api, sandbox, provider
@@ -469,6 +487,19 @@ def test_a_missing_copy_is_created_only_in_free_time(api, sandbox, new_user, boo
     else:
         assert answer.status_code == 201
         assert there.subjects() == ["Both"]
+
+
+def test_a_unified_event_that_was_deleted_again_gives_the_time_back(api, sandbox, new_user_with_two_accounts):
+    """Nothing of it exists, although one copy was written and could not be read back."""
+    user = new_user_with_two_accounts()
+    path = f"/users/{user}/calendar/events/meta"
+    sandbox.fault(operation=INSERT["google"], body="html", times=1)
+
+    answer = api.post(path, NINE | {"metaId": "m-1"}, query_string={"ifFree": "true"})
+
+    assert (answer.status_code, answer.json["code"]) == (422, "eventUnreadable")
+    assert "were deleted again" in answer.json["error"]
+    assert api.post(path, NINE | {"metaId": "m-2"}, query_string={"ifFree": "true"}).status_code == 201
 
 
 def test_a_unified_event_needs_all_calendars_of_the_user(api, new_user_with_two_accounts, monkeypatch):
