@@ -476,7 +476,8 @@ def explain_in_schedules(api):
 def test_a_main_calendar_that_is_named_twice_counts_once(api, sandbox, new_user, provider):
     """By its alias and by its id, in the first request of the user."""
     account = sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")])
-    user = new_user(account)
+    user = new_user()
+    connect(api, user, account)
     twice = ["primary", account.main_calendar_id]
 
     answer = api.get(f"/users/{user}/scheduling", **MORNING, calendarIds=twice, maxOverlaps=1)
