@@ -83,3 +83,8 @@ def test_the_database_refuses_to_change_what_is_written(fresh_database, deed):
 
     with fresh_database.reading() as session:
         assert [(row.actor, row.subject) for row in audit.page(session)] == [("ops", "user-0")]
+
+
+def test_a_url_stands_in_a_record_without_its_secrets():
+    url = "https://ada:password@hooks.example:8443/secret-path?token=secret"
+    assert audit.host_of(url) == "https://hooks.example:8443/…"

@@ -10,6 +10,7 @@ from sqlalchemy import update
 
 from providers.base import Calendar
 from providers.names import ProviderName
+from store.cache.cache_tags import change_tags
 from store.cache.versioned_cache import VERSION_KEY
 from store.sql.models import OAuthConnection
 from tests.app.days import PROVIDERS
@@ -180,3 +181,18 @@ def test_a_default_calendar_answers_by_its_earlier_id(sandbox, runtime, do, open
         reply = do(job)
         outcome = (reply.outcomes or reply.events)["AAMkEarlier="]
         assert len(getattr(outcome, "busy", outcome)) == 1
+
+
+def test_a_change_of_the_main_calendar_invalidates_what_was_read_by_its_earlier_id(
+    sandbox, runtime, do, opened, connected
+):
+    connection = connected(sandbox.account("microsoft", "ada@example.com"))
+    stores, renamed = runtime.stores, replace(opened(connection), main_calendar_id="AAMkEarlier=")
+    now = listed(ZONE, provider=ProviderName.MICROSOFT, name="AAMkNow=")
+    credentials = identity.note_list(stores, renamed, [now])
+    do(ReadBusy(connection, ("AAMkEarlier=",), START, END))
+    before = stores.busy.begin_reads([connection], {})
+
+    stores.busy.invalidate_tags(change_tags(credentials, "AAMkNow="))
+
+    assert stores.busy.begin_reads([connection], {}) != before
