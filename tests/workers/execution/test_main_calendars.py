@@ -67,6 +67,18 @@ def test_the_first_read_is_answered_although_the_zone_cannot_be_read(sandbox, ro
     assert row(connection).time_zone is None
 
 
+def test_a_read_of_a_mailbox_that_cannot_be_identified_is_not_cached(sandbox, runtime, do, unidentified):
+    """A write through another connection of the mailbox could not invalidate it."""
+    connection = unidentified("google")
+    sandbox.fault(operation="google.calendarList.get", status=503)
+    before = runtime.stores.busy.begin_reads([connection], {})
+
+    reply = do(ReadBusy(connection, ("primary",), START, END))
+
+    assert reply.failed is None
+    assert runtime.stores.busy.begin_reads([connection], {}) != before
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_list_stores_the_zone_of_a_connection_that_is_identified(sandbox, connected, row, do, provider):
     connection = connected(sandbox.account(provider, "ada@example.com", time_zone=ZONE))
