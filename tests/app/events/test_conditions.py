@@ -15,13 +15,14 @@ from store.sql.queries import connection_refs, connections, holds
 from tests.app.answers import error
 from tests.app.at_provider import INSERT, NINE, AtProvider, one
 from tests.app.days import PROVIDERS, before_thursday, meeting
-from tests.conftest import Api, stores_of
+from tests.conftest import Api, connect, stores_of
 
 pytestmark = pytest.mark.usefixtures("worker")
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 GOOGLE = pytest.mark.parametrize("provider", ["google"])
 TEN = meeting("10:00", "11:00")
+TWELVE = meeting("12:00", "13:00")
 
 
 @pytest.fixture(autouse=True)
@@ -386,19 +387,22 @@ def test_another_calendar_than_the_main_one_has_to_be_free_too(new_person, api, 
 
 
 @BOTH
-def test_the_calendar_of_the_event_counts_whatever_accounts_are_named(api, sandbox, new_user, provider):
+def test_named_accounts_count_and_always_that_of_the_event(api, sandbox, new_user, provider):
     accounts = {name: sandbox.account(name, f"ada@{name}.example") for name in PROVIDERS}
     user = new_user(*accounts.values())
-    (other,) = set(PROVIDERS) - {provider}
     path = f"/users/{user}/calendar/events/{provider}/primary"
+    (other,) = set(PROVIDERS) - {provider}
 
-    def create(when):
-        return api.post(path, when, query_string={"ifFree": "true", "provider": other})
+    def create(when, **query):
+        return api.post(path, when, query_string={"ifFree": "true"} | query)
 
     AtProvider(sandbox, accounts[provider]).post()
+    assert conflicts(create(NINE, provider=other)) == [("09:00", "10:00")]
+    assert create(TEN, provider=other).status_code == 201
 
-    assert conflicts(create(NINE)) == [("09:00", "10:00")]
-    assert create(TEN).status_code == 201
+    connect(api, user, sandbox.account(other, "busy@example.com", events=[TWELVE]))
+    assert conflicts(create(TWELVE)) == [("12:00", "13:00")]
+    assert create(TWELVE, provider=provider).status_code == 201
 
 
 @GOOGLE
