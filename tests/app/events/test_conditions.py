@@ -16,6 +16,7 @@ from tests.app.answers import error
 from tests.app.at_provider import INSERT, NINE, AtProvider, one
 from tests.app.days import PROVIDERS, before_thursday, meeting
 from tests.conftest import Api, connect, stores_of
+from workers.fanout.admission import QueueFull
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -137,6 +138,25 @@ def test_a_create_that_the_provider_refuses_gives_the_time_back(
     assert [(row.id, row.claim) for row in rows()] == [(mine, None)]
     assert create(TEN, hold=mine).status_code == 201
     assert create().status_code == 201
+
+
+@GOOGLE
+@pytest.mark.parametrize("by", ["ifFree", "hold"])
+def test_a_create_that_no_worker_may_take_gives_the_time_back(create, hold, rows, monkeypatch, by):
+    """It is refused before anything is sent."""
+    mine = hold() if by == "hold" else None
+    query = {"hold": mine} if mine else {}
+
+    def full(*_args, **_named):
+        raise QueueFull
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker_calls, "write_events", full)
+        answer = create(**query)
+
+    assert (answer.status_code, answer.json["code"]) == (503, "overloaded")
+    assert [(row.id, row.claim) for row in rows()] == ([(mine, None)] if mine else [])
+    assert create(**query).status_code == 201
 
 
 @BOTH
