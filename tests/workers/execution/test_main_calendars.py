@@ -12,9 +12,11 @@ from providers.base import Calendar
 from providers.names import ProviderName
 from store.cache.cache_tags import change_tags
 from store.cache.versioned_cache import VERSION_KEY
+from store.coordination.circuit_breaker import Family
 from store.sql.models import OAuthConnection
 from tests.app.days import PROVIDERS
 from workers.execution import identity, reads
+from workers.execution.account_context import open_account
 from workers.jobs import ReadBusy, ReadEvents, ShowCalendars
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
@@ -208,3 +210,21 @@ def test_a_change_of_the_main_calendar_invalidates_what_was_read_by_its_earlier_
     stores.busy.invalidate_tags(change_tags(credentials, "AAMkNow="))
 
     assert stores.busy.begin_reads([connection], {}) != before
+
+
+def test_the_owners_of_shared_calendars_are_looked_up_once(sandbox, runtime, opened, connected):
+    """A write to such a calendar concerns the mailbox of its owner. One on no list is not searched again."""
+    ada, bob = (sandbox.account("microsoft", f"{name}@example.com") for name in ("ada", "bob"))
+    shared = sandbox.share(bob, ada)
+    credentials = opened(connected(ada))
+    provider, account = open_account(runtime, credentials, Family.CALENDARS)
+
+    def owners(*calendars):
+        deadline = time.monotonic() + 5
+        return identity.owners(runtime.stores, credentials, provider, account, calendars, deadline=deadline)
+
+    found = owners(shared, "gone")
+    assert (found[shared], found["gone"]) == ("bob@example.com", "")
+    sandbox.forget_requests()
+    assert owners(shared, "gone", "primary") == {shared: "bob@example.com", "gone": ""}
+    assert sandbox.requests().total == 0
