@@ -51,8 +51,6 @@ UTC = ZoneInfo("UTC")
 # provider executes late. A unified event: the wait for the lock of another create, the search for copies, the
 # create, its undoing, and the same one more.
 ONE_EVENT, UNIFIED = 2, 5
-# The event of a create that failed with one of these exists, or may exist.
-_MAY_EXIST = (Code.OUTCOME_UNKNOWN, Code.EVENT_UNREADABLE)
 
 
 @dataclass(slots=True)
@@ -183,7 +181,8 @@ def leased(authentication: Authentication, condition: Condition | None) -> Itera
     try:
         yield lease
     except (ApiError, Overloaded) as error:
-        if not (lease.kept or (isinstance(error, ApiError) and error.code in _MAY_EXIST)):
+        may_exist = isinstance(error, ApiError) and error.code is Code.OUTCOME_UNKNOWN
+        if not (lease.kept or may_exist):
             lease.release()
         # After any other exception the outcome is unknown: the lease ends by itself.
         raise

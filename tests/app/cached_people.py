@@ -65,12 +65,13 @@ def create(stores: Stores, slug: str, person: Person) -> None:
     person.connection = row.id
 
 
-def cache(stores: Stores, person: Person) -> None:
-    """Cache the periods of a user over all of the days that tests use."""
+def cache(stores: Stores, person: Person, *, age: int = 0) -> None:
+    """Cache the periods of a user over all of the days that tests use, as read ``age`` milliseconds ago."""
     start, end = stores.busy.hull(milliseconds("2026-09-01"), milliseconds("2027-06-01"))
     busy = Intervals.of(oracle.merged(person.busy, MINUTE))
     generation = stores.busy.begin_reads([person.connection], {})[person.connection]
     key = CalendarKey(person.connection, "primary")
     with stores.redis.pipeline(transaction=False) as pipe:
-        stores.busy.store(pipe, [BusyRead(key, busy, start, end, read_at=now_ms(), generation=generation)])
+        read_at = now_ms() - age
+        stores.busy.store(pipe, [BusyRead(key, busy, start, end, read_at=read_at, generation=generation)])
         pipe.execute()

@@ -27,12 +27,14 @@ class Reports:
 
     answers: int = 0
     failures: list[ProviderError] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
 
     def answered(self) -> None:
         self.answers += 1
 
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
         self.failures.append(error)
+        self.pauses.append(pause)
         return pause
 
 

@@ -10,6 +10,7 @@ from providers.base import Account, CalendarProvider
 from providers.errors import EventChanged, EventNotFound, Unavailable
 from providers.events import Day, Event, Moment
 from providers.google.client import Google
+from providers.microsoft import events as microsoft_events
 from providers.microsoft.client import Microsoft
 from providers.sandbox.client import Sandbox, SandboxAccount
 from tests.app.at_provider import DELETE, SUBJECT, UPDATE, AtProvider
@@ -162,3 +163,21 @@ def test_a_lost_answer_does_not_hide_the_change_of_another_client(condition):
         condition.calls.update(condition.event.id, etag=condition.etag, subject="Mine")
     assert raised.value.repeated
     assert condition.there.subjects() == ["Review"]
+
+
+def test_an_event_that_changes_just_before_its_delete_is_not_deleted(condition, monkeypatch):
+    """Microsoft's etag is compared with that of a read, and once more by the delete itself."""
+    compared = microsoft_events._require_etag
+
+    def change_then(*arguments):
+        compared(*arguments)
+        condition.changed_by_another()
+
+    monkeypatch.setattr(microsoft_events, "_require_etag", change_then)
+    if condition.name == "google":
+        condition.changed_by_another()
+
+    with pytest.raises(EventChanged):
+        condition.calls.delete(condition.event.id, etag=condition.etag)
+
+    assert condition.there.subjects() == ["Another's"]

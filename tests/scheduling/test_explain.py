@@ -298,3 +298,13 @@ def test_every_minute_around_a_clock_change_matches_definition(zone, text):
 
 def test_no_members_have_no_explanations():
     assert explained(MORNING, [], NINE) == []
+
+
+def test_the_first_moment_that_the_notice_allows_is_offered():
+    nine = at("2026-11-20T09:00")
+    query = Query(nine, nine + 3 * HOUR, HOUR, not_before=nine + HOUR)
+    moments = (nine + HOUR - 1, nine + HOUR)
+    assert [explained(query, [[]], moment)[0].verdict for moment in moments] == [
+        Verdict.TOO_SOON,
+        Verdict.OFFERED,
+    ]

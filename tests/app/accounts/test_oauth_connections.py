@@ -7,7 +7,9 @@ import json
 import pytest
 from sqlalchemy import select
 
+from app.accounts import disconnect
 from store.sql.models import AuditRecord
+from store.sql.queries import connection_refs
 from tests.app.answers import cached, connections_of, error
 from tests.app.routes import routes
 from tests.conftest import connect
@@ -430,3 +432,18 @@ def test_replacing_a_connection_invalidates_its_cached_reads(api, sandbox, new_u
 
     assert not cached(stores, ids)
     assert api.get(f"/users/{user}/calendar/busy", **RANGE).json["data"] == []
+
+
+@pytest.mark.parametrize("provider", ["google", "microsoft"])
+def test_only_the_channels_of_the_removed_connection_are_closed(
+    api, sandbox, new_user, stores, monkeypatch, provider
+):
+    user = new_user(sandbox.account("google", "ada@example.com"), sandbox.account("microsoft", "a@b.example"))
+    with stores.database.reading() as session:
+        refs = connection_refs.of_user(session, user, organization_id=None)
+    closed = []
+    monkeypatch.setattr(disconnect, "stop_channels_of", closed.append)
+
+    assert api.delete(f"/users/{user}/oauth/{provider}").status_code == 200
+
+    assert closed == [[each.id for each in refs if each.provider == provider]]

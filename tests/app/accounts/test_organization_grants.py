@@ -9,8 +9,10 @@ import pytest
 from joserfc.jwk import RSAKey
 from sqlalchemy import select
 
+from providers.base import PRIMARY
+from store.cache.busy_buckets import CalendarKey
 from store.sql.models import AuditRecord, OrganizationGrant
-from store.sql.queries import organization_grants, organizations
+from store.sql.queries import connection_refs, organization_grants, organizations
 from tests import rsa_keys
 from tests.conftest import stores_of
 from tests.store.statements import recorded
@@ -477,6 +479,26 @@ def test_removed_grant_removes_connections_and_revokes_nothing(api, granted, san
     }
 
 
+def test_nothing_stays_cached_of_the_members_of_a_removed_grant(api, granted, unique):
+    name = unique("ada")
+    send(api, granted, members((name, "ada@acme.example")))
+    assert api.get(f"/users/{name}/calendar/busy", start="2026-12-03", end="2026-12-04").status_code == 200
+    stores = stores_of(api.client.application)
+    with stores.database.reading() as session:
+        (ref,) = connection_refs.of_user(session, name, organization_id=None)
+    thursday = 1_796_256_000_000
+
+    def cached():
+        known = stores.busy.load([CalendarKey(ref.id, PRIMARY)], thursday, thursday + 1)
+        return not known.missing, bool(stores.calendar_lists.load([ref.id]))
+
+    assert cached() == (True, True)
+
+    assert api.delete(f"/organizations/{granted}/grants/google").status_code == 200
+
+    assert cached() == (False, False)
+
+
 def test_a_connection_alone_can_be_removed_and_nothing_is_revoked(api, granted, sandbox, unique):
     name = unique("ada")
     send(api, granted, members((name, "ada@acme.example")))
@@ -539,6 +561,12 @@ def test_a_grant_for_another_domain_does_not_take_over_its_members(api, granted,
 
     assert api.delete(f"/organizations/{granted}/grants/google").status_code == 200
     assert put(api, granted, "google", other).status_code == 200
+
+
+def test_a_grant_without_members_is_replaced_by_one_for_another_domain(api, granted, sandbox):
+    other = sandbox.domain("google", "globex.example")
+    answer = put(api, granted, "google", google_body(other))
+    assert (answer.status_code, answer.json["data"]["email"]) == (200, other.subject)
 
 
 def test_leaving_member_loses_the_delegated_connection(api, granted, unique):

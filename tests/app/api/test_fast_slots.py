@@ -10,10 +10,11 @@ from random import Random
 
 import pytest
 
+from store.cache.busy_buckets import CalendarKey
 from store.cache.event_loop_redis import EventLoopRedis
 from store.cache.versioned_cache import VERSION_KEY
 from store.sql.models import now
-from store.sql.queries import api_keys
+from store.sql.queries import api_keys, connections
 from tests.app.cached_people import MONDAYS, SEED, Person, cache, create
 from tests.app.fast_client import FastClient
 from tests.conftest import Api, stores_of
@@ -72,7 +73,8 @@ def test_other_methods_take_the_plain_path(warm):
 
 
 def test_a_repeated_header_takes_the_plain_path(warm):
-    assert warm.get(PATH, {"Authorization ": "", "authorization": "x"}, **DAY) is None
+    assert warm.get(PATH, {"X-Request-Id": "one"}, **DAY) is not None
+    assert warm.get(PATH, {"X-Request-Id": "one", "x-request-id": "two"}, **DAY) is None
 
 
 def test_long_answers_are_compressed_for_clients_that_accept_gzip(warm, api):
@@ -119,6 +121,43 @@ def test_a_key_of_another_organization_gets_the_plain_path(new_api, app, cached_
     assert other.get(PATH, **DAY).status_code == 404
     with FastClient(app, other.key) as client:
         assert client.get(PATH, **DAY) is None
+
+
+@pytest.fixture
+def somebody(stores, unique):
+    """A user of the test's own, whose periods were read ten seconds ago."""
+    person = Person(Random(SEED), unique("somebody"))
+    create(stores, unique("somebodys-team"), person)
+    cache(stores, person, age=10_000)
+    return person
+
+
+def test_the_age_is_that_of_the_cached_periods(fast, api, somebody):
+    path = f"/users/{somebody.id}/scheduling"
+    until(lambda: api.get(path, **DAY).status_code == 200 and fast.get(path, **DAY) is not None)
+
+    assert 10 <= int(fast.get(path, **DAY).headers["Age"]) < 60
+
+
+def test_a_fast_answer_is_a_use_of_the_calendar(fast, app, api, somebody, monkeypatch):
+    """Watched calendars are audited only while requests use them."""
+    path, noted = f"/users/{somebody.id}/scheduling", []
+    until(lambda: api.get(path, **DAY).status_code == 200 and fast.get(path, **DAY) is not None)
+    monkeypatch.setattr(stores_of(app).asked_calendars, "note", lambda keys, _used: noted.extend(keys))
+
+    assert fast.get(path, **DAY) is not None
+
+    assert noted == [CalendarKey(somebody.connection, "primary")]
+
+
+def test_a_user_whose_account_has_ended_gets_the_plain_path(fast, api, somebody, stores):
+    """Its periods are still cached."""
+    path = f"/users/{somebody.id}/scheduling"
+    with stores.database.writing() as session:
+        connections.mark_dead(session, somebody.connection, "the grant has ended")
+
+    assert api.get(path, **DAY).status_code == 401
+    assert fast.get(path, **DAY) is None
 
 
 def test_nothing_is_answered_while_redis_has_no_version(warm, stores):

@@ -300,6 +300,18 @@ def test_an_event_across_the_edge_of_what_is_cached_is_busy_as_a_whole(api, sand
     assert busy(start="2026-12-03", end="2026-12-12") == [("2026-12-09 23:00", "2026-12-10 01:00")]
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_event_at_the_edge_of_what_is_cached_stays_busy(api, sandbox, new_user, provider):
+    """It begins when the part that is read ends."""
+    night = meeting("00:00", "01:00")
+    user = new_user(sandbox.account(provider, "ada@example.com", events=[night]))
+    busy = lambda **edges: periods(api.get(f"/users/{user}/calendar/busy", primaryOnly="true", **edges))  # noqa: E731
+    assert busy(**WEEK) == [("00:00", "01:00")]
+
+    # The week before is not cached.
+    assert busy(start="2026-11-30", end="2026-12-05") == [("00:00", "01:00")]
+
+
 def test_a_failed_calendar_does_not_affect_the_cache_of_the_others(api, sandbox, new_user, reads):
     calendars = [{"primary": True}, {"id": "team"}]
     user = new_user(sandbox.account("google", "ada@example.com", calendars=calendars))

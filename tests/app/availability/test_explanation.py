@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from scheduling.query import Query
 from scheduling.windows import MINUTE
 from store.cache.busy_buckets import CalendarKey
 from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.holds import ActiveTime
 from tests.scheduling.strategies import at
 
 NINE, TEN, NOON = (at(f"2026-11-23T{time}:00") for time in ("09", "10", "12"))
@@ -96,6 +99,17 @@ def test_an_account_without_a_calendar_list_is_unread():
 )
 def test_partial_counts_what_was_read(several, partial, reason):
     assert explanation.explain_user(several, QUERY, NINE, 3, partial=partial).reason == reason
+
+
+def test_held_time_is_free_when_the_last_of_its_holds_has_expired():
+    expiries = [NINE - 20 * MINUTE, NINE - 10 * MINUTE, NINE - 15 * MINUTE]
+    holds = [ActiveTime(f"hold_{number}", *BUSY, each) for number, each in enumerate(expiries)]
+    result = replace(busy_result([[(main_calendar(account("held")), [])]]), held={0: holds})
+
+    found = explanation.explain_user(result, QUERY, NINE)
+
+    assert [each.expires_at for each in found.held] == expiries
+    assert found.sentence.endswith("The hold expires at 08:50.")
 
 
 def test_a_calendar_without_an_address_is_named_by_its_id():

@@ -179,6 +179,38 @@ def test_group_without_readable_user_has_no_slots(shared, ada, broken):
     assert [failed["userId"] for failed in answer.json["failedUsers"]] == [broken]
 
 
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ({"calendar_id": "primary", "reason": "internalError"}, True),
+        ({"provider": "google", "status": 503, "retry_after": 60}, False),
+    ],
+    ids=["one calendar", "the account"],
+)
+def test_a_failed_user_names_the_calendars_that_failed_by_themselves(shared, person, sandbox, fault, named):
+    user = person()
+    sandbox.fault(**fault)
+
+    (failed,) = shared(one(user)).json["failedUsers"]
+
+    assert failed["userId"] == user
+    assert bool(failed["failedCalendars"]) == named
+
+
+def test_the_limit_of_shared_slots_does_not_limit_those_of_each_member(api, new_app, ada, bruno):
+    """A start that one member has may be far behind the first one of another."""
+    api.client = new_app(max_slots=5).test_client()
+    body = {"participants": [one(ada, bruno)]}
+
+    answer = api.post("/scheduling", body, query_string=MORNING | {"limit": "1"})
+
+    assert (answer.status_code, answer.json["code"]) == (400, "rangeTooLarge")
+    api.client = new_app(max_slots=12).test_client()
+    assert slots_of(api.post("/scheduling", body, query_string=MORNING | {"limit": "1"})) == {
+        "11:00": [ada, bruno]
+    }
+
+
 def test_users_that_are_unknown_or_have_no_calendars_are_named(shared, new_user, ada):
     lonely = new_user(name="lonely")
     answer = shared(one(ada, lonely, "nobody", required=1))

@@ -36,6 +36,9 @@ SLOTS = {
     "user explanation in schedules": ("POST", "/users/nobody/scheduling/explain", {"schedules": WEEK}),
     "organization explanation": ("GET", "/organizations/nowhere/scheduling/explain", None),
 }
+# All routes share the fields of these parameters, so two routes show how they are parsed.
+TWO_SLOTS = ["user scheduling", "users scheduling"]
+TWO = ["user busy", "users scheduling"]
 EXPLAINED = [route for route in SLOTS if "explanation" in route]
 ROUTES = BUSY | SLOTS
 
@@ -82,19 +85,19 @@ def test_a_plain_request_is_accepted(ask, route):
 # --- the range
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", TWO)
 @pytest.mark.parametrize("edge", ["start", "end"])
 def test_both_edges_of_the_range_are_required(ask, route, edge):
     assert refused(ask(route, **{edge: None})) == f"{edge} is required"
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", TWO)
 @pytest.mark.parametrize("edge", ["start", "end"])
 def test_an_edge_that_is_no_timestamp_is_named(ask, route, edge):
     assert refused(ask(route, **{edge: "tomorrow"})).startswith(f"{edge} must be an ISO 8601 date")
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", TWO)
 @pytest.mark.parametrize("end", ["2026-12-03", "2026-12-02", "2026-12-03T09:00+10:00"])
 def test_start_must_be_before_end(ask, route, end):
     assert refused(ask(route, end=end)) == "start must be before end"
@@ -290,7 +293,7 @@ def test_integers_have_bounds(ask, name, bounds):
         assert refused(ask("user scheduling", **{name: text})) == f"{name} must be between {least} and {most}"
 
 
-@pytest.mark.parametrize("route", SLOTS)
+@pytest.mark.parametrize("route", TWO_SLOTS)
 def test_a_slot_lasts_at_least_a_minute(ask, route):
     assert refused(ask(route, slotDuration="0")) == "slotDuration must be between 1 and 10080"
 
@@ -322,7 +325,7 @@ def test_a_value_that_is_no_time_of_day_is_refused(ask, name, text):
     )
 
 
-@pytest.mark.parametrize("route", SLOTS)
+@pytest.mark.parametrize("route", TWO_SLOTS)
 @pytest.mark.parametrize(
     ("earliest", "latest"),
     [
@@ -338,7 +341,7 @@ def test_daily_windows_may_pass_midnight(ask, route, earliest, latest):
     accepted(ask(route, earliestTimeEachDay=earliest, latestTimeEachDay=latest))
 
 
-@pytest.mark.parametrize("route", SLOTS)
+@pytest.mark.parametrize("route", TWO_SLOTS)
 def test_equal_times_other_than_midnight_are_refused(ask, route):
     sentence = refused(ask(route, earliestTimeEachDay="9:00", latestTimeEachDay="09:00"))
     assert sentence == "latestTimeEachDay must differ from earliestTimeEachDay"
@@ -365,7 +368,7 @@ def test_words_outside_their_set_are_refused(ask, name, words):
 # --- arrays
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", TWO)
 @pytest.mark.parametrize(
     "spelling",
     [
@@ -385,7 +388,7 @@ def test_an_array_may_be_spelled_in_any_way(api, route, spelling):
     accepted(api.call(method, path, query_string=query, **more))
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", TWO)
 @pytest.mark.parametrize(
     "provider", ["yahoo", "Google", "google microsoft", "google,yahoo", ["google", "yahoo"]]
 )
@@ -451,9 +454,8 @@ def test_a_zone_in_another_case_is_the_same_zone():
 
 
 @pytest.mark.parametrize("zone", [zone for zone in NOT_ZONES if zone == zone.strip()])
-@pytest.mark.parametrize("route", ["user busy", "organization scheduling"])
-def test_an_unknown_zone_is_refused(ask, route, zone):
-    sentence = refused(ask(route, headers={"x-timezone": zone}))
+def test_an_unknown_zone_is_refused(ask, zone):
+    sentence = refused(ask("user busy", headers={"x-timezone": zone}))
     assert sentence == "X-Timezone must be a time zone name, like Europe/Berlin"
 
 
@@ -462,7 +464,7 @@ def test_every_route_takes_the_zone(ask, route):
     assert refused(ask(route, headers={"X-TIMEZONE": "Mars/Olympus"})).startswith("X-Timezone")
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", TWO)
 def test_time_zone_in_the_query_means_the_header_and_goes_before_it(ask, route):
     tokyo, offset = {"X-Timezone": "Asia/Tokyo"}, "2026-12-03T09:00+01:00"
     # 09:00 in Tokyo is before 09:00+01:00, 09:00 in New York is after it.
@@ -570,7 +572,7 @@ def test_no_users_are_no_entries(api):
 # --- unknown parameters and fields
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", TWO)
 def test_unknown_parameters_are_ignored(ask, route):
     accepted(ask(route, foo="bar", **{"$select": "x", "data": "1", "_schema": "2"}))
 

@@ -470,3 +470,16 @@ def explain_in_schedules(api):
     return lambda user, schedules, **query: api.post(
         f"/users/{user}/scheduling/explain", {"schedules": schedules}, query_string=MORNING | query
     )
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_main_calendar_that_is_named_twice_counts_once(api, sandbox, new_user, provider):
+    """By its alias and by its id, in the first request of the user."""
+    account = sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")])
+    user = new_user()
+    connect(api, user, account)
+    twice = ["primary", account.main_calendar_id]
+
+    answer = api.get(f"/users/{user}/scheduling", **MORNING, calendarIds=twice, maxOverlaps=1)
+
+    assert starts(answer) == ["09:00", "10:00", "11:00"]

@@ -11,17 +11,19 @@ from redis.exceptions import ConnectionError as RedisDown
 from app.events import conditions, free_time, worker_calls
 from store.cache.held_times import version_key
 from store.sql.models import HeldTime, Hold, User
-from store.sql.queries import holds
+from store.sql.queries import connection_refs, connections, holds
 from tests.app.answers import error
 from tests.app.at_provider import INSERT, NINE, AtProvider, one
 from tests.app.days import PROVIDERS, before_thursday, meeting
-from tests.conftest import Api, stores_of
+from tests.conftest import Api, connect, stores_of
+from workers.fanout.admission import QueueFull
 
 pytestmark = pytest.mark.usefixtures("worker")
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 GOOGLE = pytest.mark.parametrize("provider", ["google"])
 TEN = meeting("10:00", "11:00")
+TWELVE = meeting("12:00", "13:00")
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +140,25 @@ def test_a_create_that_the_provider_refuses_gives_the_time_back(
     assert create().status_code == 201
 
 
+@GOOGLE
+@pytest.mark.parametrize("by", ["ifFree", "hold"])
+def test_a_create_that_no_worker_may_take_gives_the_time_back(create, hold, rows, monkeypatch, by):
+    """It is refused before anything is sent."""
+    mine = hold() if by == "hold" else None
+    query = {"hold": mine} if mine else {}
+
+    def full(*_args, **_named):
+        raise QueueFull
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker_calls, "write_events", full)
+        answer = create(**query)
+
+    assert (answer.status_code, answer.json["code"]) == (503, "overloaded")
+    assert [(row.id, row.claim) for row in rows()] == ([(mine, None)] if mine else [])
+    assert create(**query).status_code == 201
+
+
 @BOTH
 @pytest.mark.parametrize("repeatable", ["key", "metaId"])
 @pytest.mark.parametrize("by", ["ifFree", "hold"])
@@ -210,6 +231,20 @@ def test_after_its_lease_a_lost_create_is_still_found(api, person, create, rows,
 
     assert one(create(key=key), 201)["metaId"]
     assert len(person.there.events()) == 1
+
+
+@GOOGLE
+@pytest.mark.parametrize("by", ["ifFree", "hold"])
+def test_an_event_that_cannot_be_read_back_keeps_its_time(create, hold, rows, sandbox, provider, by):
+    """It exists, although the create has failed."""
+    query = {"hold": hold()} if by == "hold" else {}
+    sandbox.fault(operation=INSERT[provider], body="html")
+
+    answer = create(**query)
+
+    assert (answer.status_code, answer.json["code"]) == (422, "eventUnreadable")
+    (kept,) = rows()
+    assert (kept.claim is not None) == (by == "hold")
 
 
 @GOOGLE
@@ -371,6 +406,25 @@ def test_another_calendar_than_the_main_one_has_to_be_free_too(new_person, api, 
     assert conflicts(create()) == [("09:00", "10:00")]
 
 
+@BOTH
+def test_named_accounts_count_and_always_that_of_the_event(api, sandbox, new_user, provider):
+    accounts = {name: sandbox.account(name, f"ada@{name}.example") for name in PROVIDERS}
+    user = new_user(*accounts.values())
+    path = f"/users/{user}/calendar/events/{provider}/primary"
+    (other,) = set(PROVIDERS) - {provider}
+
+    def create(when, **query):
+        return api.post(path, when, query_string={"ifFree": "true"} | query)
+
+    AtProvider(sandbox, accounts[provider]).post()
+    assert conflicts(create(NINE, provider=other)) == [("09:00", "10:00")]
+    assert create(TEN, provider=other).status_code == 201
+
+    connect(api, user, sandbox.account(other, "busy@example.com", events=[TWELVE]))
+    assert conflicts(create(TWELVE)) == [("12:00", "13:00")]
+    assert create(TWELVE, provider=provider).status_code == 201
+
+
 @GOOGLE
 def test_bad_conditions_are_refused(create, person):
     assert error(create({"end": NINE["start"]}), 400) == "end must be after start"
@@ -394,6 +448,31 @@ def test_an_all_day_event_needs_the_day_of_its_calendar(new_person, api, provide
 
     assert create(before).status_code == 201
     assert conflicts(create(evening)) == [("06:00", "07:00")]
+
+
+def test_the_zone_of_the_main_calendar_does_not_count_for_another_one(new_person, api, sandbox):
+    """In the first zone, the day begins at ten in the morning of the day before."""
+    day = {"start": "2026-12-03", "end": "2026-12-04"}
+    person = new_person(
+        "microsoft",
+        time_zone="America/Los_Angeles",
+        calendars=[{"primary": True}, {"id": "AAMk-team"}],
+        events=[{"start": "2026-12-02T11:00Z", "end": "2026-12-02T12:00Z"}],
+    )
+    with stores_of(api.client.application).database.writing() as session:
+        (ref,) = connection_refs.of_user(session, person.user, organization_id=None)
+        connections.identify(
+            session,
+            ref.id,
+            main_calendar_id=person.main,
+            mailbox=person.account.email,
+            time_zone="America/Los_Angeles",
+        )
+    sandbox.fault(operation="microsoft.mailboxSettings.get", wild="noZone")
+
+    answer = api.post(person.path(calendar="AAMk-team"), day, query_string={"ifFree": "true"})
+
+    assert conflicts(answer) == [("11:00", "12:00")]
 
 
 @GOOGLE
@@ -439,6 +518,19 @@ def test_a_missing_copy_is_created_only_in_free_time(api, sandbox, new_user, boo
     else:
         assert answer.status_code == 201
         assert there.subjects() == ["Both"]
+
+
+def test_a_unified_event_that_was_deleted_again_gives_the_time_back(api, sandbox, new_user_with_two_accounts):
+    """Nothing of it exists, although one copy was written and could not be read back."""
+    user = new_user_with_two_accounts()
+    path = f"/users/{user}/calendar/events/meta"
+    sandbox.fault(operation=INSERT["google"], body="html", times=1)
+
+    answer = api.post(path, NINE | {"metaId": "m-1"}, query_string={"ifFree": "true"})
+
+    assert (answer.status_code, answer.json["code"]) == (422, "eventUnreadable")
+    assert "were deleted again" in answer.json["error"]
+    assert api.post(path, NINE | {"metaId": "m-2"}, query_string={"ifFree": "true"}).status_code == 201
 
 
 def test_a_unified_event_needs_all_calendars_of_the_user(api, new_user_with_two_accounts, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from redis.exceptions import ConnectionError as RedisDown
 from sqlalchemy.exc import OperationalError
 
 from app.availability.freshness import now_ms
@@ -124,6 +125,16 @@ def test_busy_time_cannot_be_held(person, take):
         (person.user, "10:00", "10:15")
     ]
     held(take(person.user, body=after | {"maxOverlaps": 1}))
+
+
+@GOOGLE
+def test_a_conflict_with_held_time_has_the_padding_of_its_side(person, take):
+    held(take(person.user, body=TEN))
+    both = {"paddingBefore": 15, "paddingAfter": 30}
+
+    assert conflicts(take(person.user, body=both)) == [(person.user, "09:45", "10:00")]
+    after = meeting("11:00", "12:00") | both
+    assert conflicts(take(person.user, body=after)) == [(person.user, "11:00", "11:30")]
 
 
 @GOOGLE
@@ -279,10 +290,8 @@ def test_holds_are_audited_and_listed_by_start(api, person, take):
 
 @GOOGLE
 def test_hold_without_cache_invalidation_is_503_and_not_stored(api, person, take, monkeypatch):
-    from redis.exceptions import ConnectionError as Down
-
     def down(_self, _names):
-        raise Down
+        raise RedisDown
 
     with monkeypatch.context() as patched:
         patched.setattr("store.cache.held_times.HeldTimes.invalidate", down)
@@ -309,6 +318,43 @@ def test_database_failure_during_a_hold_creates_no_hold(api, person, take, monke
     after_the_lease = now_ms() + 60_000
     monkeypatch.setattr("app.events.holds.now_ms", lambda: after_the_lease)
     held(take(person.user))
+
+
+@GOOGLE
+def test_a_request_is_not_blocked_by_its_own_attempt_that_was_cut_off(api, person, take, monkeypatch):
+    """The first attempt has left its lease."""
+    key = {"Idempotency-Key": f"hold-{person.user}"}
+
+    def down(*_args, **_options):
+        raise OperationalError("UPDATE holds", None, Exception("server closed the connection"))
+
+    with monkeypatch.context() as patched:
+        for function in ("promise", "remove"):
+            patched.setattr(f"store.sql.queries.holds.{function}", down)
+        assert take(person.user, headers=key).status_code == 503
+
+    assert conflicts(take(person.user)) == [(person.user, "09:00", "10:00")]
+    held(take(person.user, headers=key))
+
+
+@GOOGLE
+def test_an_endpoint_learns_the_end_of_a_hold_that_could_not_be_announced(
+    api, person, take, monkeypatch, no_webhook_endpoints
+):
+    """It was told of the hold before Redis failed."""
+    wanted = ["hold.created", "hold.released"]
+    # Nothing listens there: the attempts fail, and stay in the log.
+    endpoint = api.post("/webhooks", {"url": "http://127.0.0.1:9/", "events": wanted}).json["data"]["id"]
+
+    def down(_self, _names):
+        raise RedisDown
+
+    with monkeypatch.context() as patched:
+        patched.setattr("store.cache.held_times.HeldTimes.invalidate", down)
+        assert take(person.user).status_code == 503
+
+    log = api.get(f"/webhooks/{endpoint}/deliveries").json["data"]
+    assert sorted(each["payload"]["type"] for each in log) == wanted
 
 
 def test_the_fast_path_sees_a_hold_at_once(api, fast, sandbox, new_user):

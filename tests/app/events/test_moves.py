@@ -203,6 +203,20 @@ def test_an_all_day_event_is_moved_by_the_days_of_its_calendar(new_person, api, 
     assert error(one_day, 400).startswith("start must be given")
 
 
+def test_an_all_day_event_in_an_unknown_zone_does_not_block_its_own_move(new_person, api, sandbox):
+    """In the last zone, its day ends at noon of the next day in UTC."""
+    person = new_person("microsoft")
+    own = person.made(start="2026-12-03", end="2026-12-04")["id"]
+    sandbox.fault(operation="microsoft.mailboxSettings.get", wild="noZone")
+    morning = {"start": "2026-12-04T09:00:00Z", "end": "2026-12-04T10:00:00Z"}
+
+    taken = api.post(person.path(), morning, query_string={"ifFree": "true"})
+    moved = api.put(person.path(own), morning, query_string={"ifFree": "true"})
+
+    assert conflicts(taken) == [("09:00", "10:00")]
+    assert when(one(moved)) == ("09:00", "10:00")
+
+
 @BOTH
 def test_occurrences_are_moved_one_by_one(new_person, api, provider):
     series = NINE | {"recurrence": "RRULE:FREQ=DAILY;COUNT=3"}
@@ -287,6 +301,26 @@ def test_a_move_that_redis_interrupts_can_be_repeated(person, move, leases, monk
     assert leases(person.user) == 1
     assert when(one(move(own, TEN))) == ("10:00", "11:00")
     assert leases(person.user) == 0
+
+
+@GOOGLE
+def test_a_move_to_another_time_leaves_the_time_of_a_lost_one_reserved(
+    api, person, move, leases, monkeypatch
+):
+    """The first move has lost its answer, so the provider may still execute it."""
+    own = person.made()["id"]
+
+    def lost(*_args, **_named):
+        raise RedisDown
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker_calls, "write_events", lost)
+        assert move(own, TEN).status_code == 503
+
+    assert one(move(own, TWELVE))
+    assert leases(person.user) == 1
+    taken = api.post(person.path(), TEN, query_string={"ifFree": "true"})
+    assert conflicts(taken) == [("10:00", "11:00")]
 
 
 @GOOGLE

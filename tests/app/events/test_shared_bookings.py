@@ -235,13 +235,17 @@ def test_held_time_of_a_room_is_not_offered_by_its_calendar(provider, api, sandb
 @BOTH
 def test_a_user_stays_held_when_the_connection_changes(provider, api, sandbox, unique):
     (one, _), _ = of_one_mailbox(api, sandbox, unique, provider)
-    assert one.hold().status_code == 201
+    hold = one.hold().json["data"]["id"]
     assert one.slots() == ["10:00", "11:00"]
 
     connect(api, one.user, sandbox.account(provider, f"{unique('new')}@example.com"))
 
     assert one.slots() == ["10:00", "11:00"]
     assert one.create().status_code == 409
+    # Warm through the new connection, which the hold has never named.
+    assert one.slots() == ["10:00", "11:00"]
+    assert api.delete(f"/holds/{hold}").status_code == 200
+    assert one.slots() == ["09:00", "10:00", "11:00"]
 
 
 @BOTH
@@ -274,6 +278,51 @@ def test_paddings_mean_the_same_for_slots_holds_and_creates(provider, api, sandb
     assert one.hold(eleven, paddingAfter=15).status_code == 409
     assert one.hold(nine, paddingAfter=15).status_code == 201
     assert one.create(eleven, **IF_FREE, **before).status_code == 201
+
+
+def test_a_hold_of_a_named_calendar_leaves_the_main_one_to_others(api, sandbox, unique):
+    team = f"{unique('team')}@group.calendar.google.com"
+    account = sandbox.account(
+        "google", f"{unique('ada')}@example.com", calendars=[{"primary": True}, {"id": team}]
+    )
+    one, other = (Booker(api, user_of(api, unique, account), "google", "primary") for _ in range(2))
+    named = {"users": [{"id": one.user, "calendarIds": [team]}], **NINE}
+    assert api.post("/holds", named).status_code == 201
+
+    assert other.slots() == ["09:00", "10:00", "11:00"]
+    assert other.hold().status_code == 201
+
+
+@BOTH
+def test_a_hold_of_a_user_counts_for_a_calendar_that_it_does_not_name(provider, api, sandbox, unique):
+    team = {"google": f"{unique('team')}@group.calendar.google.com", "microsoft": unique("AAMk-team")}
+    account = sandbox.account(
+        provider, f"{unique('ada')}@example.com", calendars=[{"primary": True}, {"id": team[provider]}]
+    )
+    user = user_of(api, unique, account)
+    one = Booker(api, user, provider, team[provider])
+    # Warm before the hold.
+    for _ in range(2):
+        assert one.slots(calendarIds=one.calendar) == ["09:00", "10:00", "11:00"]
+
+    assert one.hold().status_code == 201
+
+    assert one.slots(calendarIds=one.calendar) == ["10:00", "11:00"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [{"status": 403}, {"reason": "insufficientPermissions"}, {"status": 404}, {"reason": "notACalendarUser"}],
+    ids=str,
+)
+def test_a_mailbox_whose_calendars_are_never_named_is_booked_by_its_address(api, sandbox, unique, refusal):
+    account = sandbox.account("google", f"{unique('ada')}@example.com")
+    one, other = (Booker(api, user_of(api, unique, account), "google", "primary") for _ in range(2))
+    for operation in NAMING[:2]:
+        sandbox.fault(operation=operation, **refusal)
+
+    assert one.hold().status_code == 201
+    assert other.hold().status_code == 409
 
 
 @BOTH

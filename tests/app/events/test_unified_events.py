@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from app.events import writes
+from providers.base import Failed
+from providers.errors import Problem, Reason
 from tests.app.answers import error
 from tests.app.at_provider import NINE, one
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.app.two_accounts import ADA, SHOWN, Both
+from workers.jobs import Reply
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -354,3 +358,18 @@ def test_missing_copy_is_created_beside_an_equal_one(both, provider, body):
     both.there[provider].delete(both.there[provider].events()[0]["id"])
     assert len(one(both.create(metaId="m-1", **body), 201)["events"]) == 2
     assert {name: len(there.events()) for name, there in both.there.items()} == {"google": 1, "microsoft": 1}
+
+
+def test_a_create_without_an_answer_does_not_delete_the_copy_of_an_earlier_request(both, monkeypatch):
+    """What it may have created has its own mark."""
+    assert both.create(metaId="m-1", subject="Review").status_code == 201
+    (lost,) = both.there["microsoft"].events()
+    both.there["microsoft"].delete(lost["id"])
+    unknown = Failed(Reason.PROVIDER_ERROR, "no answer", problem=Problem.OUTCOME_UNKNOWN)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writes, "send", lambda jobs, **_: dict.fromkeys(jobs, Reply(failed=unknown)))
+        answer = both.create(metaId="m-1", subject="Review")
+
+    assert (answer.status_code, answer.json["code"]) == (502, "outcomeUnknown")
+    assert both.subjects() == {"google": ["Review"], "microsoft": []}

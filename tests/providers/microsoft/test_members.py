@@ -124,6 +124,8 @@ def test_a_throttled_mailbox_does_not_delay_the_others(sandbox, microsoft, accou
     assert (alone.failed.reason, alone.failed.retry_after) == (Reason.RATE_LIMITED, 60)
     assert all(isinstance(each, Read) for each in outcomes.values())
     assert [type(each) for each in reports[NAMES[2]].failures] == [RateLimited]
+    # Other workers wait as long as the mailbox has asked for.
+    assert reports[NAMES[2]].pauses == [60]
     assert not any(each.failures for name, each in reports.items() if name != NAMES[2])
     assert sandbox.requests().by_operation[BATCH] == 1
 

@@ -10,7 +10,7 @@ from redis import Redis
 from scheduling.intervals import Intervals
 from store.cache.busy_buckets import CalendarKey
 from store.cache.busy_cache import BusyCache, BusyRead
-from store.cache.cache_tags import Tags, change_tags, owner_of, read_tags, write_tags
+from store.cache.cache_tags import Tags, booked_names, change_tags, owner_of, read_tags, write_tags
 from store.cache.fast_redis import FastRedis
 
 BUCKET = 1_000
@@ -167,3 +167,25 @@ def test_the_sets_of_readers_outlive_what_they_guard(cache, stores):
     readers = [seconds for name, seconds in lives.items() if name.startswith(b"busy-readers:")]
     assert len(readers) == 2
     assert min(readers) > max(seconds for name, seconds in lives.items() if name.startswith(b"busy:"))
+
+
+ADA = google("Ada@example.com", account_id="7")
+CONTOSO = Connection("microsoft", mailbox="ada@contoso.example", account_id="8", main_calendar_id="AAMk")
+
+
+@pytest.mark.parametrize(
+    ("of", "calendar", "owner", "names"),
+    [
+        (ADA, "primary", "", ("google:calendar:ada@example.com", "google:account:7")),
+        (ADA, "ADA@example.com", "", ("google:calendar:ada@example.com", "google:account:7")),
+        # Another calendar is booked without the account, so that the main one stays free.
+        (ADA, "Team@example.com", "", ("google:calendar:team@example.com",)),
+        (google(None), "primary", "", ()),
+        # The id of a calendar differs between mailboxes, so the whole mailbox is booked.
+        (CONTOSO, "primary", "", ("microsoft:mailbox:ada@contoso.example", "microsoft:account:8")),
+        (CONTOSO, "side", "", ("microsoft:mailbox:ada@contoso.example", "microsoft:account:8")),
+        (CONTOSO, "shared", "bob@contoso.example", ("microsoft:mailbox:bob@contoso.example",)),
+    ],
+)
+def test_what_a_booking_of_a_calendar_takes(of, calendar, owner, names):
+    assert booked_names(of, calendar, owner) == names

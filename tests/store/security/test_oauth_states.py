@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from store.security.crypto import Keyring
-from store.security.oauth_states import OAuthStates, PendingConsent
+from store.security.oauth_states import STATE_SECONDS, OAuthStates, PendingConsent
 
 CONSENT = PendingConsent(
     user_id=4711,
@@ -39,6 +40,16 @@ def test_the_consent_of_a_state_can_be_taken_once(states, changed):
 
     assert states.take(state) == consent
     assert states.take(state) is None
+
+
+@pytest.mark.parametrize(("left", "most"), [(None, STATE_SECONDS), (100, 100), (-5, 1)])
+def test_a_state_ends_with_its_consent(states, stores, left, most):
+    """A consent that is given again keeps the end of the first one."""
+    before = set(stores.redis.scan_iter("oauth-state:*"))
+    states.begin(replace(CONSENT, expires_at=None if left is None else time.time() + left))
+    (key,) = set(stores.redis.scan_iter("oauth-state:*")) - before
+
+    assert most - 2 <= stores.redis.ttl(key) <= most
 
 
 def test_states_are_random_and_never_the_same(states):

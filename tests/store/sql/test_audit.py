@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from sqlalchemy import text as sql
 from sqlalchemy.exc import DatabaseError
 
+from store.sql.models import AuditRecord
 from store.sql.queries import audit
+from store.sql.queries.audit import AuditFilter
 
 
 def test_records_come_the_newest_first_and_page_by_page(fresh_database):
@@ -83,3 +87,24 @@ def test_the_database_refuses_to_change_what_is_written(fresh_database, deed):
 
     with fresh_database.reading() as session:
         assert [(row.actor, row.subject) for row in audit.page(session)] == [("ops", "user-0")]
+
+
+def test_a_url_stands_in_a_record_without_its_secrets():
+    url = "https://ada:password@hooks.example:8443/secret-path?token=secret"
+    assert audit.host_of(url) == "https://hooks.example:8443/…"
+
+
+def test_a_span_of_time_includes_its_start_and_not_its_end(fresh_database):
+    noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    with fresh_database.writing() as session:
+        for hours in range(3):
+            at, subject = noon + timedelta(hours=hours), f"{12 + hours}:00"
+            session.add(AuditRecord(actor="ops", action="deleteUser", subject=subject, created_at=at))
+            session.flush()
+
+    with fresh_database.reading() as session:
+        found = audit.page(session, AuditFilter(since=noon, before=noon + timedelta(hours=2)))
+        assert [row.subject for row in found] == ["13:00", "12:00"]
+        assert [row.subject for row in audit.page(session, AuditFilter(since=noon + timedelta(hours=2)))] == [
+            "14:00"
+        ]

@@ -284,6 +284,29 @@ def test_a_claim_extends_a_hold_until_it_is_given_back(fresh_database, promised)
     assert claim(fresh_database, hold, token="other", now=NOW + 5 * MINUTE) is None
 
 
+def test_a_late_end_of_a_claim_leaves_that_of_another_request(fresh_database, promised):
+    """Two attempts of one request have claimed the hold; the second one ends after others have claimed it."""
+    hold = promised("ada")
+    attempts = [claim(fresh_database, hold, token="t") for _ in range(2)]
+    with fresh_database.writing() as session:
+        holds.release_claim(session, attempts[0], token="t")
+    assert claim(fresh_database, hold, token="other") is not None
+
+    with fresh_database.writing() as session:
+        holds.release_claim(session, attempts[1], token="t")
+
+    assert claim(fresh_database, hold, token="third") is None
+
+
+def test_a_claim_does_not_shorten_a_hold(fresh_database, promised):
+    """A create that is killed must not end the hold that a client was promised."""
+    hold = promised("ada", lasts=60 * MINUTE)
+    assert claim(fresh_database, hold) is not None
+
+    with fresh_database.reading() as session:
+        assert holds.find(session, hold.id, organization_id=None, now=NOW).expires_at == hold.expires_at
+
+
 def test_a_claim_has_to_lie_inside_the_hold_and_name_its_user(fresh_database, promised):
     hold = promised("ada")
 
@@ -321,6 +344,7 @@ def test_events_go_to_endpoints_that_name_them(fresh_database, keyring, team, pr
         assert not holds.release(session, second.id, reason="deleted", now=NOW)
     with fresh_database.writing() as session:
         late = NOW + 5 * MINUTE
+        assert holds.purge(session, now=late - 1, limit=10) == 0
         assert holds.purge(session, now=late, limit=10) == 3
         assert holds.purge(session, now=late, limit=10) == 0
 

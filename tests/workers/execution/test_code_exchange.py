@@ -374,7 +374,7 @@ def test_google_sends_no_second_refresh_token_and_the_first_is_kept(sandbox, con
     assert kept.refresh_token == tokens.refresh_token
 
 
-@pytest.mark.parametrize("how", ["online", "another account", "dead"])
+@pytest.mark.parametrize("how", ["online", "another account", "another account of that address", "dead"])
 def test_a_refresh_token_that_does_not_belong_to_the_new_grant_goes(
     sandbox, consented, run, stored, runtime, how
 ):
@@ -386,6 +386,9 @@ def test_a_refresh_token_that_does_not_belong_to_the_new_grant_goes(
             connections.mark_dead(session, row.id, "the grant has ended")
         elif how == "another account":
             session.merge(row).email = "eve@example.com"
+        elif how == "another account of that address":
+            # The address was given to another person.
+            session.merge(row).account_id = "eve"
 
     run(consented("google", prompt="", offline=how != "online"))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from redis.exceptions import ConnectionError as RedisLost
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.events.writes import may_have_happened
 from providers.errors import Problem, Reason
 from providers.events import Changes, Draft, Moment
 from store.cache.cache_tags import Tags
-from store.sql.models import WebhookDelivery
+from store.sql.models import OAuthConnection, WebhookDelivery
 from store.sql.queries.webhooks import WebhookEvent
 from tests.workers.conftest import put_work, replies, run_drain
 from workers.execution import writes
@@ -98,14 +100,37 @@ def test_an_unreadable_create_invalidates_every_connection_and_is_recorded(
         runtime.stores.busy, "invalidate_tags", lambda tags, ids: found.append(tags != Tags())
     )
     register("https://receiver.example/hook")
-    sandbox.fault(operation="google.events.insert", body="truncated")
-    sandbox.fault(operation="google.events.get", body="truncated")
+    sandbox.fault(operation="google.events.insert", body="html")
     failed = written(CreateEvent, draft=DRAFT)
 
-    assert failed is not None
+    assert (failed.problem, may_have_happened(failed)) == (Problem.EVENT_UNREADABLE, True)
     assert found == [True]
     with runtime.stores.database.reading() as session:
         assert session.scalars(select(WebhookDelivery.event)).all() == [WebhookEvent.CALENDAR_CHANGED]
+
+
+def test_a_copy_is_deleted_only_by_the_request_that_made_it(sandbox, written):
+    draft = replace(DRAFT, content=replace(DRAFT.content, meta_id="m-1"))
+    assert written(CreateEvent, draft=draft) is None
+
+    failed = written(DeleteEvent, event="m-1", by_meta=True, mark="another's")
+
+    assert failed.problem is Problem.EVENT_NOT_FOUND
+    assert "google.events.delete" not in sandbox.requests().by_operation
+    assert written(DeleteEvent, event="m-1", by_meta=True, mark=draft.mark) is None
+    assert sandbox.requests().by_operation["google.events.delete"] == 1
+
+
+def test_a_write_whose_mailbox_cannot_be_identified_is_not_begun(runtime, sandbox, written):
+    """The calls before it were repeated, the write was not."""
+    with runtime.stores.database.writing() as session:
+        session.execute(update(OAuthConnection).values(main_calendar_id=None, mailbox=None))
+    sandbox.fault(operation="google.calendarList.get", status=503)
+
+    failed = written(CreateEvent, draft=DRAFT)
+
+    assert (failed.reason, failed.called, may_have_happened(failed)) == (Reason.PROVIDER_ERROR, False, False)
+    assert "google.events.insert" not in sandbox.requests().by_operation
 
 
 def marks(runtime) -> list[bytes]:

@@ -10,10 +10,13 @@ from sqlalchemy import update
 
 from providers.base import Calendar
 from providers.names import ProviderName
+from store.cache.cache_tags import change_tags
 from store.cache.versioned_cache import VERSION_KEY
+from store.coordination.circuit_breaker import Family
 from store.sql.models import OAuthConnection
 from tests.app.days import PROVIDERS
 from workers.execution import identity, reads
+from workers.execution.account_context import open_account
 from workers.jobs import ReadBusy, ReadEvents, ShowCalendars
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
@@ -64,6 +67,18 @@ def test_the_first_read_is_answered_although_the_zone_cannot_be_read(sandbox, ro
     assert reply.failed is None
     assert row(connection).main_calendar_id is not None
     assert row(connection).time_zone is None
+
+
+def test_a_read_of_a_mailbox_that_cannot_be_identified_is_not_cached(sandbox, runtime, do, unidentified):
+    """A write through another connection of the mailbox could not invalidate it."""
+    connection = unidentified("google")
+    sandbox.fault(operation="google.calendarList.get", status=503)
+    before = runtime.stores.busy.begin_reads([connection], {})
+
+    reply = do(ReadBusy(connection, ("primary",), START, END))
+
+    assert reply.failed is None
+    assert runtime.stores.busy.begin_reads([connection], {}) != before
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -180,3 +195,36 @@ def test_a_default_calendar_answers_by_its_earlier_id(sandbox, runtime, do, open
         reply = do(job)
         outcome = (reply.outcomes or reply.events)["AAMkEarlier="]
         assert len(getattr(outcome, "busy", outcome)) == 1
+
+
+def test_a_change_of_the_main_calendar_invalidates_what_was_read_by_its_earlier_id(
+    sandbox, runtime, do, opened, connected
+):
+    connection = connected(sandbox.account("microsoft", "ada@example.com"))
+    stores, renamed = runtime.stores, replace(opened(connection), main_calendar_id="AAMkEarlier=")
+    now = listed(ZONE, provider=ProviderName.MICROSOFT, name="AAMkNow=")
+    credentials = identity.note_list(stores, renamed, [now])
+    do(ReadBusy(connection, ("AAMkEarlier=",), START, END))
+    before = stores.busy.begin_reads([connection], {})
+
+    stores.busy.invalidate_tags(change_tags(credentials, "AAMkNow="))
+
+    assert stores.busy.begin_reads([connection], {}) != before
+
+
+def test_the_owners_of_shared_calendars_are_looked_up_once(sandbox, runtime, opened, connected):
+    """A write to such a calendar concerns the mailbox of its owner. One on no list is not searched again."""
+    ada, bob = (sandbox.account("microsoft", f"{name}@example.com") for name in ("ada", "bob"))
+    shared = sandbox.share(bob, ada)
+    credentials = opened(connected(ada))
+    provider, account = open_account(runtime, credentials, Family.CALENDARS)
+
+    def owners(*calendars):
+        deadline = time.monotonic() + 5
+        return identity.owners(runtime.stores, credentials, provider, account, calendars, deadline=deadline)
+
+    found = owners(shared, "gone")
+    assert (found[shared], found["gone"]) == ("bob@example.com", "")
+    sandbox.forget_requests()
+    assert owners(shared, "gone", "primary") == {shared: "bob@example.com", "gone": ""}
+    assert sandbox.requests().total == 0

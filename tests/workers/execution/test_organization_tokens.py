@@ -203,6 +203,19 @@ def test_wrong_worker_clock_does_not_end_the_grant(sandbox, runtime, delegated, 
         assert organization_grants.sealed(session, [of.grant.id])[of.grant.id].alive
 
 
+def test_a_withdrawn_grant_is_found_out_although_its_own_token_is_cached(sandbox, runtime, delegated):
+    """The cached token was requested before, and says nothing about the grant now."""
+    of = delegated("google")
+    tokens(runtime, of).access_token(deadline=soon())
+    sandbox.withdraw(DOMAINS["google"])
+
+    with pytest.raises(AuthorizationInvalid):
+        tokens(runtime, of, f"ada@{DOMAINS['google']}").access_token(deadline=soon())
+
+    with runtime.stores.database.reading() as session:
+        assert not organization_grants.sealed(session, [of.grant.id])[of.grant.id].alive
+
+
 def test_a_withdrawn_grant_is_found_out_through_one_account_too(sandbox, runtime, delegated):
     of = delegated("google")
     sandbox.withdraw("example.com")

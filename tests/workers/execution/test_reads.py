@@ -93,6 +93,17 @@ def test_the_calendar_list_is_in_the_reply_although_reading_failed(sandbox, conn
     assert reply.listed == (ListedCalendar("ada@example.com", True), ListedCalendar("team", False))
 
 
+def test_a_read_that_lists_the_calendars_first_ends_at_its_deadline(sandbox, connected, runtime, opened):
+    """Other reads wait longer, to fill the cache. This one has to answer with the list that it has."""
+    connection = connected(sandbox.account("google", "ada@example.com"))
+    sandbox.fault(operation="google.calendarList.list", latency_ms=1000)
+
+    job = ReadBusy(connection, None, START, END)
+    reply = reads.perform(runtime, job, opened(connection), time.monotonic() + 0.5)
+
+    assert (reply.failed.reason, reply.listed) == (Reason.PROVIDER_ERROR, None)
+
+
 def test_listing_alone_reads_no_calendar(sandbox, connected, do):
     reply = do(ListCalendars(connected(sandbox.account("google", "ada@example.com"))))
     assert reply.listed == (ListedCalendar("ada@example.com", True),)

@@ -66,10 +66,20 @@ def test_an_unchanged_calendar_is_confirmed_by_one_read(reached, watched, sandbo
     assert reached.stores.busy.watched([key]) == [row.id]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_change_without_notification_is_found(reached, watched, sandbox, provider, caplog):
+@pytest.mark.parametrize(
+    ("provider", "before"),
+    [
+        ("google", ()),
+        ("microsoft", ()),
+        ("google", ((NINE, NINE + 2 * HOUR),)),
+        ("google", ((NINE - HOUR, NINE + HOUR),)),
+        ("google", (MEETING, (NINE + 3 * HOUR, NINE + 4 * HOUR))),
+    ],
+    ids=["new at google", "new at microsoft", "ends earlier", "starts later", "one less"],
+)
+def test_a_change_without_notification_is_found(reached, watched, sandbox, provider, before, caplog):
     key = watched(provider)
-    cache(reached, key)
+    cache(reached, key, *before)
     with caplog.at_level(logging.WARNING):
         run(reached)
 
@@ -89,6 +99,19 @@ def test_a_calendar_that_no_request_has_used_is_not_read(reached, watched, sandb
 
     assert sandbox.requests().total == 0
     assert read_at(reached, key) == before
+
+
+def test_a_calendar_is_audited_again_only_after_another_use(reached, watched, sandbox):
+    key = watched("google")
+    cache(reached, key, MEETING)
+    run(reached)
+
+    for asked, expected in ((False, 0), (True, 1)):
+        reached.stores.busy.invalidate_calendar(key)
+        cache(reached, key, MEETING, asked=asked)
+        sandbox.forget_requests()
+        run(reached)
+        assert reads(sandbox, "google") == expected
 
 
 def test_periods_that_were_read_lately_are_not_read_again(reached, watched, sandbox):

@@ -151,7 +151,10 @@ def test_a_channel_without_any_notification_is_removed(reached, watched, sandbox
 
     assert "ALMANAC_PUBLIC_URL" in caplog.text
     assert rows(reached, key) == sandbox.channels() == []
+    # The next attempt is in an hour. The channel itself would have lived for days.
     assert reached.stores.channel_usage.claim([key], 60) == []
+    (claim,) = reached.stores.redis.keys(f"watch-claim:{key.connection}:*")
+    assert 3590 < reached.stores.redis.ttl(claim) <= 3600
 
 
 def test_channel_confirmed_during_its_removal_leaves_no_watch(reached, watched, monkeypatch):

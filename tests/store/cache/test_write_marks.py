@@ -1,0 +1,64 @@
+"""Reads that overlap an event write are not cached, until its outcome is known or its deadline has passed."""
+
+from __future__ import annotations
+
+import pytest
+
+from store.cache.busy_buckets import CalendarKey, mark_key
+from store.cache.busy_cache import UNCACHED
+from store.cache.cache_tags import Tags
+from store.cache.write_marks import MARGIN_SECONDS
+
+TAGS = pytest.mark.parametrize("kind", ["mailboxes", "calendars"])
+
+
+@pytest.fixture
+def key(unique) -> CalendarKey:
+    return CalendarKey(unique("connection"), "primary")
+
+
+@pytest.fixture
+def tags(unique, kind) -> Tags:
+    return Tags(**{kind: (unique(f"google:{kind}"),)})
+
+
+@pytest.fixture
+def generation(stores, key, tags):
+    """The generation of a read of the calendar that begins now."""
+    return lambda: stores.busy.begin_reads([key.connection], {key: tags})[key.connection]
+
+
+@TAGS
+def test_a_read_during_a_write_is_not_cached(stores, key, tags, generation):
+    assert generation() != UNCACHED
+
+    writes = [stores.write_marks.begin(tags, "another", 10) for _ in range(2)]
+
+    assert generation() == UNCACHED
+    stores.write_marks.end(tags, writes[0])
+    # The other write is still under way.
+    assert generation() == UNCACHED
+    stores.write_marks.end(tags, writes[1])
+    assert generation() != UNCACHED
+
+
+@TAGS
+def test_a_read_whose_tags_are_known_after_it_began_is_not_cached(stores, key, tags):
+    """It has looked up its generation before."""
+    before = stores.busy.begin_reads([key.connection], {})
+    stores.write_marks.begin(tags, "another", 10)
+
+    stores.busy.register_readers({key: tags})
+
+    assert stores.busy.begin_reads([key.connection], {}) != before
+
+
+@TAGS
+@pytest.mark.parametrize(("seconds", "left"), [(10.0, 10.0), (-3.0, 0.0)])
+def test_a_mark_outlasts_the_deadline_of_its_write(stores, tags, seconds, left):
+    """The provider may execute the write late."""
+    stores.write_marks.begin(tags, "another", seconds)
+
+    (name,) = (*tags.mailboxes, *tags.calendars)
+    expires_in = stores.redis.pttl(mark_key(name)) / 1000
+    assert left + MARGIN_SECONDS - 2 < expires_in <= left + MARGIN_SECONDS
