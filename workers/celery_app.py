@@ -121,12 +121,11 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
 
 
 def _prepare(app: Almanac, hostname: str) -> None:
-    from workers.fanout.handover import own_queue
+    from workers.consumers import Consumers
     from workers.telemetry import tracing
 
     tracing.start(hostname.partition("@")[0])
-    # Other workers hand jobs over to this worker through this queue.
-    app.amqp.queues.select_add(own_queue(hostname))
+    app.runtime.consume = Consumers(app, hostname).consume
     app.runtime.prepare(hostname)
 
 

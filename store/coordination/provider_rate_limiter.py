@@ -195,6 +195,18 @@ class ProviderRateLimiter:
         )
         _ACQUIRE.queue(pipe, [*scopes, *breakers, *mailboxes], arguments)
 
+    def acquire_now(
+        self, requests: Sequence[AcquireRequest], *, left: float, lease_seconds: float
+    ) -> list[Permit]:
+        """The permit for each request, in one round trip; arguments as for ``acquire``.
+
+        :raise redis.RedisError: when Redis is down
+        """
+        with self._redis.pipeline(transaction=False) as pipe:
+            self.acquire(pipe, requests, left=left, lease_seconds=lease_seconds)
+            (result,) = pipe.execute(raise_on_error=False)
+        return self.permits(result, requests)
+
     @staticmethod
     def permits(result: object, requests: Sequence[AcquireRequest]) -> list[Permit]:
         """The permit for each request. If the script failed, every call may go: the providers limit them."""
