@@ -40,7 +40,7 @@ _END = Script("coordination/scripts/read_end.lua")
 
 
 class SharedRead(NamedTuple):
-    """A read of a connection. ``name`` is equal for equal reads of the connection, and for no other reads."""
+    """A read of a connection. ``name`` is equal for equal reads, and for no other reads."""
 
     connection: str
     name: str
@@ -172,7 +172,7 @@ class SingleFlight:
         """Whether to send each background read: it is not under way, and nobody has just sent it."""
         with self._redis.pipeline(transaction=False) as pipe:
             for each in reads:
-                pipe.set(f"read-sent:{each.connection}:{each.name}", 1, nx=True, px=REFRESH_CLAIMED)
+                pipe.set(f"read-sent:{each.name}", 1, nx=True, px=REFRESH_CLAIMED)
             claimed = pipe.execute()
         return [bool(free) and not busy for free, busy in zip(claimed, self.under_way(reads), strict=True)]
 
@@ -185,8 +185,13 @@ def _state(state: int, value: bytes) -> Waiting | Locked | Recorded:
 
 def lock_key(read: SharedRead) -> str:
     """The Redis key of the lock of a read."""
-    return f"read-lock:{read.connection}:{read.name}"
+    return f"read-lock:{read.name}"
+
+
+def result_key(read: SharedRead) -> str:
+    """The Redis key of the last result of a read."""
+    return f"read-result:{read.name}"
 
 
 def _keys(read: SharedRead) -> tuple[str, str]:
-    return lock_key(read), f"read-result:{read.connection}:{read.name}"
+    return lock_key(read), result_key(read)

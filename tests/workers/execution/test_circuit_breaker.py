@@ -28,7 +28,7 @@ from store.coordination.provider_rate_limiter import PROBE_RETRY
 from tests.workers.coalesced_reads import read, was_read
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from workers.execution import reads, writes
-from workers.fanout.pool import FairPool
+from workers.fanout.pool import StepPool
 from workers.jobs import CreateEvent, Job, ReadBusy, ReadEvents, Reply
 from workers.runtime import Runtime
 from workers.upkeep.rate_limit import acquire
@@ -54,7 +54,7 @@ def at_sandbox(apart: Settings, runtime: Runtime) -> Iterator[Callable[..., Runt
             "breaker_pause_seconds": 60.0,
         } | changed
         made.append(Runtime(replace(apart, **chosen)))
-        made[-1].__dict__["pool"] = FairPool(64)
+        made[-1].__dict__["pool"] = StepPool(64, made[-1].stores)
         return made[-1]
 
     yield make
