@@ -56,7 +56,7 @@ class ReadTerms(NamedTuple):
     """
 
     sent: int
-    began: int
+    began: float
     newer_than: int
     failure_lifetime: int
     keep: int
@@ -122,7 +122,7 @@ class SingleFlight:
 
     def terms(self, sent: float, began: float, newer_than: int | None) -> ReadTerms:
         """The terms of a request of this process; times in milliseconds."""
-        return ReadTerms(int(sent), int(began), newer_than or 0, self._failure, self._keep)
+        return ReadTerms(int(sent), began, newer_than or 0, self._failure, self._keep)
 
     def take(self, wanted: Sequence[Wanted], terms: ReadTerms) -> list[Waiting | Locked | Recorded]:
         """Take the lock of each read, or find out for whom to wait, or the result."""
