@@ -263,8 +263,7 @@ READS_IN_FLIGHT = Setting(
     64,
     minimum=1,
     maximum=1000,
-    help="Concurrent provider reads in each worker process. One extra read for every sixteen is reserved for "
-    "requests that have no read in flight yet",
+    help="Concurrent provider reads in each worker process",
 )
 FANOUT_TASKS = Setting(
     "ALMANAC_FANOUT_TASKS",

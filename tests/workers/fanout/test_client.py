@@ -139,9 +139,9 @@ def elsewhere(times):
 
 
 def test_a_read_of_a_worker_without_a_way_to_the_provider_is_sent_again(fanout, serve, connected):
-    serve(elsewhere(1), tasks=8)
-    replies = fanout.gather(busy_jobs(connected(), 5), queue=Queue.READS, deadline=in_seconds(20))
-    assert [reply.failed for reply in replies] == [None] * 5
+    serve(elsewhere(1), tasks=2)
+    (reply,) = fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(20))
+    assert reply.failed is None
 
 
 def test_a_read_that_no_worker_can_make_fails(fanout, serve, connected):
