@@ -65,7 +65,7 @@ def cut_off(data: Path | None) -> list[str]:
         try:
             isolated = stores.heartbeats.live_processes().isolated()
         except RedisError as error:
-            return [f"it is not known which providers it reaches: Redis does not answer ({type(error).__name__})"]
+            return [f"Redis does not answer ({type(error).__name__}): isolation from providers is not known"]
     host = f"@{socket.gethostname()}"
     return [
         f"{worker} cannot reach {' and '.join(providers)}, and takes no reads and writes until it can"

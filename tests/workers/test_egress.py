@@ -165,7 +165,7 @@ def test_hanging_calls_start_a_probe_and_answered_ones_do_not():
     assert probed == ["google"]
 
 
-def test_an_isolated_worker_takes_no_reads_and_writes_until_it_reaches_the_provider_again(here, there, way):
+def test_an_isolated_worker_takes_no_work_until_it_is_back(here, there, way):
     way.refuse()
     cut_off(here)
     until(lambda: here.consumed == [False])

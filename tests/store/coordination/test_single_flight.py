@@ -162,7 +162,7 @@ def test_an_expired_holder_does_not_release_the_lock_of_the_next(take, end, redi
     assert take("c") == Waiting("b")
 
 
-def test_after_a_write_nobody_joins_the_read_that_began_before(take, end, invalidate):
+def test_after_a_write_nobody_joins_an_older_read(take, end, invalidate):
     began = time.time() * 1000 - 1
     before = take("a")
     assert take("b") == Waiting("a")
@@ -178,7 +178,7 @@ def test_after_a_write_nobody_joins_the_read_that_began_before(take, end, invali
     assert take("d", following="c") == Recorded(b"later")
 
 
-def test_a_result_from_before_a_write_answers_nobody_who_began_after_it(take, end, invalidate):
+def test_a_write_ends_the_use_of_a_result(take, end, invalidate):
     end("a", take("a"), failed=True)
     invalidate()
     assert isinstance(take("b"), Locked)
