@@ -16,7 +16,7 @@ from prometheus_client.core import (
 from prometheus_client.utils import floatToGoString
 
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family
+from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import Quota
 from store.metrics.histogram import BOUNDS, Histogram
@@ -32,7 +32,7 @@ LIMITS = [str(floatToGoString(bound / 1000)) for bound in BOUNDS]  # type: ignor
 Timed = Iterable[tuple[tuple[str, ...], Histogram]]
 
 PROVIDERS = tuple(each.value for each in ProviderName)
-CIRCUIT_KEYS = tuple(CircuitKey(provider, family) for provider in PROVIDERS for family in Family)
+CIRCUIT_KEYS = tuple(CircuitKey(provider, access) for provider in PROVIDERS for access in Access)
 
 
 class Records(NamedTuple):

@@ -12,7 +12,7 @@ from kombu.exceptions import OperationalError
 
 from providers.errors import NoAnswer
 from providers.events import Changes, Draft, Moment
-from store.coordination.circuit_breaker import CircuitKey, Family
+from store.coordination.circuit_breaker import Access, CircuitKey
 from store.coordination.heartbeats import WORKERS
 from store.security.grant_tokens import TokenOwner
 from tests.faults import proxy
@@ -230,7 +230,7 @@ def test_a_worker_alone_fails_as_before(here, way, connected):
     run_drain(here, "f", reads.perform, seconds=8.0)
     ((_, reply),) = replies(here, "f")
     assert (reply.failed.message, reply.failed.elsewhere) == ("Google Calendar could not be reached", False)
-    circuit = CircuitKey("google", Family.BUSY)
+    circuit = CircuitKey("google", Access.READS)
     assert here.stores.circuit_breakers.states([circuit])[circuit].open
     assert here.consumed == []
 

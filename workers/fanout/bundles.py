@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from providers.base import Failed
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.coordination.provider_rate_limiter import AcquireRequest
 from workers.execution import call_policy
 from workers.fanout.codec import Packed, pack_job, pack_jobs
@@ -84,4 +84,4 @@ def _shared_permit(first: TakenJob) -> AcquireRequest | None:
     if first.row is None or first.row.grant is None or first.provider != ProviderName.GOOGLE:
         return None
     cost = call_policy.calls(ProviderName.GOOGLE, first.job)
-    return AcquireRequest(first.row.provider, first.row.grant, cost, None, first.name, Family.BUSY)
+    return AcquireRequest(first.row.provider, first.row.grant, cost, None, first.name, Access.READS)

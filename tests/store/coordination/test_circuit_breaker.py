@@ -10,7 +10,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from store.coordination import circuit_breaker
-from store.coordination.circuit_breaker import CircuitState, Family
+from store.coordination.circuit_breaker import Access, CircuitState
 from store.coordination.provider_rate_limiter import PROBE_RETRY, WaitReason
 from store.stores import Stores
 from tests.store.breaking import LEASE, PAUSE, START, Both
@@ -178,7 +178,7 @@ def test_by_the_clock_of_redis(new):
 
 def test_a_family_of_calls_that_fails_opens_no_other(new):
     busy = new()
-    events = Both(busy.redis, busy.provider, family=Family.EVENTS)
+    events = Both(busy.redis, busy.provider, access=Access.READS)
     for each in ("a", "a", "b", "c"):
         events.fail(each)
     assert [each.why for each in events.acquire("a", "d")] == [WaitReason.OPEN] * 2

@@ -15,7 +15,7 @@ from providers.base import Failed
 from providers.errors import LocalResourceExhausted, Reason, TimedOut
 from providers.names import ProviderName
 from providers.sandbox.client import SandboxAccount
-from store.coordination.circuit_breaker import CircuitKey, Family
+from store.coordination.circuit_breaker import Access, CircuitKey
 from store.coordination.provider_rate_limiter import Limit
 from store.sql.models import OAuthConnection
 from tests.app.days import MORNING, meeting, starts
@@ -283,7 +283,7 @@ def test_what_a_job_costs(provider_name, job, expected):
 
 def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
     there = new_worker(breaker_failures=1)
-    circuit = CircuitKey("google", Family.BUSY)
+    circuit = CircuitKey("google", Access.READS)
     reporter = AccountCallReporter(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,
@@ -301,7 +301,7 @@ def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
 
 def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     there = new_worker(breaker_failures=1)
-    circuit = CircuitKey("google", Family.BUSY)
+    circuit = CircuitKey("google", Access.READS)
     reporter = AccountCallReporter(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,
