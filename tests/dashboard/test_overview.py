@@ -200,9 +200,7 @@ def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, open_brea
     expires = (stores.redis.time()[0] + 60) * 1000
     stores.redis.zadd("circuit:microsoft:writes:open", {"a": expires})
     google, microsoft = rows()
-    assert google.startswith(
-        "Google Calendar: reads paused The provider has not answered these calls since "
-    )
+    assert google.startswith("Google Calendar: reads paused The provider has not answered these calls since ")
     assert "Until it answers, they fail at once" in google
     assert re.search(r"The first request after ([1-9]|10) seconds tests the provider again\.", google)
     assert microsoft.startswith(

@@ -340,11 +340,12 @@ def test_a_write_is_refused_before_anything_is_sent(at_sandbox, sandbox, people,
 def test_writes_that_fail_shut_no_reads(at_sandbox, sandbox, people):
     there = at_sandbox(breaker_failures=FAILURES)
     dead = people("google", ACCOUNTS)
-    sandbox.fault(provider="google", operation="google.events.insert", status=500)
+    sandbox.fault(provider="google", status=503)
     draft = Draft(Changes(subject="Planning"), "0" * 64, "1" * 64)
     for each in ("one", "two"):
         done(there, each, [CreateEvent(one, "primary", draft) for one in dead])
     assert state(there, "google", Access.WRITES).open
+    sandbox.clear_faults()
     assert all(map(was_read, read(there, "busy", dead)))
     assert state(there, "google") == CircuitState()
 
