@@ -75,7 +75,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     context.install()
     worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
     worker_shutting_down.connect(lambda **_: app.runtime.deregister(), weak=False)
-    worker_shutdown.connect(lambda **_: app.runtime.stop_heartbeat(), weak=False)
+    worker_shutdown.connect(lambda **_: app.runtime.stop(), weak=False)
     app.conf.update(
         task_serializer="json",
         # Task arguments are ids and timestamps; no other format is decoded.

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
 
 from redis.exceptions import RedisError
 
@@ -43,13 +42,6 @@ CHECK_SECONDS = 0.25
 KNOWN_SECONDS = 1.0
 
 Probe = Callable[[str], bool]
-
-
-class Leaving(Protocol):
-    """Reads under way that can be answered before they end."""
-
-    def leave(self, provider: str) -> None:
-        """Answer the reads of a provider that this worker cannot reach."""
 
 
 @dataclass(slots=True)
@@ -119,7 +111,7 @@ class Egress:
     """Which providers this process can reach. ``probe`` returns whether an address answers.
 
     ``publish`` is called after each change, to send a heartbeat at once. ``consume`` makes the worker take
-    tasks of reads and writes, or none.
+    tasks of reads and writes, or none. ``leave`` answers the reads of a provider that are under way.
     """
 
     def __init__(
@@ -129,15 +121,16 @@ class Egress:
         publish: Callable[[], None],
         *,
         consume: Callable[[bool], None] = lambda _: None,
+        leave: Callable[[str], None] = lambda _: None,
         probe: Probe | None = None,
     ) -> None:
         self._heartbeats = heartbeats
         self._hosts = hosts
         self._publish = publish
         self._consume = consume
+        self._leave = leave
         self._probe = probe or self._answers
         self._routes = {provider: Route() for provider in hosts}
-        self._under_way: dict[Leaving, None] = {}
         self._name = ""
         self._over = threading.Event()
         self._known: LiveProcesses | None = None
@@ -166,14 +159,6 @@ class Egress:
     def isolated(self, provider: str) -> bool:
         """Whether this worker cannot reach a provider that another worker may reach."""
         return self._routes[provider].unreachable and self._others_reach(provider)
-
-    def add(self, reads: Leaving) -> None:
-        """Have reads answered when the worker is isolated."""
-        self._under_way[reads] = None
-
-    def remove(self, reads: Leaving) -> None:
-        """Forget reads that have ended."""
-        self._under_way.pop(reads, None)
 
     @contextmanager
     def performing(self, provider: str | None, attempt: Attempt) -> Iterator[None]:
@@ -217,8 +202,7 @@ class Egress:
                 log.warning("provider %s from this worker: %s", state, provider)
                 self._publish()
         if self.isolated(provider):
-            for each in list(self._under_way):
-                each.leave(provider)
+            self._leave(provider)
         self._decide_consuming()
 
     def _decide_consuming(self) -> None:

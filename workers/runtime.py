@@ -84,8 +84,10 @@ class Runtime:
         # Redis call of the main thread.
         threading.Thread(target=self._deregister, name="retire", daemon=True).start()
 
-    def stop_heartbeat(self) -> None:
-        """Stop the heartbeat of this worker, which ends."""
+    def stop(self) -> None:
+        """End what this worker has under way, and its heartbeat."""
+        # The tasks have ended; their steps perform the jobs that they have taken.
+        self.pool.finish(self.settings.fanout_deadline_seconds + self.grace)
         self.egress.stop()
         self._deregister()
 
@@ -138,6 +140,7 @@ class Runtime:
             egress.hosts(self.settings.providers),
             self._send_heartbeat,
             consume=lambda wanted: self.consume(wanted),
+            leave=lambda provider: self.pool.leave(provider),
         )
 
     @cached_property

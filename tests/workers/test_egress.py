@@ -56,7 +56,7 @@ def announced():
 
     yield announce
     for each in made:
-        each.stop_heartbeat()
+        each.stop()
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def here(new_worker, way, announced):
     made.consumed = []
     made.consume = made.consumed.append
     yield announced(made, HERE)
-    made.stop_heartbeat()
+    made.stop()
     made.pool.close()
     made.stores.close()
 

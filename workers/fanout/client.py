@@ -211,7 +211,9 @@ class Fanout:
         listed = {each.number for data in waiting for each in addresses(data)}
         if lost - listed:
             self._send(request, sorted(lost - listed))
-        elif lost == set(unanswered):
+        elif lost == set(unanswered) and not request.tasks_sent_again:
+            # Once: on busy workers, further tasks would only queue behind the first ones.
+            request.tasks_sent_again = True
             self._send(request, sorted(lost), on_list=True)
         request.idle = set()
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 from store.stores import Stores
 from workers.fanout.read_locks import ReadLocks
@@ -20,6 +22,19 @@ log = logging.getLogger(__name__)
 
 # One thread more for this many reads in flight: while some steps take jobs, the others still read.
 SPARE = 8
+# Seconds between two looks whether a worker that ends has finished.
+FINISH_SECONDS = 0.05
+
+
+class UnderWay(Protocol):
+    """The steps of one task."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is under way or waits."""
+
+    def leave(self, provider: str) -> None:
+        """Answer the reads of a provider that this worker cannot reach."""
 
 
 class StepPool:
@@ -34,6 +49,7 @@ class StepPool:
         self._threads = ThreadPoolExecutor(self._threads_number, thread_name_prefix="step")
         self._changed = threading.Condition()
         self._queued = self._running = 0
+        self._under_way: dict[UnderWay, None] = {}
 
     @property
     def used(self) -> int:
@@ -51,6 +67,30 @@ class StepPool:
             with self._changed:
                 self._queued -= 1
             raise
+
+    def add(self, steps: UnderWay) -> None:
+        """Note steps that have started."""
+        self._under_way[steps] = None
+
+    def remove(self, steps: UnderWay) -> None:
+        """Forget steps whose deadline has passed."""
+        self._under_way.pop(steps, None)
+
+    def leave(self, provider: str) -> None:
+        """Answer the reads of a provider that this worker cannot reach."""
+        for each in list(self._under_way):
+            each.leave(provider)
+
+    def finish(self, seconds: float) -> None:
+        """Wait until all jobs that were taken have been reported."""
+        until = time.monotonic() + seconds
+        while self._is_busy() and time.monotonic() < until:
+            time.sleep(FINISH_SECONDS)
+        self.close()
+        self.reporter.join(max(0.0, until - time.monotonic()))
+
+    def _is_busy(self) -> bool:
+        return bool(self._queued or self._running or any(each.busy for each in list(self._under_way)))
 
     def wait_for_room(self, seconds: float) -> None:
         """Wait until no more steps queue than there are threads: another process may have some free."""

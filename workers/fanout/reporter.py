@@ -68,6 +68,11 @@ class Reporter:
         """End the thread once everything that was reported before is sent."""
         self._queue.put(None)
 
+    def join(self, seconds: float) -> None:
+        """Wait for the end of the thread."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
     def _run(self) -> None:
         running = True
         while running:

@@ -48,6 +48,8 @@ class PendingRequest:
     attempts: dict[int, int] = field(default_factory=dict)
     # Jobs that no worker had under way when the request last checked.
     idle: set[int] = field(default_factory=set)
+    # Tasks were sent for jobs that were on the list already.
+    tasks_sent_again: bool = False
     _reads: dict[int, SharedRead] = field(default_factory=dict)
 
     @property

@@ -68,7 +68,7 @@ class Steps:
         self._resumed: list[Work] = []
         self._in_flight: dict[int, TakenJob] = {}
         self._read: list[tuple[str, CalendarKey]] = []
-        self._most = self._active = self._without_work = self._list_length = 0
+        self._most = self._active = self._without_work = self._waiting = self._list_length = 0
         self._exhausted = False
 
     def start(self, share: int) -> None:
@@ -76,9 +76,14 @@ class Steps:
         self._most = self._active = max(1, min(MAX_STEPS, share))
         left = self._request.seconds_left
         self._pool.timer.call_at(self._request.deadline + left * GRACE_FRACTION, self._report_timeouts)
-        self._runtime.egress.add(self)
+        self._pool.add(self)
         for _ in range(self._most):
             self._submit(self._step)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is under way or waits."""
+        return bool(self._active or self._waiting)
 
     def resume(self, work: Work) -> None:
         """Have jobs that waited admitted again, together with others; does not block."""
@@ -188,6 +193,7 @@ class Steps:
             works, self._resumed = self._resumed, []
         self._admit(works)
         with self._lock:
+            self._waiting -= len(works)
             # Steps that have ended do not come back by themselves.
             more = max(0, min(len(self._ready), self._most - self._active))
             self._active += more
@@ -211,6 +217,7 @@ class Steps:
         self._report(reports.recorded(self._request, admitted.recorded))
         with self._lock:
             self._ready.extend(admitted.ready)
+            self._waiting += len(admitted.waiting) + len(admitted.following)
         for when, work in admitted.waiting:
             self._pool.timer.call_at(when, partial(self.resume, work))
         for taken in admitted.following:
@@ -244,7 +251,7 @@ class Steps:
 
     def _report_timeouts(self) -> None:
         """Reply for reads that continue past the deadline, because their request times out."""
-        self._runtime.egress.remove(self)
+        self._pool.remove(self)
         with self._lock:
             late = [
                 each

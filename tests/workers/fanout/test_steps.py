@@ -386,6 +386,20 @@ def test_a_task_does_not_wait_for_its_reads(runtime, connected):
     until(lambda: len(replies(runtime, "f")) == 4)
 
 
+def test_a_worker_that_ends_performs_the_jobs_of_its_tasks(runtime, connected):
+    connection = connected()
+    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 0.5)
+
+    def perform(runtime, job, credentials, deadline):
+        time.sleep(0.02)
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connection, 20))
+    steps.run(runtime, Request("f", time.monotonic() + 20), perform, 4)
+    runtime.pool.finish(20)
+    assert len(replies(runtime, "f")) == 20
+
+
 def test_a_worker_takes_large_chunks_of_a_long_list_and_single_jobs_of_a_short_one(runtime, connected):
     taken, lpop = [], Pipeline.lpop
 
