@@ -87,14 +87,14 @@ class Route:
         self._answered = time.monotonic()
         self.suspect.clear()
 
-    def suspicious(self, now: float) -> bool:
-        """Whether a probe is due."""
+    def suspicious(self, now: float, *, without_calls: bool) -> bool:
+        """Whether a probe is due; ``without_calls``: no calls of this worker show whether it is reachable."""
         if now - self._probed < PROBE_EVERY:
             return False
         with self._lock:
             oldest = min(self._in_flight.values(), default=now)
         quiet = now - max(oldest, self._answered) >= QUIET_SECONDS
-        return self.unreachable or self.suspect.is_set() or quiet
+        return self.unreachable or without_calls or self.suspect.is_set() or quiet
 
     def probed(self, *, answered: bool) -> bool:
         """Record the result of a probe; returns whether the state has changed."""
@@ -195,7 +195,7 @@ class Egress:
     def probe_if_due(self, provider: str) -> None:
         """Probe a provider if a probe is due, and leave its reads to other workers if it is unreachable."""
         route = self._routes[provider]
-        if route.suspicious(time.monotonic()):
+        if route.suspicious(time.monotonic(), without_calls=not self.consuming):
             answered = self._probe(provider)
             if route.probed(answered=answered):
                 state = "reachable again" if answered else "unreachable"

@@ -177,6 +177,13 @@ def test_an_isolated_worker_takes_no_work_until_it_is_back(here, there, way):
     until(lambda: here.consumed == [False, True])
 
 
+def test_an_isolated_worker_finds_out_which_other_providers_it_cannot_reach(here, there, way):
+    """It takes no jobs that would show it."""
+    way.refuse()
+    here.egress.failed("google", NoAnswer("planted"))
+    until(lambda: here.egress.unreachable == ["google", "microsoft"])
+
+
 def test_consumers_are_cancelled_again_when_the_broker_was_down(here, there, way):
     broken = [OperationalError("planted")]
 
