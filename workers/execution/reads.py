@@ -213,7 +213,7 @@ class _Reader:
     def _register_reader(self, calendars: Sequence[str]) -> None:
         """Identify the account, and register the connection as a reader of the calendars' cache tags.
 
-        Call this after the drain has read the generation, and before the provider is called.
+        Call this after the worker has looked up the generation, and before the provider is called.
         """
         self._identify()
         stores = self._runtime.stores
