@@ -33,7 +33,7 @@ from tests.waiting import until
 from tests.workers.fake_provider import Provider, providing
 from workers.celery_app import Almanac, create_celery
 from workers.fanout.client import Fanout
-from workers.fanout.codec import addresses, pack_job, reply_list, unpack_reply, work_list
+from workers.fanout.codec import pack_job, reply_list, unpack_reply, work_list
 from workers.fanout.performing import Perform
 from workers.fanout.pool import StepPool
 from workers.fanout.reporter import Report
@@ -141,24 +141,17 @@ def run_drain(
     terms: ReadTerms | None = None,
     share: int = 32,
 ) -> Steps:
-    """Perform the jobs on a fan-out's list as one task does, until each has a reply or time is up."""
-    redis = runtime.stores.redis
-    waiting = {each.number for data in redis.lrange(work_list(fanout), 0, -1) for each in addresses(data)}
+    """Perform the jobs on a fan-out's list as one task does, until all have ended."""
     request = Request(fanout, time.monotonic() + seconds, terms)
     steps = Steps(runtime, request, perform)
     steps.start(share)
-
-    def has_ended() -> bool:
-        answered = waiting <= {number for number, _ in replies(runtime, fanout)}
-        return not steps._active and (answered or not request.seconds_left)
-
-    while not has_ended():
+    while steps.busy:
         time.sleep(0.002)
     # What is reported after the replies is under way in the pipeline of the first of two further reports.
     for _ in range(2):
         name = f"reported:{secrets.token_hex(8)}"
         runtime.pool.reporter.report(Report(name, replies=[b"-"]))
-        redis.blpop([name], timeout=20)
+        runtime.stores.redis.blpop([name], timeout=20)
     return steps
 
 

@@ -162,7 +162,7 @@ def test_an_expired_holder_does_not_release_the_lock_of_the_next(take, end, redi
     assert take("c") == Waiting("b")
 
 
-def test_after_a_write_nobody_joins_an_older_read(take, end, invalidate):
+def test_after_a_write_no_older_read_is_joined(take, end, invalidate):
     began = time.time() * 1000 - 1
     before = take("a")
     assert take("b") == Waiting("a")
