@@ -35,8 +35,8 @@ GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
 class Admitted:
     """The jobs of a chunk by what they do next.
 
-    ``waiting`` are those that try again at a moment, ``following`` those that wait for the read of another
-    job. ``recorded`` have the encoded result of another job.
+    ``ready`` jobs may begin. Each of ``waiting`` tries again at its moment. ``following`` jobs wait for the
+    read of another job, and ``recorded`` ones have its encoded result.
     """
 
     ready: list[Work] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Admitted:
 
 
 def decode(request: Request, messages: Sequence[bytes]) -> tuple[list[Work], Report]:
-    """The jobs in elements of the list, and the replies to those that another version has encoded."""
+    """The jobs in elements of the list, and failures for jobs that this version cannot decode."""
     works: list[Work] = []
     rejected = reports.new(request)
     for data in messages:

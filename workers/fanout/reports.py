@@ -1,4 +1,4 @@
-"""What the jobs of a request leave behind, as reports for the reporter of the process."""
+"""Makes reports of the results of jobs, for the reporter of the process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def failed(stores: Stores, request: Request, taken: TakenJob, failure: Failed) -
     reply = Reply(failed=failure)
     body = pack_body(reply)
     if failure.reason is Reason.RATE_LIMITED or not failure.called:
-        # Those that wait for this read would get the same refusal, one after the other.
+        # Jobs that wait for this read would get the same refusal, one after the other.
         _end(report, request, taken, body, reply, counts=False)
     else:
         # Another job reads: it may have more time, or the outage may be over.

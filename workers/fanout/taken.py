@@ -1,4 +1,4 @@
-"""A job that a worker has taken from the list of a request, and what the worker knows about it."""
+"""A job that a worker has taken from the list of a request, and its state in the worker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TakenJob:
     number: int
     job: Job
     name: str
-    # What a web server of an earlier release waits for in addition to the reply.
+    # The flight of the job, if a web server of an earlier release has sent it.
     flight: str | None = None
     row: SealedConnection | None = None
     # The read that other jobs may share, the holder that this job waits for, and the generation with which it
@@ -62,7 +62,7 @@ class TakenJob:
         return None if self.row is None else self.row.provider
 
 
-# What one step performs: one job, or a bundle (``workers.fanout.bundles``).
+# The work of one step: one job, or a bundle (``workers.fanout.bundles``).
 Work = list[TakenJob]
 
 

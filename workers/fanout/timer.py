@@ -1,4 +1,4 @@
-"""One thread in each process that calls functions at their time. What waits for it holds no other thread."""
+"""One thread in each process that calls functions at their time. Jobs that wait for it hold no thread."""
 
 from __future__ import annotations
 
