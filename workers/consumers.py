@@ -16,7 +16,7 @@ class Consumers:
         self._cancelled: set[str] = set()
 
     def consume(self, wanted: bool) -> None:
-        """Cancel the consumers, or add those that were cancelled.
+        """Cancel the consumers, or add the cancelled ones again.
 
         :raise kombu.exceptions.OperationalError: when the broker is down
         """

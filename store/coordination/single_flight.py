@@ -125,7 +125,7 @@ class SingleFlight:
         return ReadTerms(int(sent), began, newer_than or 0, self._failure, self._keep)
 
     def take(self, wanted: Sequence[Wanted], terms: ReadTerms) -> list[Waiting | Locked | Recorded]:
-        """Take the lock of each read, or find out for whom to wait, or the result."""
+        """Take the lock of each read; for a read that has one, its holder, or the recorded result."""
         found: list[Waiting | Locked | Recorded] = []
         for first in range(0, len(wanted), READS_AT_ONCE):
             some = wanted[first : first + READS_AT_ONCE]
@@ -169,7 +169,7 @@ class SingleFlight:
         return [value is not None for value in self._redis.mget([lock_key(each) for each in reads])]
 
     def claim_refreshes(self, reads: Sequence[SharedRead]) -> list[bool]:
-        """Whether to send each background read: it is not under way, and nobody has just sent it."""
+        """Whether to send each background read: it is not under way, and was not sent just now."""
         with self._redis.pipeline(transaction=False) as pipe:
             for each in reads:
                 pipe.set(f"read-sent:{each.name}", 1, nx=True, px=REFRESH_CLAIMED)
