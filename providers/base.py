@@ -191,6 +191,8 @@ class Failed:
     called: bool = True
     # True: no connection to the provider could be opened, so the last call was not sent.
     unsent: bool = False
+    # True: the provider is unreachable from this worker, and another may reach it.
+    elsewhere: bool = False
 
     @classmethod
     def from_error(cls, error: ProviderError) -> Failed:

@@ -195,7 +195,7 @@ class Stores:
         return SingleFlight(
             self.redis,
             failure_seconds=self.settings.failure_ttl_seconds,
-            claim_seconds=self.settings.fanout_deadline_seconds,
+            keep_seconds=self.settings.fanout_deadline_seconds,
         )
 
     @cached_property

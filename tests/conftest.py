@@ -29,7 +29,7 @@ from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.process import running
 from store.config.garbage_collection import OF_ANSWERS, collect_seldom
 from store.config.settings import Settings, read_settings
-from store.coordination.circuit_breaker import CircuitKey, Family, account_key, provider_key
+from store.coordination.circuit_breaker import Access, CircuitKey, account_key, provider_key
 from store.sql.database import Database
 from store.sql.models import Hold, Organization, WebhookEndpoint
 from store.sql.queries import api_keys, organizations
@@ -285,12 +285,12 @@ def open_breaker(stores: Stores) -> Iterator[Callable[..., None]]:
         provider: str,
         account: str | None = None,
         *,
-        family: Family = Family.BUSY,
+        access: Access = Access.READS,
         ago: float = 0.0,
         seconds: float = 60.0,
         probed: float = 0.0,
     ) -> None:
-        circuit = CircuitKey(provider, family)
+        circuit = CircuitKey(provider, access)
         key = account_key(circuit, account) if account else provider_key(circuit)
         clock, _ = stores.redis.time()
         moments = {"since": clock - ago, "retry_at": clock + seconds, "probe_until": clock + probed}

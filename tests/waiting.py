@@ -8,8 +8,6 @@ from typing import Any
 
 from redis import Redis
 
-from tests.flights import flights
-
 # Seconds: short enough that a test with two such waits reports which of them failed.
 PATIENCE = 50.0
 
@@ -29,7 +27,6 @@ def until(
 def no_read_is_under_way(redis: Redis) -> bool:
     """Whether every read of the requests is over.
 
-    A read is first a task on the queue, then a job on a work list; its single flight ends when it completes.
+    A read is first a task on the queue, then a job on a work list, and then it has a lock until it ends.
     """
-    waiting = redis.llen("reads") or redis.keys("fanout:*:work")
-    return not waiting and all(each.completed for each in flights(redis))
+    return not (redis.llen("reads") or redis.keys("fanout:*:work") or redis.keys("read-lock:*"))

@@ -75,7 +75,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     context.install()
     worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
     worker_shutting_down.connect(lambda **_: app.runtime.deregister(), weak=False)
-    worker_shutdown.connect(lambda **_: app.runtime.stop_heartbeat(), weak=False)
+    worker_shutdown.connect(lambda **_: app.runtime.stop(), weak=False)
     app.conf.update(
         task_serializer="json",
         # Task arguments are ids and timestamps; no other format is decoded.
@@ -121,12 +121,11 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
 
 
 def _prepare(app: Almanac, hostname: str) -> None:
-    from workers.fanout.handover import own_queue
+    from workers.consumers import Consumers
     from workers.telemetry import tracing
 
     tracing.start(hostname.partition("@")[0])
-    # Other workers hand jobs over to this worker through this queue.
-    app.amqp.queues.select_add(own_queue(hostname))
+    app.runtime.consume = Consumers(app, hostname).consume
     app.runtime.prepare(hostname)
 
 

@@ -1,4 +1,4 @@
-"""Checks whether this worker can reach the providers, and finds another worker that can.
+"""Whether this worker can reach the providers. A worker that cannot, while another can, takes no more work.
 
 A worker that is alive but cannot connect to a provider would fail its share of all requests. The circuit
 breakers stay closed, because the calls of the other workers succeed. So each worker watches whether its own
@@ -7,14 +7,13 @@ a response to the probe, the provider is unreachable from this worker. The worke
 heartbeat, and probes every second until there is a response.
 
 A worker is isolated from a provider when it cannot reach it and another worker does not report the same
-(``store.coordination.heartbeats``). It then hands jobs for that provider to that other worker
-(``workers.fanout.handover``).
+(``store.coordination.heartbeats``). It then answers its reads of that provider at once, and the requests
+send them again. While another worker reaches every provider, it also takes no tasks of reads and writes.
 """
 
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,13 +48,12 @@ Probe = Callable[[str], bool]
 class Attempt:
     """One job while this worker performs it.
 
-    ``may_hand_over``: another worker may perform it instead. ``sent``: a call may have reached the provider.
-    ``handing_over``: a call failed and was not retried here, because the job goes to another worker.
+    ``sent``: a call may have reached the provider. ``elsewhere``: the last call failed, and was not retried
+    here, because another worker may reach the provider.
     """
 
-    may_hand_over: bool
     sent: bool = False
-    handing_over: bool = False
+    elsewhere: bool = False
 
 
 # The job that this thread performs.
@@ -67,11 +65,10 @@ class Route:
 
     def __init__(self) -> None:
         self.unreachable = False
+        self.suspect = threading.Event()
         self._lock = threading.Lock()
         self._in_flight: dict[object, float] = {}
-        self._answered = 0.0
-        self._failed = False
-        self._probed = 0.0
+        self._answered = self._probed = 0.0
 
     @contextmanager
     def call(self) -> Iterator[None]:
@@ -88,23 +85,21 @@ class Route:
     def answered(self) -> None:
         """Record an HTTP response."""
         self._answered = time.monotonic()
-        self._failed = False
+        self.suspect.clear()
 
-    def failed(self) -> None:
-        """Record a call without a response."""
-        self._failed = True
-
-    def suspicious(self, now: float) -> bool:
-        """Whether a probe is due."""
+    def suspicious(self, now: float, *, without_calls: bool) -> bool:
+        """Whether a probe is due; ``without_calls``: no calls of this worker show whether it is reachable."""
         if now - self._probed < PROBE_EVERY:
             return False
         with self._lock:
             oldest = min(self._in_flight.values(), default=now)
-        return self.unreachable or self._failed or now - max(oldest, self._answered) >= QUIET_SECONDS
+        quiet = now - max(oldest, self._answered) >= QUIET_SECONDS
+        return self.unreachable or without_calls or self.suspect.is_set() or quiet
 
     def probed(self, *, answered: bool) -> bool:
         """Record the result of a probe; returns whether the state has changed."""
         self._probed = time.monotonic()
+        self.suspect.clear()
         if answered:
             self.answered()
         changed = self.unreachable is answered
@@ -115,7 +110,8 @@ class Route:
 class Egress:
     """Which providers this process can reach. ``probe`` returns whether an address answers.
 
-    ``publish`` is called after each change, to send a heartbeat at once.
+    ``publish`` is called after each change, to send a heartbeat at once. ``consume`` makes the worker take
+    tasks of reads and writes, or none. ``leave`` answers the reads of a provider that are under way.
     """
 
     def __init__(
@@ -124,17 +120,24 @@ class Egress:
         hosts: Mapping[str, Sequence[str]],
         publish: Callable[[], None],
         *,
+        consume: Callable[[bool], None] = lambda _: None,
+        leave: Callable[[str], None] = lambda _: None,
         probe: Probe | None = None,
     ) -> None:
         self._heartbeats = heartbeats
         self._hosts = hosts
         self._publish = publish
+        self._consume = consume
+        self._leave = leave
         self._probe = probe or self._answers
         self._routes = {provider: Route() for provider in hosts}
         self._name = ""
         self._over = threading.Event()
         self._known: LiveProcesses | None = None
         self._known_at = 0.0
+        # One thread at a time changes what is consumed.
+        self._consuming_lock = threading.Lock()
+        self.consuming = True
 
     def start(self, worker: str) -> None:
         """Start to watch the calls of this process, the worker of that name."""
@@ -155,23 +158,7 @@ class Egress:
 
     def isolated(self, provider: str) -> bool:
         """Whether this worker cannot reach a provider that another worker may reach."""
-        return self._routes[provider].unreachable and self.peer(provider) is not None
-
-    def any_isolated(self) -> bool:
-        """Whether it is isolated from any provider."""
-        return any(self.isolated(provider) for provider in self.unreachable)
-
-    def peer(self, provider: str | None) -> str | None:
-        """Another worker that may reach a provider, or all providers for None.
-
-        It is one of the two workers with most free threads."""
-        live = self._live_processes()
-        if live is None:
-            return None
-        wanted = self._hosts if provider is None else (provider,)
-        reaching = set.intersection(*(set(live.reaching(each)) for each in wanted)) - {self._name}
-        by_room = sorted(reaching, key=lambda each: live.workers[each][0] - live.workers[each][1])
-        return random.choice(by_room[:2]) if by_room else None
+        return self._routes[provider].unreachable and self._others_reach(provider)
 
     @contextmanager
     def performing(self, provider: str | None, attempt: Attempt) -> Iterator[None]:
@@ -197,45 +184,53 @@ class Egress:
 
         Such a call is not retried here, and does not count as a failure of the provider.
         """
-        self._routes[provider].failed()
-        attempt = _attempt.get()
-        if attempt is None:
+        route = self._routes[provider]
+        route.suspect.set()
+        if (attempt := _attempt.get()) is None:
             return False
         attempt.sent = attempt.sent or not error.unsent
-        attempt.handing_over = (
-            attempt.may_hand_over
-            and (error.unsent or self._routes[provider].unreachable)
-            and self.peer(provider) is not None
-        )
-        return attempt.handing_over
+        attempt.elsewhere = (error.unsent or route.unreachable) and self._others_reach(provider)
+        return attempt.elsewhere
 
     def probe_if_due(self, provider: str) -> None:
-        """Probe a provider if a probe is due."""
+        """Probe a provider if a probe is due, and leave its reads to other workers if it is unreachable."""
         route = self._routes[provider]
-        if not route.suspicious(time.monotonic()):
-            return
-        answered = self._probe(provider)
-        if not route.probed(answered=answered):
-            return
-        if answered:
-            log.warning("provider reachable again from this worker: %s", provider)
-        else:
-            log.warning("provider unreachable from this worker: %s", provider)
-        self._publish()
+        if route.suspicious(time.monotonic(), without_calls=not self.consuming):
+            answered = self._probe(provider)
+            if route.probed(answered=answered):
+                state = "reachable again" if answered else "unreachable"
+                log.warning("provider %s from this worker: %s", state, provider)
+                self._publish()
+        if self.isolated(provider):
+            self._leave(provider)
+        self._decide_consuming()
+
+    def _decide_consuming(self) -> None:
+        """Consume unless another worker reaches every provider and this one does not."""
+        with self._consuming_lock:
+            wanted = not self.unreachable or not self._others_reach(*self._hosts)
+            if wanted is not self.consuming:
+                self._consume(wanted)
+                self.consuming = wanted
+                log.warning("this worker takes %s reads and writes", "new" if wanted else "no more")
 
     def _watch(self, provider: str) -> None:
-        while not self._over.wait(CHECK_SECONDS):
+        while not self._over.is_set():
+            # A failed call is looked into at once.
+            self._routes[provider].suspect.wait(CHECK_SECONDS)
             try:
                 self.probe_if_due(provider)
             except Exception:
                 # If this thread ended, the worker would keep its last state forever.
                 log.exception("reachability check failed: %s", provider)
+            if self._routes[provider].suspect.is_set():
+                self._over.wait(CHECK_SECONDS)
 
     def _answers(self, provider: str) -> bool:
         return all(transport.answers(url, seconds=PROBE_SECONDS) for url in self._hosts[provider])
 
-    def _live_processes(self) -> LiveProcesses | None:
-        """The heartbeats of all workers, cached for a moment; None while Redis is down."""
+    def _others_reach(self, *providers: str) -> bool:
+        """Whether another worker reports none of these providers as unreachable."""
         now = time.monotonic()
         if self._known is None or now - self._known_at >= KNOWN_SECONDS:
             try:
@@ -244,7 +239,10 @@ class Egress:
                 log.warning("heartbeats of other workers not read: %s", type(error).__name__)
                 self._known = None
             self._known_at = now
-        return self._known
+        if self._known is None:
+            return False
+        reaching = (set(self._known.reaching(each)) for each in providers)
+        return bool(set.intersection(*reaching) - {self._name})
 
 
 def hosts(there: ProviderSettings) -> dict[str, tuple[str, ...]]:

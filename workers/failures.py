@@ -14,6 +14,8 @@ DOWN = Failed(
     "The service was not available for a moment while asking this account",
     problem=Problem.OUT_OF_SERVICE,
 )
+# The failure of a job without a reply at the deadline of its request.
+TIMED_OUT = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
 
 
 def failure_from(error: Exception) -> Failed:

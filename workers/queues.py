@@ -18,5 +18,8 @@ class Queue(StrEnum):
     WEBHOOKS = "webhooks"
 
 
+# The header of a task with the terms on which its reads are shared (``single_flight.ReadTerms``).
+TERMS = "almanac_terms"
+
 # The task that performs the jobs of one request, by queue.
 DRAIN = {Queue.READS: "reads.drain", Queue.WRITES: "writes.drain"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from threading import BoundedSemaphore
@@ -23,7 +23,7 @@ from store.stores import Stores
 from workers import egress
 from workers.egress import Egress
 from workers.execution.registrations import Registrations
-from workers.fanout.pool import FairPool
+from workers.fanout.pool import StepPool
 from workers.webhooks.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,8 @@ class Runtime:
         self.webhook_queue = FairQueue(self.webhook_turns)
         # The name of this worker; None in other processes.
         self._name: str | None = None
+        # Makes the worker take tasks of reads and writes, or none.
+        self.consume: Callable[[bool], None] = lambda _: None
         # Several threads send heartbeats. The lock makes the last one that is stored the newest.
         self._heartbeat_lock = threading.Lock()
         self.upkeep = BoundedSemaphore(max(1, min(UPKEEP_THREADS, settings.reads_in_flight // 2)))
@@ -77,13 +79,15 @@ class Runtime:
         self.stores.flusher.add(self._send_heartbeat)
 
     def deregister(self) -> None:
-        """Remove the heartbeat in the background: other workers then hand no jobs to this one, which ends."""
+        """Remove the heartbeat in the background: no worker then leaves work to this one."""
         # In a thread of its own: Celery calls this inside a signal handler, which may have interrupted a
         # Redis call of the main thread.
         threading.Thread(target=self._deregister, name="retire", daemon=True).start()
 
-    def stop_heartbeat(self) -> None:
-        """Stop the heartbeat of this worker, which ends."""
+    def stop(self) -> None:
+        """End what this worker has under way, and its heartbeat."""
+        # The tasks have ended; their steps perform the jobs that they have taken.
+        self.pool.finish(self.settings.fanout_deadline_seconds + self.grace)
         self.egress.stop()
         self._deregister()
 
@@ -131,9 +135,15 @@ class Runtime:
     @cached_property
     def egress(self) -> Egress:
         """Whether this process can reach the providers."""
-        return Egress(self.stores.heartbeats, egress.hosts(self.settings.providers), self._send_heartbeat)
+        return Egress(
+            self.stores.heartbeats,
+            egress.hosts(self.settings.providers),
+            self._send_heartbeat,
+            consume=lambda wanted: self.consume(wanted),
+            leave=lambda provider: self.pool.leave(provider),
+        )
 
     @cached_property
-    def pool(self) -> FairPool:
-        """The thread pool for the jobs of all requests in this process, and for upkeep."""
-        return FairPool(self.settings.reads_in_flight)
+    def pool(self) -> StepPool:
+        """The threads for the jobs of all requests in this process."""
+        return StepPool(self.settings.reads_in_flight, self.stores)

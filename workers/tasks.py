@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from celery import shared_task
 
 from store.cache.busy_buckets import CalendarKey
+from store.coordination.single_flight import ReadTerms
 from workers.execution import reads, writes
-from workers.fanout.codec import work_list
-from workers.fanout.drain import Drain
-from workers.fanout.handover import Handover
-from workers.fanout.performing import Perform
-from workers.queues import Queue
-from workers.runtime import Runtime
+from workers.fanout import steps
+from workers.fanout.taken import Request
+from workers.queues import TERMS
 from workers.upkeep import channel_maintenance, channel_opening, renewals
 
 RENEW_AHEAD = timedelta(minutes=10)
@@ -24,20 +23,19 @@ RENEW_BEHIND = timedelta(hours=1)
 
 
 @shared_task(name="reads.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
-def drain_reads(self: Any, *, fanout: str, deadline: float, most: int, handed: str | None = None) -> None:
+def drain_reads(self: Any, *, fanout: str, deadline: float, most: int) -> None:
     """Read for one request until its list is empty or ``deadline``, in seconds since 1970, has passed.
 
-    ``most`` is the number of places that this task requests at once, so that other processes get their share.
-    ``handed`` is the name of a list of jobs that another worker has handed over.
+    ``most`` is the number of jobs that are this task's share.
     """
-    drained = _drain(self.app, Queue.READS, reads.perform, fanout, deadline, most, handed)
-    channel_opening.note_use(self.app, drained.read)
+    used = partial(channel_opening.note_use, self.app)
+    steps.run(self.app.runtime, _request(self, fanout, deadline), reads.perform, most, used)
 
 
 @shared_task(name="writes.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
-def drain_writes(self: Any, *, fanout: str, deadline: float, most: int, handed: str | None = None) -> None:
+def drain_writes(self: Any, *, fanout: str, deadline: float, most: int) -> None:
     """Write for one request until its list is empty or ``deadline`` has passed; arguments as for reads."""
-    _drain(self.app, Queue.WRITES, writes.perform, fanout, deadline, most, handed)
+    steps.run(self.app.runtime, _request(self, fanout, deadline), writes.perform, most)
 
 
 @shared_task(name="upkeep.renew_tokens", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -77,16 +75,8 @@ def keep_channels(self: Any) -> None:
     channel_maintenance.keep(self.app.runtime, deadline=time.monotonic() + renewals.ROUND_SECONDS)
 
 
-def _drain(
-    app: Any, queue: Queue, perform: Perform, fanout: str, deadline: float, most: int, handed: str | None
-) -> Drain:
-    runtime: Runtime = app.runtime
+def _request(task: Any, fanout: str, deadline: float) -> Request:
+    terms = task.request.get(TERMS)
     # Hosts share the wall clock only; within a process, deadlines are on the monotonic clock.
     ends = time.monotonic() + deadline - time.time()
-    if handed is not None:
-        drain = Drain(runtime, fanout, ends, perform, places_per_turn=most, list_name=work_list(handed))
-    else:
-        others = Handover(app, runtime.stores.redis, runtime.egress, queue, fanout, deadline)
-        drain = Drain(runtime, fanout, ends, perform, places_per_turn=most, others=others)
-    drain.run()
-    return drain
+    return Request(fanout, ends, None if terms is None else ReadTerms(*terms))

@@ -14,7 +14,7 @@ from scheduling.intervals import Groups, Indexes, Intervals
 from store.cache.busy_buckets import NEVER, CachedBusy, CalendarKey
 from store.sql.queries.connection_refs import ConnectionRef
 from store.sql.queries.holds import ActiveTime
-from workers.fanout.client import TIMED_OUT
+from workers.failures import TIMED_OUT
 from workers.jobs import ReadBusy, Reply
 
 _NO_PERIODS = Intervals.of(())

@@ -56,6 +56,24 @@ def _worker(data: Path | None) -> None:
         raise NotAlive(f"no worker of this host answers within {SECONDS:.0f} seconds")
 
 
+def cut_off(data: Path | None) -> list[str]:
+    """A sentence for each worker of this host that cannot reach a provider while another worker can.
+
+    Such a worker is alive: it takes no reads and writes until it reaches the provider again.
+    """
+    with Stores(read_settings(data)) as stores:
+        try:
+            isolated = stores.heartbeats.live_processes().isolated()
+        except RedisError as error:
+            return [f"Redis does not answer ({type(error).__name__}): isolation from providers is not known"]
+    host = f"@{socket.gethostname()}"
+    return [
+        f"{worker} cannot reach {' and '.join(providers)}, and takes no reads and writes until it can"
+        for worker, providers in isolated.items()
+        if worker.endswith(host)
+    ]
+
+
 def _beat(data: Path | None) -> None:
     with Stores(read_settings(data)) as stores:
         try:

@@ -59,12 +59,16 @@ def healthy(part: str, port: int | None, url_prefix: str, data: Path | None) -> 
     """Exit with status 0 if a part on this host is alive.
 
     For the health checks of containers: web and flower must answer on their ports, worker through the
-    broker, and beat must have ticked within a minute. Use /readyz or `almanac doctor` to check whether the
+    broker, and beat must have ticked within a minute. A worker that cannot reach a provider while others
+    can is alive, with a warning. Use /readyz or `almanac doctor` to check whether the
     parts work together.
     """
-    from app.cli.container_health import NotAlive, check
+    from app.cli.container_health import NotAlive, check, cut_off
 
     try:
         check(part, port, url_prefix, data)
     except NotAlive as error:
         raise click.ClickException(str(error)) from error
+    if part == "worker":
+        for sentence in cut_off(data):
+            click.echo(f"Warning: {sentence}", err=True)

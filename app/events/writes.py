@@ -16,8 +16,7 @@ from app.http.errors import ApiError, ServiceUnavailable
 from providers.base import Failed
 from providers.errors import Problem
 from store.sql.queries.connection_refs import ConnectionRef
-from workers.failures import BROKEN
-from workers.fanout.client import TIMED_OUT
+from workers.failures import BROKEN, TIMED_OUT
 from workers.jobs import CreateEvent, EventWrite, Reply, UpdateEvent
 
 log = logging.getLogger(__name__)

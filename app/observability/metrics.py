@@ -16,7 +16,7 @@ from prometheus_client.core import (
 from prometheus_client.utils import floatToGoString
 
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family
+from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import Quota
 from store.metrics.histogram import BOUNDS, Histogram
@@ -32,7 +32,7 @@ LIMITS = [str(floatToGoString(bound / 1000)) for bound in BOUNDS]  # type: ignor
 Timed = Iterable[tuple[tuple[str, ...], Histogram]]
 
 PROVIDERS = tuple(each.value for each in ProviderName)
-CIRCUIT_KEYS = tuple(CircuitKey(provider, family) for provider in PROVIDERS for family in Family)
+CIRCUIT_KEYS = tuple(CircuitKey(provider, access) for provider in PROVIDERS for access in Access)
 
 
 class QuotaUse(NamedTuple):
@@ -155,7 +155,7 @@ class Exposition:
 
     def _jobs(self) -> Iterator[Metric]:
         counted = self._snapshot.counted.jobs
-        about = "Jobs of fan-outs: sent to workers (asked), or shared with another request (followed)"
+        about = "Jobs of fan-outs: all (asked), and those that a read of another request answered (followed)"
         jobs = CounterMetricFamily("almanac_fanout_jobs", about, labels=["how"])
         for how in ("asked", "followed"):
             jobs.add_metric([how], counted.get(how, 0))

@@ -8,10 +8,14 @@ import sys
 from store.config.settings import Settings
 from workers.fanout.admission import MAX_PER_PROCESS
 from workers.queues import Queue
+from workers.runtime import MAX_WEBHOOK_ENDPOINTS
 
 # A request that waits for workers holds a thread that sleeps. Admission limits their number; the other
 # threads serve requests that need no worker.
 WEB_THREADS = sum(MAX_PER_PROCESS.values()) + 16
+
+# The tasks that one worker runs at once: those of webhooks, whose endpoints may hang, and a few others.
+TASKS_AT_ONCE = MAX_WEBHOOK_ENDPOINTS + 16
 
 # The number of tasks that Flower keeps, a few KiB each: ten minutes of a busy installation.
 FLOWER_TASKS = 10_000
@@ -47,9 +51,8 @@ def web(host: str, port: int, processes: int, target: str = "app.asgi:app") -> l
 def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queue)) -> list[str]:
     """A Celery worker on threads: its tasks wait for providers, and share one connection pool."""
     command = [*_with_threads(), *_CELERY, "worker", "--pool", "threads"]
-    # A task holds a thread while its fan-out has reads in flight in this worker. While a provider hangs,
-    # a new task still needs a thread, so there are more threads than reads in flight.
-    command += ["--concurrency", str(2 * settings.reads_in_flight), "--queues", ",".join(queues)]
+    # A task of reads or writes only starts steps in other threads. Webhooks and upkeep take up to this many.
+    command += ["--concurrency", str(TASKS_AT_ONCE), "--queues", ",".join(queues)]
     command += ["--hostname", f"{name}@%h", "--without-gossip", "--without-mingle"]
     return command
 

@@ -263,8 +263,7 @@ READS_IN_FLIGHT = Setting(
     64,
     minimum=1,
     maximum=1000,
-    help="Concurrent provider reads in each worker process. One extra read for every sixteen is reserved for "
-    "requests that have no read in flight yet",
+    help="Concurrent provider reads in each worker process",
 )
 FANOUT_TASKS = Setting(
     "ALMANAC_FANOUT_TASKS",
@@ -309,7 +308,7 @@ BREAKER_ACCOUNTS = Setting(
     # More accounts than fail by chance before one call succeeds.
     10,
     minimum=0,
-    help="The number of accounts in a row whose calls of one family failed, with no answered call in "
+    help="The number of accounts in a row whose reads, or writes, failed, with no answered call in "
     "between, after which the [circuit breaker](../operate/runbook.md#circuit-breakers) of the provider "
     "opens; 0 turns it off",
 )

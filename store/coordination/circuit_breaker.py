@@ -9,7 +9,7 @@ opens when a number of accounts have failed in a row, with no answer in between.
 the provider if any account got an answer after the failed call began. So a few accounts that hang do not open
 the provider's breaker. Nor does a failure count when the account's own breaker is open.
 
-Each family of calls has its own breakers, so that a failing operation does not stop another.
+Reads and writes have their own breakers, so that a provider that refuses changes is still read.
 
 A failure is recorded in Redis at once. So is a success that matters there: that of a probe, or of an account
 with failures. Other successes are recorded about once a second, as the time of the last answer. Events during
@@ -46,26 +46,23 @@ _ANSWERED = Script("coordination/scripts/breaker_answered.lua")
 _END_PROBE = Script("coordination/scripts/breaker_end_probe.lua")
 
 
-class Family(StrEnum):
-    """Calls that a provider answers or fails together."""
+class Access(StrEnum):
+    """Whether calls read or change something at a provider."""
 
-    BUSY = "busy"
-    CALENDARS = "calendars"
-    EVENTS = "events"
+    READS = "reads"
     WRITES = "writes"
-    CHANNELS = "channels"
 
 
 class CircuitKey(NamedTuple):
-    """A family of calls to one provider, which has its own breakers."""
+    """The reads of one provider, or its writes, which have their own breakers."""
 
     provider: str
-    family: Family
+    access: Access
 
 
 @dataclass(frozen=True, slots=True)
 class CircuitState:
-    """The state of one family's breakers; times in seconds.
+    """The state of the breakers of reads or writes; times in seconds.
 
     ``ago`` is how long the provider's breaker has been open, ``due`` the time until a probe may call;
     ``probed``: a probe is in progress. ``accounts`` is the number of accounts whose breakers are open.
@@ -170,7 +167,7 @@ class CircuitBreakers:
     def states(
         self, circuits: Sequence[CircuitKey], *, now: float | None = None
     ) -> Mapping[CircuitKey, CircuitState]:
-        """The state of the breakers of each family.
+        """The state of the breakers of each circuit.
 
         :raise redis.RedisError: when Redis is down
         """
@@ -209,7 +206,7 @@ def _milliseconds(now: float | None) -> int | None:
 
 
 def _keys(circuit: CircuitKey, account: str) -> list[str]:
-    last_answer = f"answered:{circuit.provider}:{circuit.family}"
+    last_answer = f"answered:{circuit.provider}:{circuit.access}"
     return [provider_key(circuit), account_key(circuit, account), last_answer, _open_accounts(circuit)]
 
 
@@ -220,7 +217,7 @@ def _open_accounts(circuit: CircuitKey) -> str:
 def provider_key(circuit: CircuitKey) -> str:
     """The Redis key of a provider's breaker."""
     # Not "breaker:", the prefix of keys of another type in earlier releases.
-    return f"circuit:{circuit.provider}:{circuit.family}"
+    return f"circuit:{circuit.provider}:{circuit.access}"
 
 
 def account_key(circuit: CircuitKey, account: str) -> str:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from redis import Redis
 
 WORKERS, BEAT = "present:workers", "present:beat"
-# The providers that each worker cannot reach, separated by commas. Workers of a version that does not report
-# them are not in this hash, and get no jobs from other workers.
-UNREACHABLE = "present:unreachable"
+# The providers that each worker cannot reach, separated by commas. Not "present:unreachable": workers of an
+# earlier release would hand jobs to the workers that report there.
+UNREACHABLE = "present:egress"
 
 # Seconds after its last heartbeat at which a worker counts as gone: it sends one every five.
 WORKER_SECONDS = 16.0

@@ -25,7 +25,7 @@ from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 
-from store.coordination.circuit_breaker import CircuitKey, Family, account_key, provider_key
+from store.coordination.circuit_breaker import Access, CircuitKey, account_key, provider_key
 from store.lua import Script, json_argument
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ MICROSOFT_APP = Limit(130_000, 10)
 class AcquireRequest:
     """A request to call a provider for an account ``calls`` times; 0 when the permit is paid for already.
 
-    ``family`` selects the circuit breakers. ``mailbox``: where the call needs a lease, if anywhere.
+    ``access`` selects the circuit breakers. ``mailbox``: where the call needs a lease, if anywhere.
     ``lease_name`` is the name of that lease, and of the job as a probe.
     """
 
@@ -88,12 +88,12 @@ class AcquireRequest:
     calls: int
     mailbox: str | None
     lease_name: str
-    family: Family
+    access: Access
 
     @property
     def circuit(self) -> CircuitKey:
         """The key of its circuit breakers."""
-        return CircuitKey(self.provider, self.family)
+        return CircuitKey(self.provider, self.access)
 
 
 class WaitReason(StrEnum):
@@ -194,6 +194,18 @@ class ProviderRateLimiter:
             ],
         )
         _ACQUIRE.queue(pipe, [*scopes, *breakers, *mailboxes], arguments)
+
+    def acquire_now(
+        self, requests: Sequence[AcquireRequest], *, left: float, lease_seconds: float
+    ) -> list[Permit]:
+        """The permit for each request, in one round trip; arguments as for ``acquire``.
+
+        :raise redis.RedisError: when Redis is down
+        """
+        with self._redis.pipeline(transaction=False) as pipe:
+            self.acquire(pipe, requests, left=left, lease_seconds=lease_seconds)
+            (result,) = pipe.execute(raise_on_error=False)
+        return self.permits(result, requests)
 
     @staticmethod
     def permits(result: object, requests: Sequence[AcquireRequest]) -> list[Permit]:

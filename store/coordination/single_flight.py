@@ -1,24 +1,22 @@
-"""Single flight: of several requests that need the same read at the same time, one (the leader) sends it to
-a worker. The others (followers) wait for its result.
+"""Single flight: of several jobs that need the same read at the same time, one reads and the others wait.
 
-A flight is one read that was claimed or has begun. Redis keeps it as long as its lease is renewed. If the
-reading worker dies, the flight expires, and a follower that notices this claims the read again. A late
-completion of an expired flight reaches only the leader.
+A worker takes the lock of a read before it calls the provider. A job that finds the lock taken waits for the
+end, and then looks at the result that was recorded for it. Only if there is none does it read itself. A lock
+expires unless its worker renews it, so the read of a worker that died is taken by another job.
 
-A completed flight keeps its result long enough for requests that missed the cache before it was filled. It
-keeps a failure so that the next requests do not repeat it. The completion time is taken from Redis's clock
+The last result of a read is kept long enough for requests that missed the cache before it was filled. A
+failure is kept so that the next requests do not repeat it. The time of the end is taken from Redis's clock
 after the cache was filled, so a request that began later finds the result in the cache.
 
-The key of a flight contains the read's name and its connection's generation, which the same script looks up.
-So after a write no request can follow a read that began before it.
+Lock and result carry the generation of the connection. So after a write no request can use or join a read
+that began before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, TypeVar, cast
+from typing import NamedTuple, cast
 
 from redis import Redis
 from redis.client import Pipeline
@@ -27,177 +25,173 @@ from store.cache.busy_buckets import generation_key
 from store.cache.busy_cache import GENERATION_SECONDS, new_generation
 from store.lua import Script, json_argument
 
-# Milliseconds. A worker that is alive renews its leases several times in this.
+# Milliseconds. A worker that is alive renews its locks several times in this.
 LEASE = 3_000
 # Milliseconds for which a failed or partial result is kept for requests that began before it ended. A failed
-# read answers later ones too, for ``failure_seconds``.
+# read answers later ones too, for ``ReadTerms.failure_lifetime``.
 FAILURE_KEPT = 5_000
-# Milliseconds for which the followers of a flight are kept: longer than the longest deadline, and a read's
-# grace period after it.
-FOLLOWED = 310_000
-# The number of flights that one script changes. More would block Redis for long, and Lua unpacks no more than
-# 8 000 keys.
-FLIGHTS_AT_ONCE = 256
+# Milliseconds in which a background refresh is sent once: longer than a worker needs to take it.
+REFRESH_CLAIMED = 1_000
+# The number of reads in one script. More would block Redis for long.
+READS_AT_ONCE = 256
 
-Item = TypeVar("Item")
-
-_CLAIM = Script("coordination/scripts/flight_claim.lua")
-_RENEW = Script("coordination/scripts/flight_renew.lua")
-_COMPLETE = Script("coordination/scripts/flight_complete.lua")
+_TAKE = Script("coordination/scripts/read_take.lua")
+_END = Script("coordination/scripts/read_end.lua")
 
 
-class ClaimState(IntEnum):
-    """The result of a claim."""
-
-    # The read in progress was claimed too early for this request, which reads on its own.
-    BYPASS = 0
-    # This request sends the read to a worker, for itself and its followers.
-    LEADER = 1
-    # Another request has sent it; the result will be pushed to this one's reply list.
-    FOLLOWER = 2
-    # The read has completed; the claim returns its result.
-    COMPLETED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ReadKey:
-    """A read of a connection. ``name`` is equal for equal reads of the connection, and for no other reads.
-
-    ``number`` is the job's number in the request that claims it.
-    """
+class SharedRead(NamedTuple):
+    """A read of a connection. ``name`` is equal for equal reads, and for no other reads."""
 
     connection: str
     name: str
-    number: int
+
+
+class ReadTerms(NamedTuple):
+    """Which results of other requests a request uses, and how long its own are kept; in milliseconds.
+
+    ``sent`` is when it sent its jobs, by its own clock. ``began`` is when it looked into the cache, or
+    earlier: results that ended before are left to the cache. Reads that were sent before ``newer_than`` are
+    not used. ``failure_lifetime`` is how long a failure answers later requests. ``keep`` is how long a result
+    is kept.
+    """
+
+    sent: int
+    began: float
+    newer_than: int
+    failure_lifetime: int
+    keep: int
+
+    def lifetime(self, *, whole: bool) -> int:
+        """How long a result is kept; ``whole``: no part of it has failed."""
+        return self.keep if whole else max(self.failure_lifetime, min(self.keep, FAILURE_KEPT))
+
+
+class Waiting(NamedTuple):
+    """The read is under way; ``holder`` is the job that reads."""
+
+    holder: str
+
+
+class Locked(NamedTuple):
+    """The job has the lock, under this generation of its connection."""
+
+    generation: str
+
+
+class Recorded(NamedTuple):
+    """The read has ended; this is its encoded result."""
+
+    body: bytes
+
+
+class Wanted(NamedTuple):
+    """A job, named ``holder``, that wants to read. It waits for the job ``following`` already, if any."""
+
+    read: SharedRead
+    holder: str
+    following: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
-    """A finished read. ``failed``: it counts as a failure for the requests that claim it next.
+class Ended:
+    """A read that has ended. ``lifetime`` is how long its result is kept, in milliseconds; 0: it has none.
 
-    ``whole``: no part of it has failed. ``number``: its number in the leader's request; None if the leader
-    was answered before, because its request timed out.
+    ``failed``: it counts as a failure for later requests.
     """
 
-    flight: str
-    body: bytes
-    failed: bool
-    whole: bool
-    number: int | None = None
+    read: SharedRead
+    holder: str
+    generation: str
+    sent: int
+    body: bytes = b""
+    failed: bool = False
+    lifetime: int = 0
 
 
 class SingleFlight:
-    """The reads in progress. ``failure_seconds``: how long a failure answers further claims.
+    """The reads under way. ``failure_seconds``: how long a failure answers further requests.
 
-    ``claim_seconds``: the longest time between a request's beginning and its last claim; a result is kept for
-    so long. The settings of the process that claims decide, not those of the worker that reads.
+    ``keep_seconds``: the longest time between a request's beginning and its last look at a result. The
+    settings of the process that asks decide, not those of the worker that reads.
     """
 
-    def __init__(self, redis: Redis, *, failure_seconds: float, claim_seconds: float) -> None:
+    def __init__(self, redis: Redis, *, failure_seconds: float, keep_seconds: float) -> None:
         self._redis = redis
         self._failure = int(failure_seconds * 1000)
-        self._keep = max(self._failure, int(claim_seconds * 1000))
-        self._keep_failed = max(self._failure, min(self._keep, FAILURE_KEPT))
+        self._keep = max(self._failure, int(keep_seconds * 1000))
 
-    def claim(
-        self,
-        reads: Sequence[ReadKey],
-        waiter: str,
-        *,
-        claimed_at: int,
-        began: float,
-        newer_than: int | None,
-        lease_seconds: float,
-        current_flights: Mapping[int, str] | None = None,
-    ) -> list[tuple[ClaimState, bytes]]:
-        """Claim each read; returns the state with the flight (leader, follower) or the result (completed).
+    def terms(self, sent: float, began: float, newer_than: int | None) -> ReadTerms:
+        """The terms of a request of this process; times in milliseconds."""
+        return ReadTerms(int(sent), began, newer_than or 0, self._failure, self._keep)
 
-        ``waiter`` is the request's reply list, or "" if it cannot follow. When the flight of another request
-        completes, the result is pushed there under the read's number. ``current_flights`` has the flights
-        that this request leads or follows already, by number. Those in progress are kept.
-
-        ``claimed_at`` is the time of this call, by the clock of the caller. ``began`` is when the request
-        looked into the cache, or earlier: results completed before it are left to the cache. Reads that were
-        claimed before ``newer_than`` are not used. All three are in milliseconds. ``lease_seconds`` is the
-        lease of a flight until a worker renews it.
-        """
-        following = current_flights or {}
-        claims: list[tuple[int, bytes]] = []
-        for some in _in_parts(reads):
+    def take(self, wanted: Sequence[Wanted], terms: ReadTerms) -> list[Waiting | Locked | Recorded]:
+        """Take the lock of each read; for a read that has one, its holder, or the recorded result."""
+        found: list[Waiting | Locked | Recorded] = []
+        for first in range(0, len(wanted), READS_AT_ONCE):
+            some = wanted[first : first + READS_AT_ONCE]
+            keys = [key for each in some for key in (generation_key(each.read.connection), *_keys(each.read))]
             arguments = json_argument(
-                claimed_at=claimed_at,
-                newer_than=newer_than or 0,
-                failure_lifetime=self._failure,
-                began=began,
-                lease=max(1, int(lease_seconds * 1000)),
-                waiter=waiter,
+                sent=terms.sent,
+                newer_than=terms.newer_than,
+                began=terms.began,
+                failure_lifetime=terms.failure_lifetime,
+                lease=LEASE,
                 unique=new_generation(),
                 generation_seconds=GENERATION_SECONDS,
-                keep=self._keep,
-                keep_failed=self._keep_failed,
-                followed=FOLLOWED,
-                reads=[
-                    {"name": each.name, "number": each.number, "following": following.get(each.number, "")}
-                    for each in some
-                ],
+                reads=[{"holder": each.holder, "following": each.following} for each in some],
             )
-            keys = [generation_key(each.connection) for each in some]
-            claims += cast(list[tuple[int, bytes]], _CLAIM.run(self._redis, keys, arguments))
-        return [(ClaimState(state), value) for state, value in claims]
+            replies = cast(list[tuple[int, bytes]], _TAKE.run(self._redis, keys, arguments))
+            found += [_state(state, value) for state, value in replies]
+        return found
 
-    def renew(self, pipe: Pipeline, flights: Sequence[str]) -> None:
-        """Queue on ``pipe`` the renewal of these flights' leases."""
-        _set_leases(pipe, flights, LEASE)
+    @staticmethod
+    def end(pipe: Pipeline, ended: Sequence[Ended]) -> None:
+        """Queue on ``pipe`` the results of reads, and the release of their locks.
 
-    def complete(
-        self, pipe: Pipeline, completions: Sequence[Completion], *, replies: str, leftover: int
-    ) -> None:
-        """Queue on ``pipe`` a reply to the leader, whose list is ``replies``, and to each follower.
-
-        The results are in the cache already, or queued on ``pipe`` before this. A reply list that is not
-        fetched expires ``leftover`` seconds later.
+        The results are in the cache already, or queued on ``pipe`` before this.
         """
-        flights = []
-        for each in completions:
-            flight: dict[str, Any] = {"id": each.flight, "failed": each.failed, "whole": each.whole}
-            flights.append(flight if each.number is None else {**flight, "number": each.number})
-        keys = [flight_key(each.flight) for each in completions]
-        followers = [_followers_key(each.flight) for each in completions]
-        bodies = [each.body for each in completions]
-        arguments = json_argument(replies=replies, leftover=leftover, flights=flights)
-        _COMPLETE.queue(pipe, [*keys, *followers], arguments, *bodies)
+        for first in range(0, len(ended), READS_AT_ONCE):
+            some = ended[first : first + READS_AT_ONCE]
+            names = ("holder", "generation", "sent", "failed", "lifetime")
+            reads = [{name: getattr(each, name) for name in names} for each in some]
+            keys = [key for each in some for key in _keys(each.read)]
+            _END.queue(pipe, keys, json_argument(reads=reads), *(each.body for each in some))
 
-    def abandon(self, flights: Sequence[str], pipe: Pipeline | None = None) -> None:
-        """Delete, or queue on ``pipe``, flights that end without a result; followers claim again."""
-        if pipe is not None:
-            _set_leases(pipe, flights, 0)
-        elif flights:
-            with self._redis.pipeline(transaction=False) as own_pipe:
-                _set_leases(own_pipe, flights, 0)
-                own_pipe.execute()
-
-    def leave(self, waiter: str, waiting: Mapping[int, str]) -> None:
-        """Stop following these flights, by number."""
+    def renew(self, reads: Iterable[SharedRead]) -> None:
+        """Renew the locks of reads that are under way."""
         with self._redis.pipeline(transaction=False) as pipe:
-            for number, flight in waiting.items():
-                pipe.srem(_followers_key(flight), f"{waiter}|{number}")
+            for each in reads:
+                pipe.pexpire(lock_key(each), LEASE)
             pipe.execute()
 
+    def under_way(self, reads: Sequence[SharedRead]) -> list[bool]:
+        """Whether each read is under way."""
+        return [value is not None for value in self._redis.mget([lock_key(each) for each in reads])]
 
-def _set_leases(pipe: Pipeline, flights: Sequence[str], milliseconds: int) -> None:
-    """Queue new leases for these flights; 0 ends them."""
-    for some in _in_parts(flights):
-        _RENEW.queue(pipe, [flight_key(each) for each in some], milliseconds, *some)
-
-
-def _in_parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    return (items[start : start + FLIGHTS_AT_ONCE] for start in range(0, len(items), FLIGHTS_AT_ONCE))
-
-
-def flight_key(flight: str) -> str:
-    """The Redis key of a flight: without its last part, which is unique to each claim."""
-    return f"flight:{flight.rpartition(':')[0]}"
+    def claim_refreshes(self, reads: Sequence[SharedRead]) -> list[bool]:
+        """Whether to send each background read: it is not under way, and was not sent just now."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for each in reads:
+                pipe.set(f"read-sent:{each.name}", 1, nx=True, px=REFRESH_CLAIMED)
+            claimed = pipe.execute()
+        return [bool(free) and not busy for free, busy in zip(claimed, self.under_way(reads), strict=True)]
 
 
-def _followers_key(flight: str) -> str:
-    return f"flight-followers:{flight}"
+def _state(state: int, value: bytes) -> Waiting | Locked | Recorded:
+    if state == 2:
+        return Recorded(value)
+    return Locked(value.decode()) if state else Waiting(value.decode())
+
+
+def lock_key(read: SharedRead) -> str:
+    """The Redis key of the lock of a read."""
+    return f"read-lock:{read.name}"
+
+
+def result_key(read: SharedRead) -> str:
+    """The Redis key of the last result of a read."""
+    return f"read-result:{read.name}"
+
+
+def _keys(read: SharedRead) -> tuple[str, str]:
+    return lock_key(read), result_key(read)

@@ -198,15 +198,13 @@ def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, open_brea
     assert rows() == []
     open_breaker("google", ago=90, seconds=9.5)
     expires = (stores.redis.time()[0] + 60) * 1000
-    stores.redis.zadd("circuit:microsoft:events:open", {"a": expires})
+    stores.redis.zadd("circuit:microsoft:writes:open", {"a": expires})
     google, microsoft = rows()
-    assert google.startswith(
-        "Google Calendar: busy periods calls paused The provider has not answered these calls since "
-    )
+    assert google.startswith("Google Calendar: reads paused The provider has not answered these calls since ")
     assert "Until it answers, they fail at once" in google
     assert re.search(r"The first request after ([1-9]|10) seconds tests the provider again\.", google)
     assert microsoft.startswith(
-        "Microsoft 365: events 1 account paused Calls for this account failed repeatedly."
+        "Microsoft 365: changes of events 1 account paused Calls for this account failed repeatedly."
     )
     open_breaker("google", seconds=-9)
     assert "The next request tests the provider again." in rows()[0]

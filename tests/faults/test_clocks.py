@@ -8,7 +8,6 @@ import pytest
 
 from tests.faults.measured import AT_ONCE, BACK
 from tests.faults.questions import Verdict
-from tests.flights import flights
 from tests.waiting import until
 from workers.fanout.codec import numbered, unpack_reply
 
@@ -43,8 +42,8 @@ def skews(world):
     """By how many seconds the workers' latest reads are in the future, by the clock of Redis."""
     redis = world.installation.stores.redis
     seconds, micros = redis.time()
-    completed = [each for each in flights(redis) if each.completed]
-    replies = [unpack_reply(numbered(0, each.body))[1] for each in completed]
+    bodies = [redis.hget(key, "body") for key in redis.keys("read-result:*")]
+    replies = [unpack_reply(numbered(0, each))[1] for each in bodies if each is not None]
     return [each.read_at / 1000 - (seconds + micros / 1e6) for each in replies if each.whole()]
 
 

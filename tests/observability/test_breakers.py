@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from store.coordination.circuit_breaker import CircuitKey, Family, provider_key
+from store.coordination.circuit_breaker import Access, CircuitKey, provider_key
 from tests.installation.builder import Installation, installed
 from tests.observability.scraping import scrape
 from tests.waiting import no_read_is_under_way, until
@@ -75,12 +75,12 @@ def offered(answer: dict[str, Any]) -> set[str]:
 
 
 def breaker(made: Installation, provider: str) -> Any:
-    circuit = CircuitKey(provider, Family.BUSY)
+    circuit = CircuitKey(provider, Access.READS)
     return made.stores.circuit_breakers.states([circuit])[circuit]
 
 
 def pause_ends(made: Installation, provider: str, moment: float) -> None:
-    key = provider_key(CircuitKey(provider, Family.BUSY))
+    key = provider_key(CircuitKey(provider, Access.READS))
     breaker = orjson.loads(made.stores.redis.get(key)) | {"retry_at": int(moment * 1000)}
     made.stores.redis.set(key, orjson.dumps(breaker), keepttl=True)
 
@@ -112,7 +112,7 @@ def test_a_provider_fails_and_recovers(made, members, sandbox, provider, fault):
         "try again in a moment"
     }
     told = scrape(made)
-    assert told("almanac_breaker_open", provider=provider, calls="busy") == 1
+    assert told("almanac_breaker_open", provider=provider, calls="reads") == 1
     assert told.sum("almanac_breaker_open") == 1
     assert made.session.get(f"{made.url}/readyz", timeout=10).ok
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.observability.metrics import Exposition, QuotaUse, Records, Snapshot
 from app.observability.request_metrics import CLASSES
-from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family
+from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import Quota
 from store.metrics.histogram import BOUNDS, Histogram
@@ -47,7 +47,7 @@ def full():
         "1.0",
         Totals(counts, {("reads", "google"): 1.0}, {"asked": 1}),
         LiveProcesses({"worker1@a": (1, 64)}, 1.0),
-        {CircuitKey("google", Family.BUSY): CircuitState(open=True, accounts=1)},
+        {CircuitKey("google", Access.READS): CircuitState(open=True, accounts=1)},
         {Quota.WAITING_READS: QuotaUse(1, 128)},
         Records({"google": ConnectionCounts(1, 1)}, 1, 1, QuotaUse(1, 1000)),
         dict.fromkeys(Queue, 0),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from redis import Redis
 
 from store.coordination import circuit_breaker
-from store.coordination.circuit_breaker import CircuitBreakers, CircuitKey, Family
+from store.coordination.circuit_breaker import Access, CircuitBreakers, CircuitKey
 from store.coordination.provider_rate_limiter import AcquireRequest, Limit, Permit, ProviderRateLimiter
 
 ACCOUNTS, FAILURES, PAUSE, LEASE = 3, 2, 10.0, 7.0
@@ -25,7 +25,7 @@ class Both:
     failures: int = FAILURES
     pause: float = PAUSE
     jobs: int = 0
-    family: Family = Family.BUSY
+    access: Access = Access.READS
 
     def __post_init__(self) -> None:
         limits = {self.provider: LOOSE}
@@ -36,7 +36,7 @@ class Both:
 
     @property
     def circuit(self) -> CircuitKey:
-        return CircuitKey(self.provider, self.family)
+        return CircuitKey(self.provider, self.access)
 
     def acquire(
         self, *accounts: str, job: str | None = None, lease: float = LEASE, now: float | None = None
@@ -46,7 +46,7 @@ class Both:
         for account in accounts:
             self.jobs += 1
             name = job or f"job:{self.jobs}"
-            requests.append(AcquireRequest(self.provider, account, 0, None, name, self.family))
+            requests.append(AcquireRequest(self.provider, account, 0, None, name, self.access))
         with self.redis.pipeline(transaction=False) as pipe:
             self.provider_rate_limiter.acquire(pipe, requests, left=60.0, lease_seconds=lease, now=now)
             (result,) = pipe.execute(raise_on_error=False)

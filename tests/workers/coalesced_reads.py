@@ -10,7 +10,6 @@ from typing import Any
 from providers.base import Failed, Read
 from providers.errors import Reason
 from store.sql.queries.connection_tokens import Credentials
-from tests.flights import followers
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, read_one, replies, run_drain
 from workers.execution import reads
@@ -43,9 +42,9 @@ class Reading:
 
 
 def waiting(runtime: Runtime, count: int) -> None:
-    """Wait until this many requests wait for each flight in progress, with its leader."""
-    redis = runtime.stores.redis
-    until(lambda: (found := followers(redis)) and min(found) + 1 >= count, PATIENCE)
+    """Wait until the jobs of this many further requests wait for each read of the process."""
+    locks = runtime.pool.locks
+    until(lambda: locks._waiting and min(map(len, locks._waiting.values())) >= count, PATIENCE)
 
 
 def read(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from providers.sandbox.client import SandboxAccount
 from scheduling.intervals import Intervals
 from store.config import embedded_redis
 from store.config.settings import Settings
-from store.coordination.single_flight import SingleFlight
+from store.coordination.single_flight import ReadTerms, SingleFlight
 from store.sql.models import Channel, OAuthConnection, WebhookEndpoint
 from store.sql.queries import connection_tokens, connections, webhooks
 from store.sql.queries.connection_tokens import Credentials
@@ -29,16 +29,19 @@ from tests.conftest import settings_of
 from tests.databases import opened as opened_database
 from tests.installation.processes import running_redis
 from tests.receiver import Receiver
+from tests.waiting import until
 from tests.workers.fake_provider import Provider, providing
 from workers.celery_app import Almanac, create_celery
 from workers.fanout.client import Fanout
 from workers.fanout.codec import pack_job, reply_list, unpack_reply, work_list
-from workers.fanout.drain import Drain
 from workers.fanout.performing import Perform
-from workers.fanout.pool import FairPool
+from workers.fanout.pool import StepPool
+from workers.fanout.reporter import Report
 from workers.fanout.request import CoalescingPolicy
+from workers.fanout.steps import Steps
+from workers.fanout.taken import Request
 from workers.jobs import Job, ReadBusy, Reply
-from workers.queues import Queue
+from workers.queues import TERMS, Queue
 from workers.runtime import Runtime
 
 DAY = 86_400_000
@@ -61,11 +64,12 @@ def start_redis(settings: Settings) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def runtime(apart: Settings) -> Iterator[Runtime]:
-    """A runtime with four places and an empty Redis."""
+    """A runtime with four threads and a spare one, and an empty Redis."""
     runtime = Runtime(apart)
-    runtime.__dict__["pool"] = FairPool(4)
+    runtime.__dict__["pool"] = StepPool(4, runtime.stores)
     runtime.stores.redis.flushall()
     yield runtime
+    runtime.pool.close()
     runtime.stores.database.close()
     runtime.stores.redis.close()
 
@@ -128,9 +132,27 @@ def put_work(runtime: Runtime, fanout: str, jobs: Sequence[Job]) -> None:
     runtime.stores.redis.rpush(work_list(fanout), *packed)
 
 
-def run_drain(runtime: Runtime, fanout: str, perform: Perform, *, seconds: float = 5.0) -> None:
-    """Run one drain in this thread."""
-    Drain(runtime, fanout, time.monotonic() + seconds, perform).run()
+def run_drain(
+    runtime: Runtime,
+    fanout: str,
+    perform: Perform,
+    *,
+    seconds: float = 5.0,
+    terms: ReadTerms | None = None,
+    share: int = 32,
+) -> Steps:
+    """Perform the jobs on a fan-out's list as one task does, until all have ended."""
+    request = Request(fanout, time.monotonic() + seconds, terms)
+    steps = Steps(runtime, request, perform)
+    steps.start(share)
+    while steps.busy:
+        time.sleep(0.002)
+    # What is reported after the replies is under way in the pipeline of the first of two further reports.
+    for _ in range(2):
+        name = f"reported:{secrets.token_hex(8)}"
+        runtime.pool.reporter.report(Report(name, replies=[b"-"]))
+        runtime.stores.redis.blpop([name], timeout=20)
+    return steps
 
 
 def replies(runtime: Runtime, fanout: str) -> list[tuple[int, Reply]]:
@@ -140,29 +162,9 @@ def replies(runtime: Runtime, fanout: str) -> list[tuple[int, Reply]]:
 
 
 def all_places_free(runtime: Runtime) -> bool:
-    """Assert that every place can be granted."""
-    with all_places_held(runtime):
-        return True
-
-
-@contextmanager
-def all_places_held(runtime: Runtime) -> Iterator[None]:
-    """Hold the four places and the spare one; fails if they are not granted."""
-    shares = [runtime.pool.share() for _ in range(2)]
-    held = 0
-    try:
-        # A spare place is granted only to a share without places.
-        for share, wanted in zip(shares, (4, 1), strict=True):
-            share.request(wanted)
-            while wanted and (granted := share.wait(time.monotonic() + 5)[1]):
-                wanted -= granted
-                held += granted
-        assert held == 5
-        yield
-    finally:
-        for share in shares:
-            share.release(share.places_held)
-            share.close()
+    """Whether no thread performs a job any more."""
+    until(lambda: not runtime.pool.used)
+    return True
 
 
 class ServingThread(threading.Thread):
@@ -180,7 +182,14 @@ class ServingThread(threading.Thread):
             self.message = message
             _, arguments, _ = message.payload
             left = arguments["deadline"] - time.time()
-            run_drain(self._runtime, arguments["fanout"], self._perform, seconds=left)
+            terms = message.headers.get(TERMS)
+            run_drain(
+                self._runtime,
+                arguments["fanout"],
+                self._perform,
+                seconds=left,
+                terms=None if terms is None else ReadTerms(*terms),
+            )
 
 
 @pytest.fixture
@@ -262,7 +271,7 @@ def serve(runtime: Runtime, celery: Almanac) -> Iterator[Callable[..., list[Serv
 @pytest.fixture
 def flights(runtime: Runtime) -> SingleFlight:
     """The single flights, with a long time to keep failures."""
-    return SingleFlight(runtime.stores.redis, failure_seconds=30.0, claim_seconds=60.0)
+    return SingleFlight(runtime.stores.redis, failure_seconds=30.0, keep_seconds=60.0)
 
 
 @pytest.fixture
@@ -302,9 +311,10 @@ def new_worker(apart: Settings, runtime: Runtime, provider: Provider) -> Iterato
             **(clients or {}),
         )
         made.append(Runtime(replace(apart, providers=there, **changed)))
-        made[-1].__dict__["pool"] = FairPool(64)
+        made[-1].__dict__["pool"] = StepPool(64, made[-1].stores)
         return made[-1]
 
     yield make
     for each in made:
+        each.pool.close()
         each.stores.close()

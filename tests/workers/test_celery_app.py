@@ -16,8 +16,8 @@ from workers.celery_app import (
     SWEEP_SECONDS,
     create_celery,
 )
-from workers.fanout.handover import own_queue
 from workers.queues import DRAIN, Queue
+from workers.runtime import MAX_WEBHOOK_ENDPOINTS
 
 TASKS = {
     "reads.drain": Queue.READS,
@@ -84,11 +84,11 @@ def test_every_queue_is_declared_and_consumed_by_the_worker(celery, settings):
     assert set(consumed) == set(Queue) == {queue.name for queue in celery.conf.task_queues}
 
 
-def test_the_worker_runs_threads_and_as_many_tasks_as_reads(settings):
+def test_the_worker_runs_threads_and_more_tasks_than_webhooks_may_hold(settings):
     command = commands.worker(settings, "w")
     # Tasks wait for I/O: in a prefork pool a small request would wait behind a large one.
     assert command[command.index("--pool") + 1] == "threads"
-    assert int(command[command.index("--concurrency") + 1]) >= 16
+    assert int(command[command.index("--concurrency") + 1]) >= MAX_WEBHOOK_ENDPOINTS + 16
 
 
 def test_what_beat_sends_exists_and_expires_with_its_next_round(celery):
@@ -122,10 +122,8 @@ def test_the_running_worker_has_the_tasks(app):
     inspected = app.extensions[EXTENSION].celery.control.inspect(timeout=5, limit=1)
     (registered,) = inspected.registered().values()
     assert set(TASKS) <= set(registered)
-    ((worker, queues),) = inspected.active_queues().items()
-    # Other workers hand jobs over through the worker's own queue.
-    own = own_queue(worker).name
-    assert {queue["name"] for queue in queues} == {*Queue, own}
+    (queues,) = inspected.active_queues().values()
+    assert {queue["name"] for queue in queues} == set(Queue)
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:1/0", "amqp://127.0.0.1:1//"])

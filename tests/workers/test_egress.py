@@ -1,4 +1,4 @@
-"""A worker that cannot reach a provider detects it, reports it, and hands its jobs to another worker."""
+"""A worker that cannot reach a provider detects it, reports it, and leaves its work to other workers."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from urllib.parse import urlsplit
 import pytest
 from kombu.exceptions import OperationalError
 
-from providers.base import Failed
 from providers.errors import NoAnswer
 from providers.events import Changes, Draft, Moment
-from store.coordination.circuit_breaker import CircuitKey, Family
+from store.coordination.circuit_breaker import Access, CircuitKey
 from store.coordination.heartbeats import WORKERS
 from store.security.grant_tokens import TokenOwner
 from tests.faults import proxy
 from tests.installation.processes import free_port
 from tests.waiting import until
-from tests.workers.conftest import DAY, put_work, replies
+from tests.workers.conftest import DAY, put_work, replies, run_drain
 from tests.workers.delegated import delegate
+from workers.consumers import Consumers
 from workers.egress import QUIET_SECONDS, Attempt, Egress
 from workers.execution import reads, writes
-from workers.failures import BROKEN
+from workers.fanout import steps
 from workers.fanout.bundles import elements
-from workers.fanout.codec import Packed, addresses, work_list
-from workers.fanout.drain import Drain
-from workers.fanout.handover import Handover, own_queue
-from workers.jobs import CreateEvent, ReadBusy, ReadEvents, Reply, Revoke, UpdateEvent
+from workers.fanout.codec import Packed, work_list
+from workers.fanout.taken import Request
+from workers.jobs import CreateEvent, ReadBusy, ReadEvents, UpdateEvent
 from workers.queues import Queue
 from workers.runtime import Runtime
 
@@ -57,7 +56,7 @@ def announced():
 
     yield announce
     for each in made:
-        each.stop_heartbeat()
+        each.stop()
 
 
 @pytest.fixture
@@ -72,9 +71,12 @@ def here(new_worker, way, announced):
         microsoft_graph_url=f"{url}/v1.0",
         microsoft_login_url=url,
     )
-    made = announced(Runtime(replace(settings, providers=hosts)), HERE)
-    yield made
-    made.stop_heartbeat()
+    made = Runtime(replace(settings, providers=hosts))
+    made.consumed = []
+    made.consume = made.consumed.append
+    yield announced(made, HERE)
+    made.stop()
+    made.pool.close()
     made.stores.close()
 
 
@@ -96,36 +98,13 @@ def cut_off(runtime):
     until(lambda: runtime.egress.unreachable == ["google", "microsoft"])
 
 
-def others(runtime, celery, *, seconds=8.0, queue=Queue.READS):
-    return Handover(celery, runtime.stores.redis, runtime.egress, queue, "f", time.time() + seconds)
-
-
-def drain(runtime, celery, perform, *, seconds=8.0, queue=Queue.READS):
-    handing = others(runtime, celery, seconds=seconds, queue=queue)
-    Drain(runtime, "f", time.monotonic() + seconds, perform, others=handing).run()
-
-
-def take_over(runtime, celery, perform):
-    """Take a task from the other worker's own queue, and run it; returns its jobs."""
-    with celery.connection() as connection:
-        message = connection.SimpleQueue(own_queue(THERE)).get(timeout=20)
-        message.ack()
-        _, arguments, _ = message.payload
-    handed = work_list(arguments["handed"])
-    jobs = runtime.stores.redis.lrange(handed, 0, -1)
-    left = arguments["deadline"] - time.time()
-    Drain(runtime, arguments["fanout"], time.monotonic() + left, perform, list_name=handed).run()
-    return jobs
-
-
 def busy(connection, calendar="primary"):
     return ReadBusy(connection, (calendar,), 0, 7 * DAY)
 
 
-def answered(runtime, count):
-    answers = replies(runtime, "f")
-    assert [number for number, _ in answers] == list(range(count))
-    assert all(reply.whole() for _, reply in answers), answers
+def failures(runtime):
+    """The failures of the replies, with whether they say that another worker may reach the provider."""
+    return [(reply.failed, reply.failed and reply.failed.elsewhere) for _, reply in replies(runtime, "f")]
 
 
 @pytest.mark.parametrize("cut", ["hang", "refuse"])
@@ -133,10 +112,10 @@ def test_unreachable_provider_and_its_recovery_are_detected(here, there, way, cu
     presence = here.stores.heartbeats
     getattr(way, cut)()
     cut_off(here)
-    until(here.egress.any_isolated)
+    until(lambda: here.egress.isolated("google"))
     until(lambda: presence.live_processes().isolated() == {HERE: ["google", "microsoft"]})
     way.forward()
-    until(lambda: not here.egress.any_isolated())
+    until(lambda: not here.egress.unreachable)
     until(lambda: presence.live_processes().isolated() == {})
 
 
@@ -172,12 +151,12 @@ def test_the_stored_heartbeat_is_the_newest_when_two_threads_send_one(here, monk
 def test_hanging_calls_start_a_probe_and_answered_ones_do_not():
     probed = []
     egress = Egress(None, {"google": ()}, lambda: None, probe=lambda provider: not probed.append(provider))
-    with egress.performing("google", Attempt(may_hand_over=True)):
+    with egress.performing("google", Attempt()):
         until(lambda: probed, meanwhile=lambda: egress.probe_if_due("google"))
         # The probe was answered, so the provider is slow for this call alone.
         egress.probe_if_due("google")
     assert (probed, egress.unreachable) == (["google"], [])
-    with egress.performing("google", Attempt(may_hand_over=True)):
+    with egress.performing("google", Attempt()):
         end = time.monotonic() + 2 * QUIET_SECONDS
         while time.monotonic() < end:
             egress.answered("google")
@@ -186,7 +165,55 @@ def test_hanging_calls_start_a_probe_and_answered_ones_do_not():
     assert probed == ["google"]
 
 
-def test_when_no_worker_reaches_a_provider_none_is_isolated(here, way):
+def test_an_isolated_worker_takes_no_work_until_it_is_back(here, there, way):
+    way.refuse()
+    cut_off(here)
+    until(lambda: here.consumed == [False])
+    assert not here.egress.consuming
+    # Further checks change nothing.
+    time.sleep(1.0)
+    assert here.consumed == [False]
+    way.forward()
+    until(lambda: here.consumed == [False, True])
+
+
+def test_an_isolated_worker_finds_out_which_other_providers_it_cannot_reach(here, there, way):
+    """It takes no jobs that would show it."""
+    way.refuse()
+    here.egress.failed("google", NoAnswer("planted"))
+    until(lambda: here.egress.unreachable == ["google", "microsoft"])
+
+
+def test_consumers_are_cancelled_again_when_the_broker_was_down(here, there, way):
+    broken = [OperationalError("planted")]
+
+    def consume(wanted):
+        if broken:
+            raise broken.pop()
+        here.consumed.append(wanted)
+
+    here.consume = consume
+    way.refuse()
+    cut_off(here)
+    until(lambda: here.consumed == [False])
+
+
+def test_workers_that_are_cut_off_from_different_providers_go_on(here, way):
+    """If each stopped, nobody would take reads any more."""
+    presence = here.stores.heartbeats
+    presence.record_worker(THERE, used=0, places=64, unreachable=["microsoft"])
+    here.egress._hosts["microsoft"] = ()
+    way.refuse()
+    for _ in range(3):
+        here.egress.failed("google", NoAnswer("planted"))
+        time.sleep(0.5)
+        presence.record_worker(THERE, used=0, places=64, unreachable=["microsoft"])
+    until(lambda: here.egress.isolated("google"))
+    time.sleep(0.6)
+    assert here.consumed == []
+
+
+def test_when_no_worker_reaches_a_provider_all_go_on(here, way):
     presence = here.stores.heartbeats
 
     def there_reports(*unreachable):
@@ -195,128 +222,60 @@ def test_when_no_worker_reaches_a_provider_none_is_isolated(here, way):
     way.refuse()
     cut_off(here)
     until(lambda: here.egress.isolated("google"), meanwhile=there_reports)
+    until(lambda: here.consumed == [False], meanwhile=there_reports)
     there_reports("google")
-    until(lambda: not here.egress.isolated("google"))
+    until(lambda: not here.egress.isolated("google"), meanwhile=lambda: there_reports("google"))
+    until(lambda: here.consumed == [False, True], meanwhile=lambda: there_reports("google"))
     assert here.egress.isolated("microsoft")
     assert presence.live_processes().isolated() == {HERE: ["microsoft"]}
 
 
-def test_a_worker_that_takes_no_new_tasks_gets_no_jobs_of_others(here, there, way):
+def test_a_worker_alone_fails_as_before(here, way, connected):
+    way.refuse()
+    cut_off(here)
+    put_work(here, "f", [busy(connected())])
+    run_drain(here, "f", reads.perform, seconds=8.0)
+    ((_, reply),) = replies(here, "f")
+    assert (reply.failed.message, reply.failed.elsewhere) == ("Google Calendar could not be reached", False)
+    circuit = CircuitKey("google", Access.READS)
+    assert here.stores.circuit_breakers.states([circuit])[circuit].open
+    assert here.consumed == []
+
+
+def test_workers_of_an_earlier_release_do_not_count_as_reaching(here):
+    """It is not known whether they do."""
+    seconds, _ = here.stores.redis.time()
+    here.stores.redis.hset(WORKERS, THERE, f"{seconds}:0:64")
+    here.egress._routes["google"].probed(answered=False)
+    assert THERE in here.stores.heartbeats.live_processes().workers
+    assert not here.egress.isolated("google")
+
+
+def test_an_isolated_worker_leaves_jobs_before_it_begins_them(here, there, way, connected, provider):
     way.refuse()
     cut_off(here)
     until(lambda: here.egress.isolated("google"))
-    there.deregister()
-    until(lambda: here.egress.peer("google") is None)
-
-
-def test_a_worker_alone_is_not_isolated_and_fails_as_before(here, way, celery, connected):
-    way.refuse()
-    cut_off(here)
-    put_work(here, "f", [busy(connected())])
-    drain(here, celery, reads.perform)
-    ((_, reply),) = replies(here, "f")
-    assert reply.failed.message == "Google Calendar could not be reached"
-    circuit = CircuitKey("google", Family.BUSY)
-    assert here.stores.circuit_breakers.states([circuit])[circuit].open
-
-
-def test_a_worker_of_a_version_that_reports_no_egress_gets_no_jobs(here):
-    seconds, _ = here.stores.redis.time()
-    here.stores.redis.hset(WORKERS, THERE, f"{seconds}:0:64")
-    assert THERE in here.stores.heartbeats.live_processes().workers
-    assert here.egress.peer("google") is None
-
-
-def test_an_isolated_worker_hands_jobs_on_before_it_begins_them(
-    here, there, way, celery, connected, provider
-):
-    way.refuse()
-    cut_off(here)
-    until(here.egress.any_isolated)
     connection = connected()
     put_work(here, "f", [busy(connection, f"calendar-{n}") for n in range(40)])
     called = []
-    drain(here, celery, lambda *_: called.append(1))
-    assert called == replies(here, "f") == []
-    while len(replies(here, "f")) < 40:
-        take_over(there, celery, reads.perform)
-    answered(there, 40)
+    run_drain(here, "f", lambda *_: called.append(1), seconds=8.0)
+    assert not called
+    assert [elsewhere for _, elsewhere in failures(here)] == [True] * 40
+    # Nobody waits for the locks, and the failure answers no other request.
+    assert not here.stores.redis.keys("read-*")
 
 
-def test_jobs_are_handed_on_although_calls_that_hang_hold_every_place(here, there, way, celery, connected):
+@pytest.mark.parametrize("job", [busy, lambda each: ReadEvents(each, ("primary",), 0, DAY)])
+def test_a_read_that_was_not_sent_is_left(here, there, way, connected, job):
     way.refuse()
-    cut_off(here)
-    until(here.egress.any_isolated)
-    shares = [here.pool.share() for _ in range(2)]
-    for share in shares:
-        share.request(here.pool.size + 4)
-    assert here.pool.used > here.pool.size
-    put_work(here, "f", [busy(connected())])
-    drain(here, celery, reads.perform)
-    take_over(there, celery, reads.perform)
-    answered(there, 1)
-
-
-def test_jobs_that_the_other_worker_has_not_taken_stay_when_the_broker_fails(
-    here, there, way, celery, connected, monkeypatch
-):
-    """The broker fails after it has sent the task, and the other worker has taken one job by then."""
-    way.refuse()
-    cut_off(here)
-    until(here.egress.any_isolated)
-    taken: list[bytes] = []
-
-    def send_task(*_, kwargs, **__):
-        if not taken:
-            taken.append(here.stores.redis.lpop(work_list(kwargs["handed"])))
-        raise OperationalError("planted")
-
-    monkeypatch.setattr(celery, "send_task", send_task)
-    put_work(here, "f", [busy(connected()) for _ in range(3)])
-
-    drain(here, celery, lambda *_: Reply(failed=BROKEN))
-
-    ((number,),) = [{to.number for to in addresses(data)} for data in taken]
-    assert {each for each, _ in replies(here, "f")} == {0, 1, 2} - {number}
-
-
-def test_a_read_that_was_not_sent_is_handed_over_once(here, there, way, celery, connected):
-    way.refuse()
-    put_work(here, "f", [busy(connected())])
-    drain(here, celery, reads.perform)
-    assert replies(here, "f") == []
-    # The other worker cannot perform it either, and does not hand it over again.
-    unsent = Failed.from_error(NoAnswer("planted", unsent=True))
-    take_over(there, celery, lambda *_: Reply(failed=unsent))
-    ((_, reply),) = replies(there, "f")
-    assert reply.failed.message == "planted"
+    put_work(here, "f", [job(connected())])
+    run_drain(here, "f", reads.perform, seconds=8.0)
+    assert [elsewhere for _, elsewhere in failures(here)] == [True]
     # The failure of a single worker does not count for the circuit breaker.
     assert not here.stores.redis.keys("circuit:*")
 
 
-def test_a_list_of_events_that_was_not_sent_is_handed_over(here, there, way, celery, connected):
-    way.refuse()
-    put_work(here, "f", [ReadEvents(connected(), ("primary",), 0, DAY)])
-    drain(here, celery, reads.perform)
-    assert replies(here, "f") == []
-    take_over(there, celery, lambda *_: Reply(events={"primary": ()}))
-    ((_, reply),) = replies(there, "f")
-    assert reply.events == {"primary": ()}
-
-
-def test_jobs_without_a_provider_stay_when_no_worker_reaches_all(here, there, way, celery):
-    way.refuse()
-    here.egress.failed("google", NoAnswer("planted", unsent=True))
-    until(lambda: here.egress.isolated("google"))
-    there.stores.heartbeats.record_worker(THERE, used=0, places=1, unreachable=["microsoft"])
-    until(lambda: here.egress.peer(None) is None)
-    put_work(here, "f", [Revoke("r")])
-    drain(here, celery, lambda *_: Reply(), queue=Queue.WRITES)
-    ((_, reply),) = replies(here, "f")
-    assert reply.failed is None
-
-
-def test_a_write_is_handed_over_only_when_nothing_was_sent(here, there, way, celery, connected):
+def test_a_write_is_left_only_when_nothing_was_sent(here, there, way, connected):
     way.refuse()
     connection = connected()
     when = Moment(1_796_288_400_000, "UTC")
@@ -326,32 +285,23 @@ def test_a_write_is_handed_over_only_when_nothing_was_sent(here, there, way, cel
         UpdateEvent(connection, "primary", "e", Changes(subject="New")),
     ]
     put_work(here, "f", jobs)
+    both = threading.Barrier(2)
 
-    def second(runtime, job, credentials, deadline):
+    def perform(runtime, job, credentials, deadline):
+        # Neither finds out before the other has begun.
+        both.wait(20)
         if isinstance(job, UpdateEvent):
             # The event was read before the connection was cut.
             runtime.egress.answered("google")
         return writes.perform(runtime, job, credentials, deadline)
 
-    drain(here, celery, second, queue=Queue.WRITES)
-    ((number, reply),) = replies(here, "f")
-    assert (number, reply.failed.message) == (1, "Google Calendar could not be reached")
-    (message,) = take_over(there, celery, lambda *_: Reply())
-    assert b"CreateEvent" in message
-
-
-def test_hanging_read_is_moved_and_sends_one_reply(here, there, way, celery, connected):
-    way.hang()
-    connection = connected()
-    put_work(here, "f", [busy(connection)])
-    draining = threading.Thread(target=drain, args=(here, celery, reads.perform), kwargs={"seconds": 5.0})
-    draining.start()
-    until(lambda: here.pool.used)
-    take_over(there, celery, reads.perform)
-    answered(there, 1)
-    draining.join(timeout=30)
-    answered(there, 1)
-    assert not here.stores.redis.keys("circuit:*")
+    run_drain(here, "f", perform, seconds=8.0)
+    (_, created), (_, updated) = replies(here, "f")
+    assert created.failed.elsewhere
+    assert (updated.failed.message, updated.failed.elsewhere) == (
+        "Google Calendar could not be reached",
+        False,
+    )
 
 
 @pytest.fixture
@@ -363,32 +313,45 @@ def members(sandbox, here, unique):
     return of
 
 
-@pytest.mark.parametrize("cut", ["before", "during"])
-def test_a_bundle_is_handed_over_whole(here, there, way, celery, provider, members, cut):
-    if cut == "before":
-        way.hang()
-        cut_off(here)
-        until(lambda: here.egress.isolated("google"))
-    else:
-        way.refuse()
-    jobs = map(Packed, range(3), members.jobs())
-    here.stores.redis.rpush(work_list("f"), *elements(jobs))
-    drain(here, celery, reads.perform)
-    assert replies(here, "f") == []
-    handed = take_over(there, celery, reads.perform)
-    assert len(handed) == 1
-    answered(there, 3)
-    assert len(provider.asked) == 1
+def test_a_hanging_read_is_left_when_the_worker_is_isolated(here, there, way, connected):
+    way.hang()
+    connection = connected()
+    put_work(here, "f", [busy(connection)])
+    request = Request("f", time.monotonic() + 8.0, here.stores.single_flight.terms(1, 1, None))
+    steps.run(here, request, reads.perform, 1)
+    until(lambda: replies(here, "f"))
+    # The read still hangs.
+    assert here.pool.used
+    assert [elsewhere for _, elsewhere in failures(here)] == [True]
+    # Another worker may read.
+    until(lambda: not here.stores.redis.keys("read-*"))
+    until(lambda: not here.pool.used)
+    assert len(replies(here, "f")) == 1
     assert not here.stores.redis.keys("circuit:*")
 
 
-def test_a_bundle_that_hangs_continues_elsewhere(here, there, way, celery, provider, members):
-    way.hang()
+@pytest.mark.parametrize("cut", ["hang", "refuse"])
+def test_a_bundle_is_left_whole(here, there, way, members, cut):
+    getattr(way, cut)()
     here.stores.redis.rpush(work_list("f"), *elements(map(Packed, range(3), members.jobs())))
-    draining = threading.Thread(target=drain, args=(here, celery, reads.perform), kwargs={"seconds": 5.0})
-    draining.start()
-    until(lambda: here.pool.used)
-    assert len(take_over(there, celery, reads.perform)) == 1
-    answered(there, 3)
-    draining.join(timeout=30)
-    answered(there, 3)
+    run_drain(here, "f", reads.perform, seconds=8.0)
+    assert [elsewhere for _, elsewhere in failures(here)] == [True] * 3
+    assert not here.stores.redis.keys("circuit:*")
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_running_worker_cancels_its_consumers_and_adds_them_again(app):
+    celery = app.extensions["almanac"].celery
+    (name,) = celery.control.inspect(timeout=5, limit=1).active_queues()
+    consumers = Consumers(celery, name)
+
+    def consumed():
+        found = celery.control.inspect(timeout=5, limit=1).active_queues()[name]
+        return {each["name"] for each in found}
+
+    consumers.consume(False)
+    try:
+        until(lambda: consumed() == set(Queue) - {Queue.READS, Queue.WRITES})
+    finally:
+        consumers.consume(True)
+    until(lambda: consumed() == set(Queue))

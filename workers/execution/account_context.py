@@ -12,7 +12,7 @@ from providers.base import Account, CalendarProvider, TokenSource
 from providers.errors import GrantGone, ProviderError, TokenRejected
 from providers.microsoft.mailbox import user_path
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import CircuitKey, Family
+from store.coordination.circuit_breaker import Access, CircuitKey
 from store.sql.queries import connections
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution.call_policy import AccountCallReporter
@@ -34,11 +34,11 @@ REJECTED_KEPT_SECONDS = 30 * 86_400
 
 
 def open_account(
-    runtime: Runtime, credentials: Credentials, family: Family, *, grace: float = 0.0
+    runtime: Runtime, credentials: Credentials, access: Access, *, grace: float = 0.0
 ) -> tuple[CalendarProvider, Account]:
-    """The adapter for a connection, and the account to pass to it, for one family of calls."""
+    """The adapter for a connection, and the account to pass to it, for reads or writes."""
     provider = runtime.providers[ProviderName(credentials.provider)]
-    reporter = call_reporter(runtime, credentials, family)
+    reporter = call_reporter(runtime, credentials, access)
     request_id = request_ids.current.get()
     tokens: TokenSource
     path = "/me"
@@ -62,12 +62,12 @@ def open_account(
     return provider.calendars, account
 
 
-def call_reporter(runtime: Runtime, credentials: Credentials, family: Family) -> AccountCallReporter:
-    """The rate limiter and circuit breaker for one family of an account's calls."""
+def call_reporter(runtime: Runtime, credentials: Credentials, access: Access) -> AccountCallReporter:
+    """The rate limiter and circuit breaker for the reads or the writes of an account."""
     return AccountCallReporter(
         runtime.stores.provider_rate_limiter,
         runtime.stores.circuit_breakers,
-        CircuitKey(credentials.provider, family),
+        CircuitKey(credentials.provider, access),
         credentials.id,
         egress=runtime.egress,
         patience=runtime.settings.fanout_deadline_seconds * MIN_WAIT_FRACTION,

@@ -24,7 +24,7 @@ from providers.microsoft import errors as microsoft
 from providers.microsoft.client import Microsoft
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
-from store.coordination.circuit_breaker import CircuitBreakers, CircuitKey, Family
+from store.coordination.circuit_breaker import Access, CircuitBreakers, CircuitKey
 from store.coordination.provider_rate_limiter import AcquireRequest, Permit, ProviderRateLimiter, WaitReason
 from store.sql.queries.connection_tokens import Credentials, SealedConnection
 from workers.egress import Egress
@@ -55,7 +55,7 @@ MEMBERS: dict[str, int] = {
 
 
 class AccountCallReporter:
-    """The ``CallReporter`` of one account for one family of calls. It shares outcomes with all workers.
+    """The ``CallReporter`` of one account for its reads or its writes. It shares outcomes with all workers.
 
     Create it when the job begins. A timeout counts as a failure of the provider only after ``patience``
     seconds. ``ours`` returns whether the limit of a Google Cloud project is this installation's, given the
@@ -138,7 +138,7 @@ def acquire_request(job: Job, row: SealedConnection, lease_name: str) -> Acquire
     ):
         # The id of the main calendar is read too, at Microsoft together with the mailbox's time zone.
         cost += 2 if row.provider == ProviderName.MICROSOFT else 1
-    return AcquireRequest(row.provider, row.id, cost, leased_mailbox(row), lease_name, family(job))
+    return AcquireRequest(row.provider, row.id, cost, leased_mailbox(row), lease_name, access_of(job))
 
 
 def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
@@ -153,16 +153,9 @@ def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
     return row.mailbox or row.main_calendar_id or row.id
 
 
-def family(job: Job) -> Family:
-    """The family of a job's main calls. A calendar list that it also reads does not count."""
-    match job:
-        case ListCalendars() | ShowCalendars():
-            return Family.CALENDARS
-        case ReadBusyWithout() | ReadEvents() | GetEvent():
-            return Family.EVENTS
-        case CreateEvent() | UpdateEvent() | DeleteEvent():
-            return Family.WRITES
-    return Family.BUSY
+def access_of(job: Job) -> Access:
+    """Whether a job reads or writes."""
+    return Access.WRITES if isinstance(job, CreateEvent | UpdateEvent | DeleteEvent) else Access.READS
 
 
 def calls(provider: ProviderName, job: Job) -> int:

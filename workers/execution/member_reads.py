@@ -11,7 +11,7 @@ from typing import NamedTuple
 from providers.base import PRIMARY, Account, CallReporter, Failed, Member, MemberOutcome, ReadAlone
 from providers.errors import ProviderError, SubjectRefused
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.sql.queries.connection_tokens import Credentials
 from workers.execution.account_context import call_reporter
 from workers.execution.organization_tokens import OrganizationTokens
@@ -56,7 +56,7 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
     job, first = reads[0]
     provider = runtime.providers[ProviderName(first.provider)].calendars
     members = [
-        Member(each.credentials.email or "", call_reporter(runtime, each.credentials, Family.BUSY))
+        Member(each.credentials.email or "", call_reporter(runtime, each.credentials, Access.READS))
         for each in reads
     ]
     read_at = time.time_ns() // 1_000_000
@@ -79,7 +79,7 @@ def _account(runtime: Runtime, first: Credentials, members: Sequence[Member]) ->
     reporter: CallReporter
     if first.provider == ProviderName.GOOGLE:
         # The rate limit and circuit breaker of the grant: no member's own account is used.
-        reporter = call_reporter(runtime, replace(first, id=grant), Family.BUSY)
+        reporter = call_reporter(runtime, replace(first, id=grant), Access.READS)
     else:
         reporter = MembersCallReporter([each.reporter for each in members if each.reporter is not None])
     tokens = OrganizationTokens(runtime, grant, None)

@@ -12,12 +12,11 @@ from providers.errors import AuthorizationInvalid, ProviderError, Reason
 from store.cache.busy_buckets import CalendarKey
 from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
-from store.coordination.circuit_breaker import Family
 from store.sql.queries.connection_tokens import Credentials, SealedConnection
 from store.stores import Stores
 from workers.execution import identity
-from workers.execution.account_context import call_reporter, mark_dead_on_revoked_grant, open_account
-from workers.execution.call_policy import family
+from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
+from workers.execution.call_policy import access_of
 from workers.jobs import (
     GetEvent,
     Job,
@@ -59,10 +58,8 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     if credentials is None:
         raise TypeError(f"{job!r} is not a read")
     grace = runtime.grace if continues_past_deadline(job) else 0.0
-    provider, account = open_account(runtime, credentials, family(job), grace=grace)
-    # Calendar lists have a circuit of their own: their failures say nothing about busy periods.
-    lister = replace(account, reporter=call_reporter(runtime, credentials, Family.CALENDARS))
-    reader = _Reader(runtime, credentials, provider, account, lister, deadline)
+    provider, account = open_account(runtime, credentials, access_of(job), grace=grace)
+    reader = _Reader(runtime, credentials, provider, account, deadline)
     if isinstance(job, ReadBusy):
         return reader.busy(job)
     try:
@@ -81,7 +78,7 @@ def continues_past_deadline(job: Job) -> bool:
 
 
 class _Reader:
-    """One job's calls to a provider; ``lister`` is the account for its calls about calendars."""
+    """One job's calls to a provider."""
 
     def __init__(
         self,
@@ -89,14 +86,12 @@ class _Reader:
         credentials: Credentials,
         provider: CalendarProvider,
         account: Account,
-        lister: Account,
         deadline: float,
     ) -> None:
         self._runtime = runtime
         self._credentials = credentials
         self._provider = provider
         self._account = account
-        self._lister = lister
         self._deadline = deadline
         # The provider's list does not have the main calendar.
         self._main_is_unlisted = False
@@ -191,7 +186,7 @@ class _Reader:
             self._runtime.stores,
             self._credentials,
             self._provider,
-            self._lister,
+            self._account,
             deadline=self._identity_deadline(),
         )
         self._account = replace(self._account, mailbox=self._credentials.mailbox)
@@ -211,14 +206,14 @@ class _Reader:
         return listed
 
     def _calendars(self) -> tuple[Calendar, ...]:
-        found = self._provider.calendars(self._lister, deadline=self._deadline)
+        found = self._provider.calendars(self._account, deadline=self._deadline)
         self._credentials = identity.note_list(self._runtime.stores, self._credentials, found)
         return tuple(found)
 
     def _register_reader(self, calendars: Sequence[str]) -> None:
         """Identify the account, and register the connection as a reader of the calendars' cache tags.
 
-        Call this after the drain has read the generation, and before the provider is called.
+        Call this after the worker has looked up the generation, and before the provider is called.
         """
         self._identify()
         stores = self._runtime.stores
@@ -226,7 +221,7 @@ class _Reader:
             stores,
             self._credentials,
             self._provider,
-            self._lister,
+            self._account,
             calendars,
             deadline=self._identity_deadline(),
         )

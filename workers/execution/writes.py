@@ -14,11 +14,11 @@ from providers.errors import EventExists, EventNotFound, EventRefused, EventUnre
 from providers.events import Event
 from providers.write_outcomes import is_unclear
 from store.cache.cache_tags import Tags, write_tags
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.sql.queries.connection_tokens import Credentials
 from workers import failures
 from workers.execution import grant_check, identity, registration_check
-from workers.execution.account_context import call_reporter, mark_dead_on_revoked_grant, open_account
+from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.execution.code_exchange import exchange
 from workers.execution.revocation import revoke
 from workers.execution.tokens import freshen
@@ -73,11 +73,10 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
 def _write_event(
     runtime: Runtime, job: CreateEvent | UpdateEvent | DeleteEvent, credentials: Credentials, deadline: float
 ) -> Reply:
-    provider, account = open_account(runtime, credentials, Family.WRITES)
-    lister = replace(account, reporter=call_reporter(runtime, credentials, Family.CALENDARS))
+    provider, account = open_account(runtime, credentials, Access.WRITES)
     try:
         with mark_dead_on_revoked_grant(runtime, credentials.id):
-            credentials, tags = _tags(runtime, credentials, provider, lister, job.calendar, deadline)
+            credentials, tags = _tags(runtime, credentials, provider, account, job.calendar, deadline)
             account = replace(account, mailbox=credentials.mailbox)
     except ProviderError as error:
         # Nothing was written. Without the tags the write could not be seen through other connections.
@@ -152,7 +151,7 @@ def _tags(
     runtime: Runtime,
     credentials: Credentials,
     provider: CalendarProvider,
-    lister: Account,
+    account: Account,
     calendar: str,
     deadline: float,
 ) -> tuple[Credentials, Tags]:
@@ -161,8 +160,8 @@ def _tags(
     They are read before the write.
     """
     stores = runtime.stores
-    credentials = identity.with_main_calendar(stores, credentials, provider, lister, deadline=deadline)
-    owners = identity.owners(stores, credentials, provider, lister, [calendar], deadline=deadline)
+    credentials = identity.with_main_calendar(stores, credentials, provider, account, deadline=deadline)
+    owners = identity.owners(stores, credentials, provider, account, [calendar], deadline=deadline)
     return credentials, write_tags(credentials, calendar, owners.get(calendar, ""))
 
 

@@ -1,7 +1,7 @@
 """Bundles: reads of several members of one organization grant, which one request to the provider answers.
 
 The web tier puts the jobs of a bundle into one element of the work list. A worker performs them together,
-in one place of its pool. Each job keeps its own flight, cache, reply and metrics. A job leaves its bundle
+in one step. Each job keeps its own lock, cache, reply and metrics. A job leaves its bundle
 if only this job has to wait, or if the provider answers only for the others. It is then performed separately.
 
 At Google a bundle is one call, made by the account that reads for the whole grant: its jobs share one permit,
@@ -14,11 +14,11 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from providers.base import Failed
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.coordination.provider_rate_limiter import AcquireRequest
 from workers.execution import call_policy
 from workers.fanout.codec import Packed, pack_job, pack_jobs
-from workers.fanout.drain_state import TakenJob
+from workers.fanout.taken import TakenJob, Work
 from workers.jobs import Job, ReadBusy
 
 
@@ -34,38 +34,27 @@ def elements(jobs: Iterable[Packed]) -> list[bytes]:
     return [_element(chunk) for chunks in groups.values() for chunk in chunks]
 
 
-def prepare(element: Sequence[TakenJob]) -> None:
-    """Decide which jobs of one element are performed together, once their connections are loaded."""
-    together = [each for each in element if _belongs(each)]
+def divide(work: Work) -> list[Work]:
+    """The parts of one element that are performed together, once their connections are loaded."""
+    together = [each for each in work if _belongs(each)]
     if len(together) < 2:
-        return
-    first = together[0]
-    shared = _shared_permit(first)
-    for each in together:
-        each.bundle = first.id
-        if shared is not None:
+        return [[each] for each in work]
+    if (shared := _shared_permit(together[0])) is not None:
+        for each in together:
             each.acquire_request = shared
+    return [together, *([each] for each in work if not _belongs(each))]
 
 
-def position(taken: TakenJob) -> int:
-    """A sort key by which the jobs of a bundle are in a row."""
-    return taken.id if taken.bundle is None else taken.bundle
+def divide_waiting(work: Work) -> list[Work]:
+    """The parts of a bundle without a permit that try again together: all of it if it has one permit."""
+    return [work] if work[0].provider == ProviderName.GOOGLE else [[each] for each in work]
 
 
 def leave(taken: TakenJob, failed: Failed | None = None) -> None:
     """Have a job performed separately. ``failed`` is its failure if there is no time for that."""
-    if taken.bundle is None:
-        return
-    taken.bundle = None
-    if failed is not None:
-        taken.failed = failed
-        if taken.row is not None:
-            taken.acquire_request = call_policy.acquire_request(taken.job, taken.row, taken.lease_name)
-
-
-def waits_alone(taken: TakenJob) -> bool:
-    """Whether a job without a permit leaves its bundle: its permit is not that of the others."""
-    return taken.bundle is not None and taken.provider != ProviderName.GOOGLE
+    taken.failed = failed or taken.failed
+    if taken.row is not None:
+        taken.acquire_request = call_policy.acquire_request(taken.job, taken.row, taken.name)
 
 
 def _size_and_key(packed: Packed) -> tuple[int, Hashable]:
@@ -95,4 +84,4 @@ def _shared_permit(first: TakenJob) -> AcquireRequest | None:
     if first.row is None or first.row.grant is None or first.provider != ProviderName.GOOGLE:
         return None
     cost = call_policy.calls(ProviderName.GOOGLE, first.job)
-    return AcquireRequest(first.row.provider, first.row.grant, cost, None, first.lease_name, Family.BUSY)
+    return AcquireRequest(first.row.provider, first.row.grant, cost, None, first.name, Access.READS)

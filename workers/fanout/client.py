@@ -1,8 +1,10 @@
-"""The web tier's side of a fan-out: enqueue the jobs, send a few tasks, and collect the replies.
+"""The web tier's side of a fan-out: send the jobs and a few tasks, and collect the replies.
 
 The jobs of one request are on a Redis list of its own. A few identical tasks take jobs from it until it is
 empty, and push replies to the request's reply list. The request reads that list with a blocking pop until its
 deadline. A job without a reply by then has failed; the replies that did arrive count.
+
+A request sends a job again when the worker that took it cannot reach the provider, or seems to have died.
 """
 
 from __future__ import annotations
@@ -10,38 +12,27 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Sequence
+from typing import Literal, cast
 
 from redis import Redis
 
-from providers.base import Failed
-from providers.errors import Reason
-from store.coordination.single_flight import ClaimState, SingleFlight
+from store.coordination.single_flight import SingleFlight
 from store.metrics.counters import Counters
 from store.stores import MAX_POP
 from workers.celery_app import Almanac
-from workers.failures import BROKEN
+from workers.failures import BROKEN, TIMED_OUT
 from workers.fanout import bundles
 from workers.fanout.admission import Admission
-from workers.fanout.codec import (
-    LEFTOVER_SECONDS,
-    NUMBER,
-    DecodeError,
-    Packed,
-    addresses,
-    numbered,
-    unpack_reply,
-)
-from workers.fanout.named_results import NamedResults
+from workers.fanout.codec import LEFTOVER_SECONDS, NUMBER, DecodeError, Packed, addresses, unpack_reply
 from workers.fanout.request import CoalescingPolicy, PendingRequest
 from workers.jobs import Job, Reply
-from workers.queues import DRAIN, Queue
+from workers.queues import DRAIN, TERMS, Queue
 from workers.telemetry import tracing
 
 log = logging.getLogger(__name__)
 
-# One task keeps this many elements of the work list in flight; more elements are spread over more tasks.
+# One task performs this many elements of the list; more elements are spread over more tasks.
 ELEMENTS_PER_TASK = 16
 
 # The share of the time that workers may use, so that the failures that they report at their deadline still
@@ -51,7 +42,9 @@ WORKERS_FRACTION = 0.97
 # Redis before version 7 rounds a pop's timeout to milliseconds, and 0 means no timeout.
 MIN_POP = 0.01
 
-TIMED_OUT = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
+# Seconds after which a job is sent again that a worker without a way to the provider had taken. Until that
+# worker has stopped taking tasks, it may take the job again.
+RESEND_SECONDS = (0.02, 0.2, 0.5)
 
 
 class Fanout:
@@ -104,7 +97,7 @@ class Fanout:
         """
         if not jobs:
             return []
-        request = _request(jobs, queue, deadline, coalescing)
+        request = self._request(jobs, queue, deadline, coalescing)
         if bypass_admission:
             return self._gather(request)
         with self._admission.admit_in_process(queue):
@@ -114,78 +107,48 @@ class Fanout:
     def refresh(
         self, jobs: Sequence[Job], *, queue: Queue, deadline: float, coalescing: CoalescingPolicy
     ) -> None:
-        """Send the jobs that are not in flight, and do not wait for replies; raises like ``gather``."""
+        """Send the jobs that are not under way, and do not wait for replies; raises like ``gather``."""
         if jobs:
-            request = _request(jobs, queue, deadline, coalescing)
+            request = self._request(jobs, queue, deadline, coalescing)
             self._admission.check(queue)
-            self._claim(request, request.jobs, coalescing, waiter="")
-            if self._counters is not None:
-                self._counters.jobs("asked", len(request.sent))
+            claimed = self._flights.claim_refreshes([request.read(number) for number in request.jobs])
+            self._send(request, [number for number, mine in zip(request.jobs, claimed, strict=True) if mine])
+            self._count("asked", len(request.sent))
+
+    def _request(
+        self, jobs: Sequence[Job], queue: Queue, deadline: float, coalescing: CoalescingPolicy | None
+    ) -> PendingRequest:
+        terms = None
+        if coalescing is not None:
+            terms = self._flights.terms(time.time() * 1000, coalescing.began, coalescing.newer_than)
+        return PendingRequest(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, terms)
 
     def _gather(self, request: PendingRequest) -> list[Reply]:
         try:
             with tracing.span("fan-out", "producer", {"almanac.jobs": len(request.jobs)}) as span:
-                self._begin(request)
+                self._send(request, request.jobs)
                 self._await_replies(request)
                 if span is not None:
-                    span.set_attributes(request.span_attributes())
+                    span.set_attribute("almanac.late", len(request.unanswered))
         finally:
             self._clean_up(request)
-            self._count(request)
+            self._count("asked", len(request.sent))
+            self._count("late", len(request.unanswered))
         late = Reply(failed=TIMED_OUT)
         return [request.replies.get(number, late) for number in request.jobs]
 
-    def _begin(self, request: PendingRequest) -> None:
-        """Send the jobs that no other request has in flight."""
-        if request.coalescing is None:
-            request.sent.update(request.jobs)
-            self._send(request, [Packed(*each) for each in request.jobs.items()])
-        else:
-            self._claim(request, request.jobs, request.coalescing, request.reply_list)
-
-    def _claim(
-        self, request: PendingRequest, jobs: Mapping[int, Job], coalescing: CoalescingPolicy, waiter: str
-    ) -> None:
-        """Join or lead the flights of these jobs, and send the jobs that this request leads."""
-        claims = self._flights.claim(
-            [request.key(number) for number in jobs],
-            waiter,
-            claimed_at=time.time_ns() // 1_000_000,
-            began=coalescing.began,
-            newer_than=coalescing.newer_than,
-            lease_seconds=request.seconds_left,
-            current_flights=request.flights,
-        )
-        led = [value.decode() for state, value in claims if state is ClaimState.LEADER]
-        sending: list[Packed] = []
-        try:
-            for (number, job), (state, value) in zip(jobs.items(), claims, strict=True):
-                if state is ClaimState.COMPLETED:
-                    request.replies |= [_decoded(numbered(number, value))]
-                elif state is ClaimState.BYPASS:
-                    request.flights.pop(number, None)
-                    request.sent.add(number)
-                    sending.append(Packed(number, job))
-                else:
-                    flight = request.flights[number] = value.decode()
-                    if state is ClaimState.LEADER:
-                        request.sent.add(number)
-                        sending.append(Packed(number, job, flight))
-            self._send(request, sending)
-        except BaseException:
-            # Followers must not wait for jobs that were not sent.
-            self._flights.abandon(led)
-            raise
-
-    def _send(self, request: PendingRequest, jobs: Sequence[Packed]) -> None:
-        if not jobs:
+    def _send(self, request: PendingRequest, numbers: Iterable[int], *, on_list: bool = False) -> None:
+        """Put jobs on the list and send tasks for them; only tasks for jobs that are ``on_list`` already."""
+        elements = bundles.elements(Packed(number, request.jobs[number]) for number in numbers)
+        if not elements:
             return
-        elements = bundles.elements(jobs)
         left = request.seconds_left
-        with self._redis.pipeline(transaction=False) as pipe:
-            pipe.rpush(request.work_list, *elements)
-            pipe.expire(request.work_list, int(left) + LEFTOVER_SECONDS)
-            pipe.execute()
+        if not on_list:
+            request.sent.update(numbers)
+            with self._redis.pipeline(transaction=False) as pipe:
+                pipe.rpush(request.work_list, *elements)
+                pipe.expire(request.work_list, int(left) + LEFTOVER_SECONDS)
+                pipe.execute()
         tasks = min(self._tasks, -(-len(elements) // ELEMENTS_PER_TASK))
         arguments = {
             "fanout": request.name,
@@ -193,23 +156,27 @@ class Fanout:
             # An equal share for each task, so that the first one leaves jobs to processes with free threads.
             "most": -(-len(elements) // tasks),
         }
-        name = DRAIN[request.queue]
+        headers = {} if request.terms is None else {TERMS: list(request.terms)}
         with self._celery.producer_pool.acquire(block=True) as producer:
             for _ in range(tasks):
-                self._celery.send_task(name, kwargs=arguments, expires=left, producer=producer)
+                self._celery.send_task(
+                    DRAIN[request.queue], kwargs=arguments, expires=left, headers=headers, producer=producer
+                )
 
     def _await_replies(self, request: PendingRequest) -> None:
         """Collect replies until all have arrived or the deadline has passed."""
         checked_at = time.monotonic()
         while request.unanswered and (left := request.seconds_left) > 0:
-            check_at = checked_at + request.check_interval()
-            timeout = min(left, MAX_POP, max(0.0, check_at - time.monotonic()))
-            self._collect(request, max(timeout, MIN_POP))
-            if request.coalescing is not None and time.monotonic() >= check_at and request.seconds_left > 0:
-                # A flight whose lease has expired, as its worker died, can be claimed again by any request.
-                if unanswered := request.unanswered_flights():
-                    jobs = {number: request.jobs[number] for number in unanswered}
-                    self._claim(request, jobs, request.coalescing, request.reply_list)
+            check_at = request.next_check(checked_at)
+            wake_at = min([check_at, *request.again.values()])
+            self._collect(request, max(min(left, MAX_POP, wake_at - time.monotonic()), MIN_POP))
+            now = time.monotonic()
+            if due := [number for number, moment in request.again.items() if moment <= now]:
+                for number in due:
+                    del request.again[number]
+                self._send(request, due)
+            if now >= check_at and request.seconds_left > 0:
+                self._send_lost_again(request)
                 checked_at = time.monotonic()
 
     def _collect(self, request: PendingRequest, timeout: float) -> None:
@@ -219,36 +186,47 @@ class Fanout:
             return
         more = self._redis.lpop(request.reply_list, len(request.jobs)) or []
         for number, reply in map(_decoded, cast(list[bytes], [first[1], *more])):
+            attempt = request.attempts.get(number, 0)
+            elsewhere = reply.failed is not None and reply.failed.elsewhere
+            if elsewhere and attempt < len(RESEND_SECONDS) and number not in request.replies:
+                request.attempts[number] = attempt + 1
+                request.again.setdefault(number, time.monotonic() + RESEND_SECONDS[attempt])
             # Two workers that perform the same job both reply: a failure never replaces a result.
-            if reply.whole() or number not in request.replies:
+            elif reply.whole() or number not in request.replies:
                 request.replies[number] = reply
+                request.again.pop(number, None)
+
+    def _send_lost_again(self, request: PendingRequest) -> None:
+        """Send the reads again that no worker had under way at this check and the one before.
+
+        The worker that took them has died. The list may have jobs whose task has died with it.
+        """
+        unanswered = [number for number in request.unanswered if number not in request.again]
+        under_way = self._flights.under_way([request.read(number) for number in unanswered])
+        idle = {number for number, busy in zip(unanswered, under_way, strict=True) if not busy}
+        lost, request.idle = idle & request.idle, idle
+        if not lost:
+            return
+        waiting = cast(list[bytes], self._redis.lrange(request.work_list, 0, -1))
+        listed = {each.number for data in waiting for each in addresses(data)}
+        if lost - listed:
+            self._send(request, sorted(lost - listed))
+        elif lost == set(unanswered) and not request.tasks_sent_again:
+            # Once: on busy workers, further tasks would only queue behind the first ones.
+            request.tasks_sent_again = True
+            self._send(request, sorted(lost), on_list=True)
+        request.idle = set()
 
     def _clean_up(self, request: PendingRequest) -> None:
-        """Delete the lists of a request, end its admission, and leave the flights that have not replied."""
+        """Delete the lists of a request, and end its admission."""
         with self._redis.pipeline() as pipe:
-            results = NamedResults(pipe)
-            pipe.lrange(request.work_list, 0, -1)
-            results.name("dropped")
             pipe.delete(request.work_list, request.reply_list)
             self._admission.leave(pipe, request.queue, request.name)
-            dropped = results.by_name(pipe.execute())["dropped"]
-        # Other requests may follow jobs that no worker has taken.
-        untaken = [each for data in dropped for each in addresses(data)]
-        self._flights.abandon([each.flight for each in untaken if each.flight])
-        if unanswered := request.unanswered_flights():
-            self._flights.leave(request.reply_list, unanswered)
+            pipe.execute()
 
-    def _count(self, request: PendingRequest) -> None:
+    def _count(self, how: Literal["asked", "late"], number: int) -> None:
         if self._counters is not None:
-            self._counters.jobs("asked", len(request.sent))
-            self._counters.jobs("followed", len(request.jobs) - len(request.sent))
-            self._counters.jobs("late", request.unanswered)
-
-
-def _request(
-    jobs: Sequence[Job], queue: Queue, deadline: float, coalescing: CoalescingPolicy | None
-) -> PendingRequest:
-    return PendingRequest(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, coalescing)
+            self._counters.jobs(how, number)
 
 
 def _decoded(data: bytes) -> tuple[int, Reply]:

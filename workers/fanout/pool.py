@@ -1,199 +1,118 @@
-"""The thread pool of a process, shared fairly by all its fan-outs."""
+"""The threads of a process that perform the jobs of all its requests.
+
+The queue of the executor is first in, first out. A step that has ended submits itself again, at the end of
+the queue. So the requests share the threads fairly.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Protocol
 
-from store.coordination.shares import UNBOUND
+from store.stores import Stores
+from workers.fanout.read_locks import ReadLocks
+from workers.fanout.reporter import Reporter
+from workers.fanout.timer import Timer
 
 log = logging.getLogger(__name__)
 
-Result = TypeVar("Result")
-
-# One spare place for this many regular ones, for shares that hold none. A provider that hangs and holds all
-# regular places does not lock out a new fan-out.
-SPARE = 16
-# The same for tenants that hold fewer than another: a tenant whose reads hang does not lock out the others.
-SPARE_FOR_TENANTS = 8
+# One thread more for this many reads in flight: while some steps take jobs, the others still read.
+SPARE = 8
+# Seconds between two looks whether a worker that ends has finished.
+FINISH_SECONDS = 0.05
 
 
-class FairPool:
-    """A pool of ``size`` threads, plus a few spare ones. A place is one thread for one piece of work.
-
-    Each fan-out opens a share and requests places. A free place goes to the tenant with the fewest places,
-    and of its shares to the one with the fewest; among equals, to the one that has waited longest. So a small
-    request is served before a large one that has places already, large ones get about the same number, and a
-    single one gets all. Most work without a place stays on its Redis list, where another process can take it.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._spare = max(1, size // SPARE)
-        self._spare_for_tenants = max(1, size // SPARE_FOR_TENANTS)
-        threads = size + self._spare + self._spare_for_tenants
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="job")
-        self.lock = threading.Lock()
-        self._held = 0
-        self._held_by: Counter[int] = Counter()
-        # The shares that request places, in order of their requests.
-        self._wanting: dict[PoolShare[Any], None] = {}
+class UnderWay(Protocol):
+    """The steps of one task."""
 
     @property
-    def size(self) -> int:
-        """The number of places, without the spare ones."""
-        return self._size
+    def busy(self) -> bool:
+        """Whether a job is under way or waits."""
+
+    def leave(self, provider: str) -> None:
+        """Answer the reads of a provider that this worker cannot reach."""
+
+
+class StepPool:
+    """Threads for ``size`` reads in flight, and the timer, reporter and read locks that they share."""
+
+    def __init__(self, size: int, stores: Stores) -> None:
+        self.size = size
+        self.timer = Timer()
+        self.locks = ReadLocks(stores.single_flight, self.timer)
+        self.reporter = Reporter(stores, self.locks)
+        self._threads_number = size + max(1, size // SPARE)
+        self._threads = ThreadPoolExecutor(self._threads_number, thread_name_prefix="step")
+        self._changed = threading.Condition()
+        self._queued = self._running = 0
+        self._under_way: dict[UnderWay, None] = {}
 
     @property
     def used(self) -> int:
-        """How many places are held. This can exceed ``size``, because of the spare ones."""
-        return self._held
+        """How many threads are in use."""
+        return self._running
 
-    def share(self, tenant: int = UNBOUND) -> PoolShare[Any]:
-        """Open a share without places. The caller must close it."""
-        return PoolShare(self, tenant)
+    def submit(self, step: Callable[[], None]) -> None:
+        """Run a step as soon as a thread is free and the steps before it have begun."""
+        with self._changed:
+            self._queued += 1
+        try:
+            self._threads.submit(self._run, step)
+        except RuntimeError:
+            # The process ends.
+            with self._changed:
+                self._queued -= 1
+            raise
 
-    def rebalance(self, share: PoolShare[Any], more: int) -> None:
-        """Count ``more`` places in use, note whether ``share`` still wants places, and grant the free ones.
+    def add(self, steps: UnderWay) -> None:
+        """Note steps that have started."""
+        self._under_way[steps] = None
 
-        The caller holds the lock.
-        """
-        self._count(share.tenant, more)
-        if share.wants:
-            self._wanting.setdefault(share)
-        else:
-            self._wanting.pop(share, None)
-        while able := [each for each in self._wanting if self._held < self._limit(each)]:
-            first = min(able, key=lambda each: (self._held_by[each.tenant], each.places_held))
-            self._count(first.tenant, 1)
-            if not first.grant():
-                del self._wanting[first]
+    def remove(self, steps: UnderWay) -> None:
+        """Forget steps whose deadline has passed."""
+        self._under_way.pop(steps, None)
 
-    def _count(self, tenant: int, more: int) -> None:
-        self._held += more
-        self._held_by[tenant] += more
-        if not self._held_by[tenant]:
-            del self._held_by[tenant]
+    def leave(self, provider: str) -> None:
+        """Answer the reads of a provider that this worker cannot reach."""
+        for each in list(self._under_way):
+            each.leave(provider)
 
-    def _limit(self, share: PoolShare[Any]) -> int:
-        """How many places may be held after the share has got one: spare ones are for those that hold few."""
-        held = self._held_by[share.tenant]
-        if held < max(self._held_by.values(), default=0):
-            return (
-                self._size + self._spare + (self._spare_for_tenants if held < self._spare_for_tenants else 0)
-            )
-        return self._size + (0 if share.places_held else self._spare)
+    def finish(self, seconds: float) -> None:
+        """Wait until all jobs that were taken have been reported."""
+        until = time.monotonic() + seconds
+        while self._is_busy() and time.monotonic() < until:
+            time.sleep(FINISH_SECONDS)
+        self.close()
+        self.reporter.join(max(0.0, until - time.monotonic()))
 
-    def submit(self, work: Callable[[], None]) -> None:
-        """Run ``work`` in a thread."""
-        self._threads.submit(work)
+    def _is_busy(self) -> bool:
+        return bool(self._queued or self._running or any(each.busy for each in list(self._under_way)))
 
-
-class PoolShare(Generic[Result]):
-    """The places of one fan-out, and the results of the work in them. Used by one thread."""
-
-    def __init__(self, pool: FairPool, tenant: int) -> None:
-        self._pool = pool
-        self.tenant = tenant
-        self._news = threading.Condition(pool.lock)
-        self._granted = 0
-        self._finished: list[Result] = []
-        self._prefetched: deque[Callable[[], Result]] = deque()
-        self._running = 0
-        self.wants = 0
-        self.places_held = 0
-
-    def request(self, places: int) -> None:
-        """Request this many places in addition to the ones it holds."""
-        with self._pool.lock:
-            # Places that were granted, but not yet returned by ``wait``, are included.
-            self.wants = max(0, places - self._granted)
-            self._pool.rebalance(self, 0)
-
-    def wait(self, until: float | None = None, *, linger: float = 0.0) -> tuple[list[Result], int]:
-        """The results, and the number of places granted, since the last call.
-
-        Waits for the first of either, or until a moment of ``time.monotonic()``. After a result it waits
-        another ``linger`` seconds, to collect more results.
-        """
-        with self._news:
-            while not self._finished and not self._granted:
-                left = None if until is None else until - time.monotonic()
-                if (left is not None and left <= 0) or not self._news.wait(left):
-                    break
-            any_finished = bool(self._finished)
-        if any_finished and linger:
-            time.sleep(linger)
-        with self._news:
-            finished, self._finished = self._finished, []
-            granted, self._granted = self._granted, 0
-            return finished, granted
-
-    def run(self, work: Callable[[], Result]) -> None:
-        """Run ``work`` in a granted place, which is released when the work ends."""
-        work = partial(copy_context().run, work)
-        with self._pool.lock:
-            self._begin(work)
-
-    def prefetch(self, work: Callable[[], Result]) -> None:
-        """Run ``work`` in the next place that is granted, without waiting for the owner's thread."""
-        # The thread that grants the place may belong to another share and have its context.
-        work = partial(copy_context().run, work)
-        with self._pool.lock:
-            self._prefetched.append(work)
-
-    @property
-    def prefetched(self) -> int:
-        """How much prefetched work waits for a place."""
-        return len(self._prefetched)
-
-    def release(self, places: int) -> None:
-        """Release places that were granted and not used."""
-        with self._pool.lock:
-            self.places_held -= places
-            self._pool.rebalance(self, -places)
+    def wait_for_room(self, seconds: float) -> None:
+        """Wait until no more steps queue than there are threads: another process may have some free."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queued <= self._threads_number, seconds)
 
     def close(self) -> None:
-        """Request no more places. Running work continues; prefetched work is dropped."""
-        with self._pool.lock:
-            self._prefetched.clear()
-            unused = self.places_held - self._running
-            self.wants = self._granted = 0
-            self.places_held -= unused
-            self._pool.rebalance(self, -unused)
+        """End the threads, once their steps have ended."""
+        self.timer.stop()
+        self._threads.shutdown(wait=False)
+        self.reporter.stop()
 
-    def grant(self) -> bool:
-        """Add one place; returns whether the share requests another. The lock is held."""
-        self.places_held += 1
-        self.wants -= 1
-        if self._prefetched:
-            self._begin(self._prefetched.popleft())
-        else:
-            self._granted += 1
-            self._news.notify()
-        return self.wants > 0
-
-    def _begin(self, work: Callable[[], Result]) -> None:
-        """Hand work to a thread; the lock is held."""
-        self._running += 1
-        self._pool.submit(lambda: self._run(work))
-
-    def _run(self, work: Callable[[], Result]) -> None:
-        results: list[Result] = []
+    def _run(self, step: Callable[[], None]) -> None:
+        with self._changed:
+            self._queued -= 1
+            self._running += 1
+            if self._queued <= self._threads_number:
+                self._changed.notify_all()
         try:
-            results.append(work())
+            step()
         except Exception:
-            log.exception("work in the thread pool failed")
-        with self._pool.lock:
-            self._finished += results
-            self._running -= 1
-            self.places_held -= 1
-            self._news.notify()
-            self._pool.rebalance(self, -1)
+            log.exception("a step failed unexpectedly")
+        finally:
+            with self._changed:
+                self._running -= 1

@@ -1,6 +1,6 @@
 """Passes the id of the HTTP request, its tenant and its trace to tasks in their headers.
 
-Every fan-out belongs to one request, so that the context of a drain task is that of all its jobs.
+Every fan-out belongs to one request, so that the context of a task is that of all its jobs.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from providers.names import ProviderName
 from scheduling.intervals import Intervals, clip
 from store.cache.busy_cache import BusyRead
 from store.cache.busy_invalidation import after_notification
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.sql.models import Channel
 from store.sql.queries import channels
 from store.sql.queries.connection_tokens import Credentials
@@ -141,7 +141,7 @@ def _read(runtime: Runtime, credentials: Credentials, job: ReadBusy) -> Reply:
     deadline = time.monotonic() + SECONDS_FOR_EACH
     cost = calls(ProviderName(credentials.provider), job)
     try:
-        with acquire(runtime, credentials, cost, Family.BUSY, deadline=deadline):
+        with acquire(runtime, credentials, cost, Access.READS, deadline=deadline):
             return reads.perform(runtime, job, credentials, deadline)
     except ProviderError as error:
         return Reply(failed=Failed.from_error(error))

@@ -7,7 +7,7 @@ import time
 
 from providers.errors import ProviderError
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.coordination.locks import LockTimeout, try_lock
 from store.sql.models import Channel
 from store.sql.queries import channels
@@ -70,13 +70,13 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
         successor = channels.successor(session, row)
     if successor is not None:
         return _succeeded(runtime, row, successor)
-    _, account = open_account(runtime, credentials, Family.CHANNELS)
+    _, account = open_account(runtime, credentials, Access.WRITES)
     provider = runtime.providers[ProviderName(credentials.provider)]
     try:
         deadline = time.monotonic() + SECONDS_FOR_EACH
         with (
             mark_dead_on_revoked_grant(runtime, row.connection_id),
-            acquire(runtime, credentials, 1, Family.CHANNELS, deadline=deadline),
+            acquire(runtime, credentials, 1, Access.WRITES, deadline=deadline),
         ):
             expires_at = provider.channels.extend(account, row.provider_id or "", deadline=deadline)
     except ProviderError as error:

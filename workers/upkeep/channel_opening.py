@@ -14,7 +14,7 @@ from providers.base import ChannelRequest, OpenChannel, Token
 from providers.errors import ProviderError
 from providers.names import ProviderName
 from store.cache.busy_buckets import CalendarKey
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.security.crypto import Undecipherable
 from store.sql.models import Channel, now
 from store.sql.queries import channels, connection_tokens
@@ -157,11 +157,11 @@ def close(
     deadline: float | None = None,
 ) -> None:
     """Close a channel at its provider. If that fails, it expires, and its notifications are refused."""
-    _, account = open_account(runtime, credentials, Family.CHANNELS)
+    _, account = open_account(runtime, credentials, Access.WRITES)
     provider = runtime.providers[ProviderName(credentials.provider)]
     deadline = deadline or _deadline()
     try:
-        with acquire(runtime, credentials, 1, Family.CHANNELS, deadline=deadline):
+        with acquire(runtime, credentials, 1, Access.WRITES, deadline=deadline):
             provider.channels.close(account, provider_id, resource, deadline=deadline)
     except ProviderError as error:
         log.info("a channel could not be closed: %s", error.reason, extra={"connection": credentials.id})
@@ -190,12 +190,12 @@ def credentials_of(runtime: Runtime, connection: str) -> Credentials | None:
 def _open(
     runtime: Runtime, credentials: Credentials, key: CalendarKey, wanted: ChannelRequest
 ) -> OpenChannel:
-    _, account = open_account(runtime, credentials, Family.CHANNELS)
+    _, account = open_account(runtime, credentials, Access.WRITES)
     provider = runtime.providers[ProviderName(credentials.provider)]
     deadline = _deadline()
     with (
         mark_dead_on_revoked_grant(runtime, credentials.id),
-        acquire(runtime, credentials, 1, Family.CHANNELS, deadline=deadline),
+        acquire(runtime, credentials, 1, Access.WRITES, deadline=deadline),
     ):
         return provider.channels.open(account, key.calendar, wanted, deadline=deadline)
 

@@ -12,12 +12,10 @@ from dataclasses import replace
 from redis.exceptions import RedisError
 
 from providers.errors import RateLimited
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.coordination.provider_rate_limiter import (
     GO,
     AcquireRequest,
-    Permit,
-    ProviderRateLimiter,
     WaitReason,
 )
 from store.sql.queries.connection_tokens import Credentials
@@ -34,7 +32,7 @@ MARGIN = 1.0
 
 @contextmanager
 def acquire(
-    runtime: Runtime, credentials: Credentials, calls: int, family: Family, *, deadline: float
+    runtime: Runtime, credentials: Credentials, calls: int, access: Access, *, deadline: float
 ) -> Iterator[None]:
     """Acquire a permit for ``calls`` calls to an account, which end by ``deadline``; waits for a moment.
 
@@ -46,10 +44,16 @@ def acquire(
     permit = GO
     lease_name = f"upkeep:{secrets.token_hex(8)}"
     request = AcquireRequest(
-        credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease_name, family
+        credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease_name, access
     )
+    limiter = runtime.stores.provider_rate_limiter
+    lease_seconds = max(0.0, deadline - time.monotonic()) + MARGIN
     try:
-        while (permit := _acquire(runtime, request, until, deadline)).wait:
+        while (
+            permit := limiter.acquire_now(
+                [request], left=max(0.0, until - time.monotonic()), lease_seconds=lease_seconds
+            )[0]
+        ).wait:
             if permit.why is WaitReason.OPEN:
                 raise circuit_open_error(credentials.provider, permit)
             if time.monotonic() + permit.wait >= until:
@@ -63,7 +67,7 @@ def acquire(
         yield
     finally:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
-            runtime.stores.provider_rate_limiter.release(pipe, request)
+            limiter.release(pipe, request)
             if permit.why is WaitReason.PROBE:
                 circuit_breakers.end_probe(pipe, request.circuit, request.account, request.lease_name)
             try:
@@ -71,14 +75,3 @@ def acquire(
             except RedisError as error:
                 # The calls are done, and their results count.
                 log.warning("permit not released, it expires by itself: %s", type(error).__name__)
-
-
-def _acquire(runtime: Runtime, request: AcquireRequest, until: float, deadline: float) -> Permit:
-    now = time.monotonic()
-    lease_seconds = max(0.0, deadline - now) + MARGIN
-    with runtime.stores.redis.pipeline(transaction=False) as pipe:
-        runtime.stores.provider_rate_limiter.acquire(
-            pipe, [request], left=max(0.0, until - now), lease_seconds=lease_seconds
-        )
-        (result,) = pipe.execute(raise_on_error=False)
-    return ProviderRateLimiter.permits(result, [request])[0]

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from providers.base import Token
 from providers.errors import ProviderError
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.coordination.locks import LockTimeout, try_lock
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
@@ -65,7 +65,7 @@ def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
         credentials = connection_tokens.open_credentials(row, runtime.stores.keyring)
         if credentials.tokens is None:
             return False
-        _, account = open_account(runtime, credentials, Family.BUSY)
+        _, account = open_account(runtime, credentials, Access.READS)
         with mark_dead_on_revoked_grant(runtime, row.id):
             account.tokens.renewed(Token(credentials.tokens.access_token), deadline=deadline)
     except ProviderError:

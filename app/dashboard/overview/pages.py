@@ -26,7 +26,7 @@ from app.observability.probes import Fault, FaultKind
 from app.services import services
 from providers.names import ProviderName
 from providers.scopes import shows_times
-from store.coordination.circuit_breaker import CircuitState, Family
+from store.coordination.circuit_breaker import Access, CircuitState
 from store.sql.queries import api_keys, connection_states, delivery_log, organizations, users
 from store.sql.queries import attention as stored_attention
 from store.sql.queries.connection_states import ConnectionCounts
@@ -52,13 +52,7 @@ FAULTS = {
 }
 
 
-WORDS = {
-    Family.BUSY: "busy periods",
-    Family.CALENDARS: "lists of calendars",
-    Family.EVENTS: "events",
-    Family.WRITES: "changes of events",
-    Family.CHANNELS: "push channels",
-}
+WORDS = {Access.READS: "reads", Access.WRITES: "changes of events"}
 
 
 class Part(NamedTuple):
@@ -174,7 +168,7 @@ def _open_breakers() -> list[OpenBreaker]:
     return [
         OpenBreaker(
             PROVIDER_TITLES[key.provider],
-            WORDS[key.family],
+            WORDS[key.access],
             breaker,
             datetime.now(UTC) - timedelta(seconds=breaker.ago),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.sql.models import OAuthConnection, User
 from tests.app.answers import error
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, starts
@@ -72,7 +72,7 @@ def test_cached_answers_still_work(api, sandbox, new_user, open_breaker):
 def test_an_event_is_not_written(api, sandbox, new_user, open_breaker, provider):
     user = new_user(sandbox.account(provider, "ada@example.com"))
     sandbox.forget_requests()
-    open_breaker(provider, family=Family.WRITES)
+    open_breaker(provider, access=Access.WRITES)
     answer = api.post(f"/users/{user}/calendar/events/{provider}/primary", {"subject": "x", **BUSY[0]})
     assert (answer.status_code, answer.json["error"]) == (502, SENTENCE[provider])
     assert 50 < int(answer.headers["Retry-After"]) <= 60
@@ -82,7 +82,7 @@ def test_an_event_is_not_written(api, sandbox, new_user, open_breaker, provider)
 @BOTH
 def test_unified_event_behind_open_breaker_leaves_no_copy(api, sandbox, new_user, open_breaker, provider):
     both = Both.connected(api, sandbox, new_user)
-    open_breaker(provider, family=Family.WRITES)
+    open_breaker(provider, access=Access.WRITES)
     answer = both.create(metaId="m-1", subject="Half")
     assert answer.status_code == 502
     assert answer.json["error"] == f"{SENTENCE[provider]}. The copies of this request were deleted again"
@@ -103,11 +103,11 @@ def test_an_account_alone_is_left_alone(api, sandbox, new_user, open_breaker, st
 def test_an_open_breaker_is_in_the_metrics_but_not_in_readiness(api, open_breaker, stores):
     open_breaker("google")
     ends = (stores.redis.time()[0] + 60) * 1000
-    stores.redis.zadd("circuit:microsoft:busy:open", {"a": ends, "b": ends, "gone": 1})
+    stores.redis.zadd("circuit:microsoft:reads:open", {"a": ends, "b": ends, "gone": 1})
     found = parse(api.client.get("/metrics").text)
-    assert found("almanac_breaker_open", provider="google", calls="busy") == 1
-    assert found("almanac_breaker_open", provider="google", calls="events") == 0
+    assert found("almanac_breaker_open", provider="google", calls="reads") == 1
+    assert found("almanac_breaker_open", provider="google", calls="writes") == 0
     assert found.sum("almanac_breaker_open") == 1
-    assert found("almanac_breaker_accounts_open", provider="microsoft", calls="busy") == 2
+    assert found("almanac_breaker_accounts_open", provider="microsoft", calls="reads") == 2
     assert found.sum("almanac_breaker_accounts_open") == 2
     assert api.client.get("/readyz").status_code == 200

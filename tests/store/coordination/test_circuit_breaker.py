@@ -10,7 +10,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from store.coordination import circuit_breaker
-from store.coordination.circuit_breaker import CircuitState, Family
+from store.coordination.circuit_breaker import Access, CircuitState
 from store.coordination.provider_rate_limiter import PROBE_RETRY, WaitReason
 from store.stores import Stores
 from tests.store.breaking import LEASE, PAUSE, START, Both
@@ -159,7 +159,7 @@ def test_the_state_of_a_breaker_and_its_log(opened, caplog):
     assert both.fail("d", now=START + 5)
     both.acquire("d", now=DUE)
     assert both.state(DUE) == CircuitState(open=True, ago=PAUSE, probed=True)
-    assert caplog.text.count("does not answer (busy), pause 10 s") == 1
+    assert caplog.text.count("does not answer (reads), pause 10 s") == 1
 
 
 def test_by_the_clock_of_redis(new):
@@ -176,16 +176,16 @@ def test_by_the_clock_of_redis(new):
     assert both.state() == CircuitState()
 
 
-def test_a_family_of_calls_that_fails_opens_no_other(new):
-    busy = new()
-    events = Both(busy.redis, busy.provider, family=Family.EVENTS)
+def test_writes_that_fail_open_no_breaker_of_reads(new):
+    reads = new()
+    writes = Both(reads.redis, reads.provider, access=Access.WRITES)
     for each in ("a", "a", "b", "c"):
-        events.fail(each)
-    assert [each.why for each in events.acquire("a", "d")] == [WaitReason.OPEN] * 2
-    assert not any(each.wait for each in busy.acquire("a", "d"))
-    busy.answer("a")
-    assert events.state().accounts == 1
-    assert busy.state() == CircuitState()
+        writes.fail(each)
+    assert [each.why for each in writes.acquire("a", "d")] == [WaitReason.OPEN] * 2
+    assert not any(each.wait for each in reads.acquire("a", "d"))
+    reads.answer("a")
+    assert writes.state().accounts == 1
+    assert reads.state() == CircuitState()
 
 
 def test_switched_off_nothing_opens_and_nothing_is_kept(new):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.exceptions import ConnectionError
 
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.coordination.provider_rate_limiter import (
     CALLS_AT_ONCE,
     GO,
@@ -44,11 +44,11 @@ def acquire(
 
 
 def google(account="ada", calls=1) -> AcquireRequest:
-    return AcquireRequest("google", account, calls, None, "", Family.BUSY)
+    return AcquireRequest("google", account, calls, None, "", Access.READS)
 
 
 def mailbox(lease, *, mailbox="ada@contoso.example", calls=0) -> AcquireRequest:
-    return AcquireRequest("microsoft", f"connection-{lease}", calls, mailbox, lease, Family.BUSY)
+    return AcquireRequest("microsoft", f"connection-{lease}", calls, mailbox, lease, Access.READS)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_one_limit_is_for_all_accounts_and_one_for_each(redis, unique_name):
     paced._accounts = {unique_name: Limit(4, 3600)}
 
     def go(*accounts):
-        requests = [AcquireRequest(unique_name, account, 1, None, "", Family.BUSY) for account in accounts]
+        requests = [AcquireRequest(unique_name, account, 1, None, "", Access.READS) for account in accounts]
         return [not each.wait for each in acquire(redis, paced, requests)]
 
     assert go("ada", "ada", "ada") == [True, True, False]
@@ -211,7 +211,7 @@ def test_a_shorter_hold_does_not_replace_a_longer_one(redis, unique_name, projec
     scope = f"rate:{unique_name}" if project else f"rate:{unique_name}:ada"
     assert redis.pttl(scope) > 4_000
 
-    (answer,) = acquire(redis, paced, [AcquireRequest(unique_name, "ada", 1, None, "", Family.BUSY)])
+    (answer,) = acquire(redis, paced, [AcquireRequest(unique_name, "ada", 1, None, "", Access.READS)])
 
     assert (answer.why, answer.paid) == (reason, False)
     assert 4 < answer.wait <= 5

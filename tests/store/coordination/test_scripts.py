@@ -261,50 +261,50 @@ def test_watch_starts_a_generation_and_emptying_ends_it(redis, key):
     assert not redis.exists(f"{key}:a:1")
 
 
-def claim(redis: Redis, key: str, waiter: str, *, unique: str):
+def take(redis: Redis, key: str, holder: str, *, unique: str = "one", **more: int):
     arguments = json_argument(
-        claimed_at=NOW,
-        newer_than=0,
-        failure_lifetime=2_000,
-        began=NOW,
-        lease=9_000,
-        waiter=waiter,
+        **{"sent": NOW, "newer_than": 0, "began": NOW, "failure_lifetime": 2_000, "lease": 9_000} | more,
         unique=unique,
         generation_seconds=60,
-        keep=4_000,
-        keep_failed=3_000,
-        followed=8_000,
-        reads=[{"name": f"{key}:read", "number": 7, "following": ""}],
+        reads=[{"holder": holder, "following": ""}],
     )
-    (found,) = run(redis, f"{COORDINATION}/flight_claim.lua", [f"{key}:generation"], arguments)
+    names = [f"{key}:generation", f"{key}:lock", f"{key}:result"]
+    (found,) = run(redis, f"{COORDINATION}/read_take.lua", names, arguments)
     return found
 
 
-def test_a_flight_is_led_followed_renewed_and_completed(redis, key):
-    state, flight = claim(redis, key, f"{key}:leader", unique="one")
-    assert (state, flight) == (1, f"{key}:read:one:one-1".encode())
-    assert claim(redis, key, f"{key}:follower", unique="other") == [2, flight]
-    name, followers = f"flight:{key}:read:one", f"flight-followers:{flight.decode()}"
-    assert 0 < redis.pttl(followers) <= 8_000
-
-    keys = [name, "flight:gone"]
-    for holder, lease in ((flight, 20_000), ("another", 60_000)):
-        run(redis, f"{COORDINATION}/flight_renew.lua", keys, lease, holder, "gone")
-        assert 9_000 < redis.pttl(name) <= 20_000
-    assert not redis.exists("flight:gone")
-
-    flights = [{"id": flight.decode(), "failed": False, "whole": True}]
-    arguments = json_argument(leftover=30, flights=flights)
-    run(redis, f"{COORDINATION}/flight_complete.lua", [name, followers], arguments, b"\x00body\xff")
-    assert redis.lrange(f"{key}:follower", 0, -1) == [struct.pack("<I4s", 7, b"\x00bod") + b"y\xff"]
-    assert not redis.exists(f"{key}:leader", followers)
-    assert 3_000 < redis.pttl(name) <= 4_000
+def end(redis: Redis, key: str, holder: str, *, lifetime: int = 4_000, sent: int = NOW, body: bytes = b""):
+    read = {"holder": holder, "generation": "one", "sent": sent, "failed": False, "lifetime": lifetime}
+    names = [f"{key}:lock", f"{key}:result"]
+    run(redis, f"{COORDINATION}/read_end.lua", names, json_argument(reads=[read]), body)
 
 
-def test_a_flight_that_has_ended_can_be_claimed_again(redis, key):
-    _, flight = claim(redis, key, "", unique="one")
-    run(redis, f"{COORDINATION}/flight_renew.lua", [f"flight:{key}:read:one"], 0, flight)
-    assert claim(redis, key, "", unique="two") == [1, f"{key}:read:one:two-1".encode()]
+def test_a_read_is_locked_by_one_and_its_result_is_for_all(redis, key):
+    assert take(redis, key, "f:1") == [1, b"one"]
+    assert 0 < redis.pttl(f"{key}:lock") <= 9_000
+    assert redis.get(f"{key}:lock") == f"{NOW} one f:1".encode()
+    assert take(redis, key, "g:1", unique="two") == [0, b"f:1"]
+    assert take(redis, key, "f:1") == [1, b"one"]
+
+    end(redis, key, "f:1", body=b"\x00body\xff")
+    assert not redis.exists(f"{key}:lock")
+    assert 3_000 < redis.pttl(f"{key}:result") <= 4_000
+    seconds, _ = redis.time()
+    assert take(redis, key, "g:1", began=(seconds - 60) * 1000) == [2, b"\x00body\xff"]
+
+
+def test_a_lock_is_released_by_its_holder_only(redis, key):
+    take(redis, key, "f:1")
+    end(redis, key, "g:1", lifetime=0)
+    assert redis.exists(f"{key}:lock")
+    end(redis, key, "f:1", lifetime=0)
+    assert not redis.exists(f"{key}:lock", f"{key}:result")
+
+
+def test_an_older_result_does_not_replace_a_newer_one(redis, key):
+    end(redis, key, "f:1", sent=NOW + 1, body=b"new")
+    end(redis, key, "g:1", body=b"old")
+    assert redis.hget(f"{key}:result", "body") == b"new"
 
 
 def test_breaker_opens_on_failures_and_closes_on_a_good_probe(redis, key):

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from providers.base import Failed
 from providers.errors import LocalResourceExhausted, Reason, TimedOut
 from providers.names import ProviderName
 from providers.sandbox.client import SandboxAccount
-from store.coordination.circuit_breaker import CircuitKey, Family
-from store.coordination.provider_rate_limiter import LEASE_RETRY, Limit
+from store.coordination.circuit_breaker import Access, CircuitKey
+from store.coordination.provider_rate_limiter import Limit
 from store.sql.models import OAuthConnection
 from tests.app.days import MORNING, meeting, starts
 from tests.waiting import until
@@ -26,7 +25,6 @@ from tests.workers.conftest import DAY, put_work, replies, run_drain
 from workers.execution import reads, writes
 from workers.execution.call_policy import AccountCallReporter, calls
 from workers.failures import is_internal
-from workers.fanout import drain
 from workers.jobs import (
     CreateEvent,
     DeleteEvent,
@@ -92,24 +90,6 @@ def test_lease_of_a_lost_reply_serves_the_repeated_request(new_worker, provider,
     runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"f:{n}": ends for n in range(4)})
     assert all(map(was_read, read(new_worker(), "f", [mailbox()] * 4)))
     assert len(provider.asked) == 4
-
-
-def test_permit_due_between_two_clock_readings_is_used(new_worker, provider, mailbox, runtime, monkeypatch):
-    def stopped() -> float:
-        # Other threads run now. Of two clock readings, one is before a permit is due and the next after it.
-        time.sleep(0.6 * LEASE_RETRY / 1000)
-        return time.monotonic()
-
-    monkeypatch.setattr(drain, "time", SimpleNamespace(monotonic=stopped))
-    ends = (time.time() + 0.6) * 1000
-    runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"busy:{n}": ends for n in range(4)})
-    connection, workers = mailbox(), [new_worker(), new_worker()]
-    with ThreadPoolExecutor(8) as threads:
-        asked = [
-            threads.submit(read, workers[n % 2], f"f{n}", [connection], seconds=20, week=n) for n in range(8)
-        ]
-        found = [reply for each in asked for reply in each.result()]
-    assert [was_read(reply) for reply in found] == [True] * 8
 
 
 def test_retry_after_of_one_worker_applies_to_the_other(new_worker, provider, connected):
@@ -303,7 +283,7 @@ def test_what_a_job_costs(provider_name, job, expected):
 
 def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
     there = new_worker(breaker_failures=1)
-    circuit = CircuitKey("google", Family.BUSY)
+    circuit = CircuitKey("google", Access.READS)
     reporter = AccountCallReporter(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,
@@ -321,7 +301,7 @@ def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
 
 def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     there = new_worker(breaker_failures=1)
-    circuit = CircuitKey("google", Family.BUSY)
+    circuit = CircuitKey("google", Access.READS)
     reporter = AccountCallReporter(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,

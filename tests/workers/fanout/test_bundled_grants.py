@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from store.sql.queries.connection_tokens import SealedConnection
-from workers.fanout.bundles import prepare
-from workers.fanout.drain_state import TakenJob
+from workers.fanout.bundles import divide
+from workers.fanout.taken import TakenJob
 from workers.jobs import GrantRef, ReadBusy
 
 NOTHING = SealedConnection(
@@ -28,7 +28,9 @@ NOTHING = SealedConnection(
 def taken(number: int, grant: str | None, email: str | None = "m@example.com") -> TakenJob:
     """A job that names the grant ``g``, and the connection as the database has it."""
     job = ReadBusy(f"c{number}", ("primary",), 0, 7, GrantRef("g", "google"))
-    return TakenJob(number, number, job, row=NOTHING._replace(id=job.connection, grant=grant, email=email))
+    return TakenJob(
+        number, job, f"f:{number}", row=NOTHING._replace(id=job.connection, grant=grant, email=email)
+    )
 
 
 def test_a_grant_reads_only_connections_of_its_own():
@@ -41,6 +43,7 @@ def test_a_grant_reads_only_connections_of_its_own():
         taken(4, "g"),
     ]
 
-    prepare(element)
+    together, *alone = divide(element)
 
-    assert [each.bundle for each in element] == [0, None, None, None, 0]
+    assert together == [element[0], element[4]]
+    assert alone == [[each] for each in element[1:4]]

@@ -6,6 +6,7 @@ import base64
 import json
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -20,9 +21,9 @@ from tests.app.days import DAY, PROVIDERS, meeting
 from tests.conftest import settings_of
 from tests.workers.conftest import busy_jobs, period_end, read_one
 from workers.celery_app import create_celery
-from workers.failures import BROKEN
+from workers.failures import BROKEN, TIMED_OUT
 from workers.fanout import performing
-from workers.fanout.client import TIMED_OUT, Fanout
+from workers.fanout.client import RESEND_SECONDS, Fanout
 from workers.fanout.codec import pack_job, pack_reply, work_list
 from workers.jobs import ListCalendars, Reply
 from workers.queues import DRAIN, Queue
@@ -76,8 +77,8 @@ def test_without_a_worker_every_job_is_late(fanout, connected, runtime):
 def test_a_foreign_message_on_the_list_costs_no_reply(fanout, connected, runtime, monkeypatch):
     send = fanout._send
 
-    def send_with_foreign(request, jobs):
-        send(request, jobs)
+    def send_with_foreign(request, numbers):
+        send(request, numbers)
         runtime.stores.redis.rpush(request.work_list, b"foreign")
 
     monkeypatch.setattr(fanout, "_send", send_with_foreign)
@@ -114,7 +115,7 @@ def test_of_two_replies_to_one_job_a_failure_never_replaces_a_read(fanout, conne
     blpop = redis.blpop
 
     def replied(names, timeout):
-        # Job 0 was handed to another worker, and both have replied. The reply to job 1 comes last.
+        # Job 0 was sent again, and two workers have replied. The reply to job 1 comes last.
         redis.rpush(names[0], *(pack_reply(*each) for each in ((0, read), (0, failed), (1, read))))
         return blpop(names, timeout=timeout)
 
@@ -122,6 +123,33 @@ def test_of_two_replies_to_one_job_a_failure_never_replaces_a_read(fanout, conne
     replies = fanout.gather(job, queue=Queue.READS, deadline=in_seconds(5))
 
     assert [reply.failed for reply in replies] == [None, None]
+
+
+def elsewhere(times):
+    """Performs jobs like a worker that cannot reach the provider, this many times for each."""
+    seen = Counter()
+
+    def perform(runtime, job, credentials, deadline):
+        seen[job.calendars] += 1
+        if seen[job.calendars] <= times:
+            return Reply(failed=performing.ELSEWHERE)
+        return read_one(runtime, job, credentials, deadline)
+
+    return perform
+
+
+def test_a_read_of_a_worker_without_a_way_to_the_provider_is_sent_again(fanout, serve, connected):
+    serve(elsewhere(1), tasks=2)
+    (reply,) = fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(20))
+    assert reply.failed is None
+
+
+def test_a_read_that_no_worker_can_make_fails(fanout, serve, connected):
+    serve(elsewhere(100), tasks=1 + len(RESEND_SECONDS))
+    began = time.monotonic()
+    (reply,) = fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(20))
+    assert reply.failed == performing.ELSEWHERE
+    assert time.monotonic() - began >= sum(RESEND_SECONDS)
 
 
 def ends(reply):

@@ -6,48 +6,130 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from providers.base import Read
+import pytest
+
+from providers.base import Failed, Read
+from providers.errors import Reason
 from scheduling.intervals import Intervals
-from tests.flights import followers
+from store.coordination.single_flight import SharedRead, SingleFlight, lock_key
 from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
-from workers.fanout.codec import reply_list
+from workers.failures import TIMED_OUT
+from workers.fanout.codec import read_digest, reply_list
+from workers.fanout.pool import StepPool
 from workers.fanout.request import CoalescingPolicy
 from workers.jobs import Reply
 from workers.queues import Queue
+from workers.runtime import Runtime
 
 
 def test_of_many_requests_one_has_the_reads_made_and_all_are_answered(ask, serve, runtime, connected):
-    jobs = busy_jobs(connected(), 5)
+    jobs = busy_jobs(connected(), 4)
     reading = Reading()
-    serve(reading)
+    serve(reading, tasks=12)
     with ThreadPoolExecutor(12) as threads:
         # The same reads, with different numbers in each request.
-        asked = [threads.submit(ask, jobs[n % 5 :] + jobs[: n % 5]) for n in range(12)]
-        waiting(runtime, 12)
+        asked = [threads.submit(ask, jobs[n % 4 :] + jobs[: n % 4]) for n in range(12)]
+        waiting(runtime, 11)
         reading.release.set()
         answers = [each.result() for each in asked]
     assert set(reading.reads.values()) == {1}
     for n, replies in enumerate(answers):
         calendars = [name for reply in replies for name in reply.outcomes]
-        assert calendars == [f"calendar-{(n + each) % 5}" for each in range(5)]
+        assert calendars == [f"calendar-{(n + each) % 4}" for each in range(4)]
+
+
+def test_waiting_for_the_read_of_another_request_holds_no_thread(ask, serve, runtime, connected):
+    jobs = busy_jobs(connected(), 2)
+    reading = Reading()
+    serve(reading, tasks=8)
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(ask, jobs) for _ in range(8)]
+        waiting(runtime, 7)
+        until(lambda: runtime.pool.used == 2)
+        reading.release.set()
+        assert all(reply.whole() for each in asked for reply in each.result())
 
 
 def test_a_request_for_a_part_joins_that_part(ask, serve, runtime, connected):
     jobs = busy_jobs(connected(), 4)
     reading = Reading()
-    serve(reading)
+    serve(reading, tasks=2)
     with ThreadPoolExecutor(2) as threads:
         whole = threads.submit(ask, jobs)
-        waiting(runtime, 1)
+        for _ in jobs:
+            assert reading.begun.acquire(timeout=PATIENCE)
         part = threads.submit(ask, jobs[1:3])
-        redis = runtime.stores.redis
-        until(lambda: sorted(followers(redis)) == [0, 0, 1, 1])
+        waiting(runtime, 1)
         reading.release.set()
         assert [list(reply.outcomes) for reply in part.result()] == [["calendar-1"], ["calendar-2"]]
         assert len(whole.result()) == 4
     assert set(reading.reads.values()) == {1}
+
+
+@pytest.fixture
+def other(apart):
+    """Another worker of the installation."""
+    made = Runtime(apart)
+    made.__dict__["pool"] = StepPool(4, made.stores)
+    yield made
+    made.pool.close()
+    made.stores.close()
+
+
+def test_a_job_waits_for_the_read_of_another_worker(runtime, other, connected, flights):
+    jobs = busy_jobs(connected(), 3)
+    reading, twice = Reading(), Reading(at_once=True)
+    terms = flights.terms(now(), now(), None)
+    for name in ("one", "two", "three"):
+        put_work(runtime, name, jobs)
+    with ThreadPoolExecutor(3) as threads:
+        more = {"seconds": 30.0, "terms": terms}
+        first = threads.submit(run_drain, runtime, "one", reading, **more)
+        for _ in jobs:
+            assert reading.begun.acquire(timeout=PATIENCE)
+        rest = [threads.submit(run_drain, other, name, twice, **more) for name in ("two", "three")]
+        waiting(other, 2)
+        reading.release.set()
+        for each in (first, *rest):
+            each.result()
+    assert not twice.reads
+    assert [runtime.stores.redis.llen(reply_list(each)) for each in ("one", "two", "three")] == [3] * 3
+
+
+def test_the_read_of_a_worker_that_died_is_taken_by_one_that_waits(ask, serve, runtime, connected):
+    (job,) = busy_jobs(connected(), 1)
+    lock = lock_key(SharedRead(job.connection, read_digest(job)))
+    (generation,) = runtime.stores.busy.begin_reads([job.connection], {}).values()
+    # The worker took the lock and was killed. Nobody renews it.
+    runtime.stores.redis.set(lock, f"{now()} {generation.decode()} dead:0", px=700)
+    reading = Reading(at_once=True)
+    serve(reading, tasks=3)
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(ask, [job]) for _ in range(3)]
+        assert all(each.result()[0].whole() for each in asked)
+    assert set(reading.reads.values()) == {1}
+
+
+def test_a_slow_read_keeps_its_lock(runtime, connected, flights):
+    (job,) = busy_jobs(connected(), 1)
+    lock = lock_key(SharedRead(job.connection, read_digest(job)))
+    reading = Reading()
+    put_work(runtime, "f", [job])
+    with ThreadPoolExecutor(1) as threads:
+        terms = flights.terms(now(), now(), None)
+        asked = threads.submit(run_drain, runtime, "f", reading, seconds=30.0, terms=terms)
+        assert reading.begun.acquire(timeout=PATIENCE)
+        left = []
+        for _ in range(5):
+            time.sleep(0.8)
+            left.append(runtime.stores.redis.pttl(lock))
+        reading.release.set()
+        asked.result()
+    # The lock lasts for three seconds without its renewals.
+    assert all(1_000 < each <= 3_000 for each in left), left
+    assert not runtime.stores.redis.exists(lock)
 
 
 def test_a_read_that_begins_after_a_write_is_a_read_of_its_own(ask, serve, runtime, connected):
@@ -68,22 +150,50 @@ def test_a_read_that_begins_after_a_write_is_a_read_of_its_own(ask, serve, runti
     assert set(reading.reads.values()) == {2}
 
 
+def test_who_waited_before_a_write_is_answered_by_the_read_that_began_before_it(
+    ask, serve, runtime, connected
+):
+    connection = connected()
+    jobs = busy_jobs(connection, 1)
+    reading = Reading()
+    with ThreadPoolExecutor(4) as threads:
+        serve(reading, tasks=4)
+        asked = [threads.submit(ask, jobs) for _ in range(4)]
+        waiting(runtime, 3)
+        runtime.stores.busy.invalidate_connections([connection])
+        reading.release.set()
+        assert all(each.result()[0].whole() for each in asked)
+    assert set(reading.reads.values()) == {1}
+
+
+def test_a_request_for_fresh_data_does_not_wait_for_an_older_read(ask, serve, runtime, connected):
+    jobs = busy_jobs(connected(), 1)
+    reading = Reading()
+    with ThreadPoolExecutor(2) as threads:
+        serve(reading, tasks=2)
+        before = threads.submit(ask, jobs)
+        assert reading.begun.acquire(timeout=PATIENCE)
+        fresh = threads.submit(ask, jobs, newer_than=now() + 1)
+        assert reading.begun.acquire(timeout=PATIENCE)
+        reading.release.set()
+        assert before.result()[0].whole()
+        assert fresh.result()[0].whole()
+    assert set(reading.reads.values()) == {2}
+
+
 def test_failure_answers_immediate_repeats(ask, serve, connected):
     jobs = busy_jobs(connected(), 1)
-
-    def refuse(runtime, job, credentials, deadline):
-        return Reply(read_at=now(), failed=REFUSED)
-
-    serve(refuse)
-    assert ask(jobs)[0].failed == REFUSED
-    # No worker is left.
+    serve(lambda *_: Reply(read_at=now(), failed=REFUSED))
     assert ask(jobs)[0].failed == REFUSED
     reading = Reading(at_once=True)
+    serve(reading)
+    assert ask(jobs)[0].failed == REFUSED
+    assert not reading.reads
     serve(reading)
     assert ask(jobs, newer_than=now())[0].whole()
 
 
-def test_a_refresh_does_not_wait_and_repeats_no_read(fanout, runtime, connected):
+def test_a_refresh_does_not_wait_and_is_sent_once(fanout, runtime, connected):
     jobs = busy_jobs(connected(), 3)
     for _ in range(2):
         fanout.refresh(
@@ -92,14 +202,29 @@ def test_a_refresh_does_not_wait_and_repeats_no_read(fanout, runtime, connected)
     redis = runtime.stores.redis
     (work,) = redis.keys("fanout:*:work")
     assert redis.llen(work) == 3
-    redis.delete(work, *redis.keys("flight:*"))
+    assert redis.llen(Queue.READS) == 1
 
 
-def test_jobs_that_are_not_shared_make_no_flight(runtime, connected):
+def test_a_refresh_is_not_sent_while_the_read_is_under_way(fanout, runtime, connected, flights):
+    (job,) = busy_jobs(connected(), 1)
+    runtime.stores.redis.set(lock_key(SharedRead(job.connection, read_digest(job))), "1 g other:0", ex=60)
+    policy = CoalescingPolicy(began=now())
+    fanout.refresh([job], queue=Queue.READS, deadline=time.monotonic() + 30, coalescing=policy)
+    assert not runtime.stores.redis.keys("fanout:*")
+
+
+def test_jobs_that_are_not_shared_take_no_lock(runtime, connected):
+    seen = []
+
+    def perform(runtime, job, credentials, deadline):
+        seen.extend(runtime.stores.redis.keys("read-*"))
+        return read_one(runtime, job, credentials, deadline)
+
     put_work(runtime, "f", busy_jobs(connected(), 2))
-    run_drain(runtime, "f", read_one)
+    run_drain(runtime, "f", perform)
     assert runtime.stores.redis.llen(reply_list("f")) == 2
-    assert not runtime.stores.redis.keys("flight:*")
+    assert not seen
+    assert not runtime.stores.redis.keys("read-*")
 
 
 def test_what_was_read_in_part_is_not_kept_as_a_failure(ask, serve, connected):
@@ -119,3 +244,64 @@ def test_a_failure_that_names_a_time_is_not_kept(ask, serve, connected):
     reading = Reading(at_once=True)
     serve(reading)
     assert ask([job])[0].whole()
+
+
+@pytest.mark.slow
+def test_a_rate_limit_is_the_answer_for_all_that_wait(ask, serve, runtime, connected):
+    connection = connected()
+    (job,) = busy_jobs(connection, 1)
+    # Longer than every deadline here. The requests are too many to be refused one after the other.
+    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 60.0, named=True, project=False)
+    with ThreadPoolExecutor(12) as threads:
+        asked = [threads.submit(ask, [job], seconds=6.0) for _ in range(12)]
+        serve(Reading(at_once=True), tasks=12)
+        reasons = [each.result()[0].failed.reason for each in asked]
+    assert reasons == [Reason.RATE_LIMITED] * 12
+
+
+@pytest.mark.slow
+def test_a_read_that_timed_out_is_repeated_by_a_request_with_more_time(ask, serve, runtime, connected):
+    jobs = busy_jobs(connected(), 1)
+    reading = Reading(at_once=True)
+    late = Failed(Reason.PROVIDER_ERROR, "late")
+
+    def hang(runtime, job, credentials, deadline):
+        time.sleep(max(0.0, deadline - time.monotonic()) + 0.05)
+        return Reply(read_at=now(), failed=late)
+
+    with ThreadPoolExecutor(2) as threads:
+        serve(hang)
+        hasty = threads.submit(ask, jobs, seconds=3.0)
+        until(lambda: runtime.pool.used)
+        patient = threads.submit(ask, jobs)
+        serve(reading)
+        waiting(runtime, 1)
+        assert hasty.result()[0].failed is not None
+        assert patient.result()[0].whole()
+    assert set(reading.reads.values()) == {1}
+
+
+def test_the_settings_of_the_web_server_decide_how_long_a_failure_answers(fanout, serve, runtime, connected):
+    """The worker of an installation may be configured later than the web server."""
+    (job,) = busy_jobs(connected(), 1)
+    short = SingleFlight(runtime.stores.redis, failure_seconds=0.0, keep_seconds=60.0)
+    fanout._flights = short
+    reading = Reading(at_once=True)
+
+    def ask_once():
+        policy = CoalescingPolicy(began=time.time() * 1000)
+        deadline = time.monotonic() + 20
+        return fanout.gather([job], queue=Queue.READS, deadline=deadline, coalescing=policy)[0]
+
+    serve(lambda *_: Reply(read_at=now(), failed=REFUSED))
+    assert ask_once().failed == REFUSED
+    time.sleep(0.01)
+    serve(reading)
+    assert ask_once().whole()
+
+
+def test_without_a_worker_nothing_is_left(ask, runtime, connected):
+    jobs = busy_jobs(connected(), 3)
+    assert [each.failed for each in ask(jobs, seconds=0.3)] == [TIMED_OUT] * 3
+    assert not runtime.stores.redis.keys("fanout:*")
+    assert not runtime.stores.redis.keys("read-*")

@@ -16,7 +16,7 @@ from providers.base import OpenChannel
 from providers.errors import RateLimited
 from providers.names import ProviderName
 from store.cache.busy_buckets import CalendarKey
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.coordination.provider_rate_limiter import CALLS_AT_ONCE
 from store.sql.models import Channel
 from store.sql.queries import channels, connections
@@ -267,12 +267,10 @@ def test_upkeep_does_not_wait_long_for_a_permit(reached, calendar):
     far = channel_opening.time.monotonic() + 600
     with ExitStack() as held:
         for _ in range(CALLS_AT_ONCE):
-            held.enter_context(
-                channel_opening.acquire(reached, credentials, 1, Family.CHANNELS, deadline=far)
-            )
+            held.enter_context(channel_opening.acquire(reached, credentials, 1, Access.WRITES, deadline=far))
         with (
             pytest.raises(RateLimited),
-            channel_opening.acquire(reached, credentials, 1, Family.CHANNELS, deadline=far),
+            channel_opening.acquire(reached, credentials, 1, Access.WRITES, deadline=far),
         ):
             pytest.fail("five calls at once to a mailbox")
     assert channel_opening.time.monotonic() < far - 300

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, BoundedSemaphore, Lock
@@ -14,10 +15,29 @@ from sqlalchemy import delete, select
 from store.coordination.locks import MARGIN, try_lock
 from store.sql.models import ApiKey, IdempotencyKey, OAuthConnection
 from store.sql.queries import api_keys, connections
-from tests.workers.conftest import all_places_free, all_places_held
 from workers.celery_app import RENEWAL_SECONDS
+from workers.runtime import UPKEEP_THREADS
 from workers.tasks import RENEW_AHEAD, RENEW_BEHIND
 from workers.upkeep import batches, renewals
+
+
+@contextmanager
+def all_threads_held(runtime):
+    """Hold every thread for upkeep."""
+    held = 0
+    while runtime.upkeep.acquire(blocking=False):
+        held += 1
+    try:
+        yield held
+    finally:
+        if held:
+            runtime.upkeep.release(held)
+
+
+def all_threads_free(runtime):
+    """Whether every thread for upkeep can be taken."""
+    with all_threads_held(runtime) as held:
+        return held == max(1, min(UPKEEP_THREADS, runtime.settings.reads_in_flight // 2))
 
 
 @pytest.fixture
@@ -129,9 +149,7 @@ def test_a_provider_that_is_not_configured_is_passed_over(
     assert sandbox.requests().by_operation == {"microsoft.token": 1}
 
 
-def test_renewals_run_in_parallel_in_the_places_of_the_process(
-    renew, account, connected, runtime, monkeypatch
-):
+def test_renewals_run_in_parallel(renew, account, connected, runtime, monkeypatch):
     for n in range(8):
         connected(account(f"user-{n}"), **ends_in(1))
     inside = Inside()
@@ -139,10 +157,10 @@ def test_renewals_run_in_parallel_in_the_places_of_the_process(
     monkeypatch.setattr(renewals, "_renew", inside.counting(renewals._renew, Barrier(4, timeout=30).wait))
     assert renew() == 8
     assert inside.most == 4
-    assert all_places_free(runtime)
+    assert all_threads_free(runtime)
 
 
-def test_a_round_takes_no_more_places_than_it_may(renew, account, connected, monkeypatch):
+def test_a_round_takes_no_more_threads_than_it_may(renew, account, connected, monkeypatch):
     monkeypatch.setattr(batches, "AT_ONCE", 2)
     for n in range(6):
         connected(account(f"user-{n}"), **ends_in(1))
@@ -168,12 +186,12 @@ def test_no_renewal_begins_too_late_to_finish(renew, account, connected, sandbox
     connected(account("ada"), **ends_in(1))
     assert renew(seconds=batches.SECONDS_FOR_EACH - 1) == 0
     assert sandbox.requests().total == 0
-    assert all_places_free(runtime)
+    assert all_threads_free(runtime)
 
 
-def test_a_round_without_a_free_place_ends_in_time(renew, account, connected, runtime, sandbox):
+def test_a_round_without_a_free_thread_ends_in_time(renew, account, connected, runtime, sandbox):
     connected(account("ada"), **ends_in(1))
-    with all_places_held(runtime):
+    with all_threads_held(runtime):
         began = time.monotonic()
         assert renew(seconds=batches.SECONDS_FOR_EACH + 0.3) == 0
         # Not when the run ends, ten seconds later: a renewal started then would not have its full time.
@@ -190,7 +208,7 @@ def test_a_round_waits_for_room(renew, account, connected, runtime):
         renewed = threads.submit(renew)
         runtime.upkeep.release()
         assert renewed.result(30) == 1
-    assert all_places_free(runtime)
+    assert runtime.upkeep.acquire(blocking=False)
 
 
 def test_two_rounds_do_not_overlap(renew, account, connected, runtime, sandbox):
@@ -215,7 +233,7 @@ def test_a_renewal_that_breaks_on_our_side_does_not_stop_the_round(
 
     monkeypatch.setattr(renewals, "_renew", breaking)
     assert renew() == 1
-    assert all_places_free(runtime)
+    assert all_threads_free(runtime)
 
 
 def test_a_round_that_dies_does_not_cost_the_next_one():

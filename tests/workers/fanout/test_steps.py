@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
-from redis.exceptions import RedisError
+from redis.client import Pipeline
 
 from providers.base import Calendar, Failed
 from providers.errors import Reason
@@ -17,17 +17,16 @@ from providers.names import ProviderName
 from store.cache.busy_buckets import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.config.settings import Settings
-from store.coordination.single_flight import ReadKey, flight_key
+from store.coordination import shares
 from store.sql.database import Database
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
 from tests.conftest import settings_of
-from tests.flights import flight, place
 from tests.waiting import until
+from tests.workers.coalesced_reads import now
 from tests.workers.conftest import (
     DAY,
     all_places_free,
-    all_places_held,
     busy_jobs,
     period_end,
     put_work,
@@ -37,11 +36,15 @@ from tests.workers.conftest import (
     start_redis,
 )
 from workers.failures import BROKEN, DOWN
-from workers.fanout.codec import pack_job, read_digest, reply_list, work_list
-from workers.fanout.drain import GONE, LOAD_AHEAD, LOAD_AHEAD_PROCESSES
-from workers.fanout.pool import FairPool
+from workers.fanout import steps
+from workers.fanout.chunks import GONE
+from workers.fanout.codec import pack_job, reply_list, work_list
+from workers.fanout.pool import StepPool
+from workers.fanout.steps import MAX_CHUNK, Steps
+from workers.fanout.taken import Request
 from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
+from workers.telemetry import request_ids
 
 
 def test_every_job_is_answered_under_its_number(runtime, connected):
@@ -152,10 +155,11 @@ def test_two_drains_take_each_job_once(runtime, connected, apart):
         return read_one(runtime, job, credentials, deadline)
 
     other = Runtime(apart)
-    other.__dict__["pool"] = FairPool(4)
+    other.__dict__["pool"] = StepPool(4, other.stores)
     put_work(runtime, "f", busy_jobs(connected(), 300))
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda each: run_drain(each, "f", perform), [runtime, other]))
+    other.pool.close()
     other.stores.database.close()
     other.stores.redis.close()
     assert len(taken) == len(set(taken)) == 300
@@ -178,17 +182,22 @@ def test_deadline_stops_taking_jobs_and_taken_ones_are_answered(runtime, connect
     run_drain(runtime, "f", perform, seconds=0.2)
     answers = len(replies(runtime, "f"))
     assert 4 <= answers <= 12
-    assert answers + runtime.stores.redis.llen(work_list("f")) == 20
+    # A few more were taken from the list and not begun.
+    assert 20 - MAX_CHUNK <= answers + runtime.stores.redis.llen(work_list("f")) <= 20
 
 
-def test_drain_waits_for_threads_until_its_deadline(runtime, connected):
+def test_a_step_that_finds_no_thread_before_its_deadline_takes_no_job(runtime, connected):
+    gate = threading.Event()
+    for _ in range(5):
+        runtime.pool.submit(lambda: gate.wait(30))
     put_work(runtime, "f", busy_jobs(connected(), 2))
-    with all_places_held(runtime):
-        run_drain(runtime, "f", read_one, seconds=0.1)
-        assert runtime.stores.redis.llen(work_list("f")) == 2
-        waiting = threading.Thread(target=run_drain, args=(runtime, "f", read_one))
-        waiting.start()
-    waiting.join()
+    request = Request("f", time.monotonic() + 0.1)
+    steps.run(runtime, request, read_one, 2)
+    time.sleep(0.2)
+    gate.set()
+    assert all_places_free(runtime)
+    assert runtime.stores.redis.llen(work_list("f")) == 2
+    run_drain(runtime, "f", read_one)
     assert len(replies(runtime, "f")) == 2
 
 
@@ -203,7 +212,8 @@ def test_small_request_is_served_during_a_large_one(runtime, connected):
     connection = connected()
     put_work(runtime, "large", busy_jobs(connection, 40))
     put_work(runtime, "small", busy_jobs(connection, 3))
-    large = threading.Thread(target=run_drain, args=(runtime, "large", hang), kwargs={"seconds": 60})
+    args, limits = (runtime, "large", hang), {"seconds": 60, "share": 4}
+    large = threading.Thread(target=run_drain, args=args, kwargs=limits)
     large.start()
     for _ in range(4):
         assert running.acquire(timeout=30)
@@ -218,9 +228,8 @@ def test_small_request_is_served_during_a_large_one(runtime, connected):
 def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog):
     put_work(runtime, "f", busy_jobs(connected(), 3))
     redis = runtime.stores.redis
-    place(redis, "shared:1")
     # One job as a web server of another version might encode it, and one that is invalid.
-    other = msgspec.msgpack.encode([3, {"type": "ReadMoods", "connection": "c"}, "shared:1"])
+    other = msgspec.msgpack.encode([3, {"type": "ReadMoods", "connection": "c"}])
     redis.lpush(work_list("f"), other, b"foreign")
     run_drain(runtime, "f", read_one)
     assert [(number, reply.failed) for number, reply in replies(runtime, "f")] == [
@@ -229,12 +238,22 @@ def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog)
         (2, None),
         (3, BROKEN),
     ]
-    assert flight(redis, "shared:1") is None
     assert caplog.text.count("a job cannot be decoded") == 2
     assert all_places_free(runtime)
 
 
-def test_jobs_that_cannot_be_decoded_do_not_end_the_drain(runtime, connected):
+def test_the_flight_of_a_web_server_of_an_earlier_release_ends(runtime, connected):
+    """The requests that follow it send the read themselves."""
+    (job,) = busy_jobs(connected(), 1)
+    redis = runtime.stores.redis
+    redis.set("flight:read:generation", "in progress", ex=60)
+    redis.rpush(work_list("f"), pack_job(0, job, "read:generation:unique"))
+    run_drain(runtime, "f", read_one)
+    assert [number for number, _ in replies(runtime, "f")] == [0]
+    assert not redis.exists("flight:read:generation")
+
+
+def test_jobs_that_cannot_be_decoded_do_not_end_the_steps(runtime, connected):
     def perform(runtime, job, credentials, deadline):
         runtime.stores.redis.rpush(work_list("f"), b"foreign")
         return read_one(runtime, job, credentials, deadline)
@@ -263,13 +282,13 @@ def mortal(environment, tmp_path) -> tuple[Settings, subprocess.Popen[bytes]]:
     redis.wait()
 
 
-def test_when_redis_dies_the_task_ends_and_keeps_no_place(mortal, runtime, connected):
+def test_when_redis_dies_the_steps_end_and_keep_no_thread(mortal, runtime, connected, caplog):
     settings, redis = mortal
     connection = connected()
     there = Runtime(settings)
     there.stores.__dict__["database"] = runtime.stores.database
     there.stores.__dict__["keyring"] = runtime.stores.keyring
-    there.__dict__["pool"] = FairPool(4)
+    there.__dict__["pool"] = StepPool(4, there.stores)
 
     def perform(runtime, job, credentials, deadline):
         redis.kill()
@@ -277,12 +296,12 @@ def test_when_redis_dies_the_task_ends_and_keeps_no_place(mortal, runtime, conne
         return read_one(runtime, job, credentials, deadline)
 
     put_work(there, "f", busy_jobs(connection, 1))
-    with pytest.raises(RedisError):
-        run_drain(there, "f", perform)
+    started = [steps.run(there, Request("f", time.monotonic() + 5), perform, 4)]
+    until(lambda: "results of jobs could not be reported" in caplog.text)
+    started.append(steps.run(there, Request("f", time.monotonic() + 5), perform, 4))
+    until(lambda: not any(each._active for each in started))
     assert all_places_free(there)
-    with pytest.raises(RedisError):
-        run_drain(there, "f", perform)
-    assert all_places_free(there)
+    there.pool.close()
 
 
 def test_job_paused_beyond_the_deadline_is_answered_at_once(runtime, connected):
@@ -298,37 +317,127 @@ def test_job_paused_beyond_the_deadline_is_answered_at_once(runtime, connected):
     assert time.monotonic() - began < 30
 
 
-def test_prefetched_jobs_are_returned_at_the_deadline(runtime, connected, flights):
-    """Other requests, which have more time, then need not wait until the leases expire."""
+def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(runtime, connected, flights):
+    """Other requests, which have more time, then need not wait until the locks expire."""
     redis = runtime.stores.redis
-    # More than all processes have places for: some are taken ahead.
-    jobs = busy_jobs(connected(), LOAD_AHEAD_PROCESSES * runtime.settings.reads_in_flight + 2 * LOAD_AHEAD)
-    wishes = [ReadKey(job.connection, read_digest(job), n) for n, job in enumerate(jobs)]
-    now = time.time_ns() // 1_000_000
-    claimed = flights.claim(wishes, "", claimed_at=now, began=now, newer_than=None, lease_seconds=60.0)
-    names = [flight.decode() for _, flight in claimed]
-    packed = [pack_job(n, job, name) for n, (job, name) in enumerate(zip(jobs, names, strict=True))]
-    redis.rpush(work_list("f"), *packed)
+    put_work(runtime, "f", busy_jobs(connected(), 12))
     release, begun = threading.Event(), []
 
     def hang(runtime, job, credentials, deadline):
-        begun.append(jobs.index(job))
-        # After the first results, the drain knows how many jobs are on the list.
-        assert len(begun) <= 4 or release.wait(60)
+        begun.append(job)
+        # With the first chunk the length of the list is known; the next ones are larger.
+        assert len(begun) <= 2 or release.wait(60)
         return read_one(runtime, job, credentials, deadline)
 
-    draining = threading.Thread(target=run_drain, args=(runtime, "f", hang), kwargs={"seconds": 2.0})
-    draining.start()
+    terms = flights.terms(now(), now(), None)
+    request = Request("f", time.monotonic() + 1.5, terms)
+    hung = Steps(runtime, request, hang)
+    # Eight steps share four threads and a spare one.
+    hung.start(8)
     try:
-        until(lambda: len(begun) == 8)
-        taken = set(range(len(jobs) - redis.llen(work_list("f"))))
-        ahead = [names[each] for each in taken - set(begun)]
-        assert len(ahead) > LOAD_AHEAD // 2
-        assert redis.exists(*map(flight_key, ahead)) == len(ahead)
-        until(lambda: not redis.exists(*map(flight_key, ahead)))
-        # The reads in progress continue, and their flights are still held.
-        assert redis.exists(*(flight_key(names[each]) for each in begun)) == len(begun)
+        until(lambda: len(begun) >= 5)
+        held = redis.keys("read-lock:*")
+        assert len(held) >= 3
+        until(lambda: not request.seconds_left)
     finally:
         release.set()
-        draining.join(timeout=60)
-    assert not draining.is_alive()
+    until(lambda: not redis.keys("read-lock:*"))
+    assert all_places_free(runtime)
+
+
+def test_a_task_waits_while_more_steps_queue_than_there_are_threads(runtime, connected):
+    gate = threading.Event()
+
+    def hang(runtime, job, credentials, deadline):
+        gate.wait(30)
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connected(), 40))
+    ended = threading.Event()
+
+    def task():
+        steps.run(runtime, Request("f", time.monotonic() + 30), hang, 32)
+        ended.set()
+
+    running = threading.Thread(target=task)
+    running.start()
+    until(lambda: runtime.pool.used == 5)
+    assert not ended.wait(0.3)
+    gate.set()
+    # Steps submit themselves again until no job is left.
+    assert ended.wait(30)
+    running.join()
+    until(lambda: len(replies(runtime, "f")) == 40)
+
+
+def test_a_task_does_not_wait_for_its_reads(runtime, connected):
+    gate = threading.Event()
+
+    def hang(runtime, job, credentials, deadline):
+        gate.wait(30)
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connected(), 4))
+    began = time.monotonic()
+    steps.run(runtime, Request("f", began + 30), hang, 4)
+    assert time.monotonic() - began < 10
+    assert replies(runtime, "f") == []
+    gate.set()
+    until(lambda: len(replies(runtime, "f")) == 4)
+
+
+def test_a_worker_that_ends_performs_the_jobs_of_its_tasks(runtime, connected):
+    connection = connected()
+    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 0.5)
+
+    def perform(runtime, job, credentials, deadline):
+        time.sleep(0.02)
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connection, 20))
+    steps.run(runtime, Request("f", time.monotonic() + 20), perform, 4)
+    runtime.pool.finish(20)
+    assert len(replies(runtime, "f")) == 20
+
+
+def test_a_worker_takes_large_chunks_of_a_long_list_and_single_jobs_of_a_short_one(runtime, connected):
+    taken, lpop = [], Pipeline.lpop
+
+    def counted(pipe, name, count):
+        taken.append(count)
+        return lpop(pipe, name, count)
+
+    put_work(runtime, "f", busy_jobs(connected(), 1_300))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pipeline, "lpop", counted)
+        run_drain(runtime, "f", read_one, seconds=60, share=2)
+    in_flight = runtime.settings.reads_in_flight
+    assert max(taken) == min(MAX_CHUNK, -(-1_300 // (2 * in_flight)))
+    assert taken[-1] <= 2
+    assert len(replies(runtime, "f")) == 1_300
+
+
+def test_the_steps_of_a_request_run_in_its_context(runtime, connected):
+    seen = set()
+
+    def perform(runtime, job, credentials, deadline):
+        seen.add((shares.current.get(), request_ids.current.get()))
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connected(), 20))
+    tokens = shares.current.set(7), request_ids.current.set("request")
+    try:
+        run_drain(runtime, "f", perform)
+    finally:
+        shares.current.reset(tokens[0])
+        request_ids.current.reset(tokens[1])
+    assert seen == {(7, "request")}
+
+
+def test_the_calendars_that_were_read_are_named_when_the_steps_end(runtime, connected):
+    connection, used = connected(), []
+    put_work(runtime, "f", busy_jobs(connection, 10))
+    request = Request("f", time.monotonic() + 20)
+    steps.run(runtime, request, read_one, 4, used.extend)
+    until(lambda: len(used) == 10)
+    assert set(used) == {("google", CalendarKey(connection, f"calendar-{n}")) for n in range(10)}

@@ -1,0 +1,207 @@
+"""Prepares the jobs of a chunk together: one statement for their connections, one script each for locks and
+permits.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from providers.base import Failed
+from providers.errors import Reason
+from store.coordination.provider_rate_limiter import GO, AcquireRequest, Permit, WaitReason
+from store.coordination.single_flight import Locked, Recorded, SharedRead, Waiting, Wanted
+from store.sql.queries import connection_tokens
+from workers.execution import call_policy, reads
+from workers.failures import BROKEN
+from workers.fanout import bundles, reports
+from workers.fanout.codec import DecodeError, addresses, pack_reply, read_digest, unpack_jobs
+from workers.fanout.reporter import Report
+from workers.fanout.taken import Request, TakenJob, Work
+from workers.jobs import ReadBusy, Reply
+from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+# Seconds for which a lease outlasts the last moment of its call.
+LEASE_MARGIN = 1.0
+
+GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
+
+
+@dataclass(slots=True)
+class Admitted:
+    """The jobs of a chunk by what they do next.
+
+    ``ready`` jobs may begin. Each of ``waiting`` tries again at its moment. ``following`` jobs wait for the
+    read of another job, and ``recorded`` ones have its encoded result.
+    """
+
+    ready: list[Work] = field(default_factory=list)
+    waiting: list[tuple[float, Work]] = field(default_factory=list)
+    following: list[TakenJob] = field(default_factory=list)
+    recorded: list[tuple[TakenJob, bytes]] = field(default_factory=list)
+    failed: list[tuple[TakenJob, Failed]] = field(default_factory=list)
+
+
+def decode(request: Request, messages: Sequence[bytes]) -> tuple[list[Work], Report]:
+    """The jobs in elements of the list, and failures for jobs that this version cannot decode."""
+    works: list[Work] = []
+    rejected = reports.new(request)
+    for data in messages:
+        try:
+            packed = unpack_jobs(data)
+        except DecodeError:
+            log.exception("a job cannot be decoded")
+            rejected.replies += [pack_reply(each.number, Reply(failed=BROKEN)) for each in addresses(data)]
+            continue
+        work = []
+        for each in packed:
+            taken = TakenJob(each.number, each.job, f"{request.name}:{each.number}", each.flight)
+            if request.terms is not None and each.job.connection is not None:
+                taken.read = SharedRead(each.job.connection, read_digest(each.job))
+            work.append(taken)
+        works.append(work)
+    return works, rejected
+
+
+def load(runtime: Runtime, jobs: Sequence[TakenJob]) -> None:
+    """Load the connections of these jobs in one statement."""
+    ids = {each.job.connection for each in jobs if each.job.connection is not None}
+    if not ids:
+        return
+    with runtime.stores.database.engine.connect() as connection:
+        rows = connection_tokens.sealed(connection, ids)
+    for each in jobs:
+        each.row = rows.get(each.job.connection or "")
+        if each.row is not None:
+            each.acquire_request = call_policy.acquire_request(each.job, each.row, each.name)
+
+
+def admit(runtime: Runtime, request: Request, works: Sequence[Work]) -> Admitted:
+    """Take the locks of these jobs, begin their reads in the cache, and acquire their permits."""
+    admitted = Admitted()
+    present = [[each for each in work if not _is_gone(each, admitted)] for work in works]
+    own = _take_locks(runtime, request, [work for work in present if work], admitted)
+    _begin_reads(runtime, [each for work in own for each in work])
+    _acquire(runtime, request, own, admitted)
+    return admitted
+
+
+def _is_gone(taken: TakenJob, admitted: Admitted) -> bool:
+    if taken.job.connection is None or taken.row is not None:
+        return False
+    admitted.failed.append((taken, GONE))
+    return True
+
+
+def _take_locks(runtime: Runtime, request: Request, works: Sequence[Work], admitted: Admitted) -> list[Work]:
+    """The jobs that have their locks or need none."""
+    wanted = [
+        (each, Wanted(each.read, each.name, each.following))
+        for work in works
+        for each in work
+        if each.read is not None and not each.locked
+    ]
+    if not wanted or request.terms is None:
+        return list(works)
+    found = runtime.stores.single_flight.take([each for _, each in wanted], request.terms)
+    locks = runtime.pool.locks
+    locks.hold(each.read for (_, each), state in zip(wanted, found, strict=True) if isinstance(state, Locked))
+    absent: set[int] = set()
+    for (taken, each), state in zip(wanted, found, strict=True):
+        if isinstance(state, Recorded):
+            runtime.stores.counters.jobs("followed", 1)
+        match state:
+            case Locked(generation):
+                taken.locked, taken.following = generation, ""
+                continue
+            case Recorded(body):
+                admitted.recorded.append((taken, body))
+                locks.resume_waiting(each.read)
+            case Waiting(holder):
+                taken.following = holder
+                bundles.leave(taken)
+                admitted.following.append(taken)
+        absent.add(id(taken))
+    left = ([each for each in work if id(each) not in absent] for work in works)
+    return [work for work in left if work]
+
+
+def _begin_reads(runtime: Runtime, jobs: Sequence[TakenJob]) -> None:
+    """Begin the reads of busy periods in the cache, in one round trip."""
+    beginning = [each for each in jobs if each.generation is None]
+    busy = [
+        (each.job, each.row) for each in beginning if isinstance(each.job, ReadBusy) and each.row is not None
+    ]
+    generations = reads.begin_reads(runtime.stores, busy) if busy else {}
+    for each in beginning:
+        each.generation = generations.get(each.job.connection or "", b"")
+
+
+def _acquire(runtime: Runtime, request: Request, works: Sequence[Work], admitted: Admitted) -> None:
+    """Acquire the permits of these jobs, in one round trip."""
+    # The jobs of a bundle may share a request.
+    requests = list(
+        dict.fromkeys(
+            each.acquire_request
+            for work in works
+            for each in work
+            if each.acquire_request is not None and not each.permitted
+        )
+    )
+    left = request.seconds_left
+    permits: dict[AcquireRequest, Permit] = {}
+    if requests:
+        lease_seconds = left + runtime.grace + LEASE_MARGIN
+        granted = runtime.stores.provider_rate_limiter.acquire_now(
+            requests, left=left, lease_seconds=lease_seconds
+        )
+        permits = dict(zip(requests, granted, strict=True))
+    now = time.monotonic()
+    for work in works:
+        later: dict[float, Work] = {}
+        for each in work:
+            _settle(runtime, request, each, permits, now, later, admitted)
+        delayed = {id(each) for some in later.values() for each in some}
+        failed = {id(each) for each, _ in admitted.failed}
+        if ready := [each for each in work if id(each) not in delayed | failed]:
+            admitted.ready.append(ready)
+        for when, some in later.items():
+            admitted.waiting += [(when, part) for part in bundles.divide_waiting(some)]
+
+
+def _settle(
+    runtime: Runtime,
+    request: Request,
+    taken: TakenJob,
+    permits: Mapping[AcquireRequest, Permit],
+    now: float,
+    later: dict[float, Work],
+    admitted: Admitted,
+) -> None:
+    """Note the permit of a job: it may begin, waits until a moment in ``later``, or has failed."""
+    wanted, row = taken.acquire_request, taken.row
+    if wanted is None or row is None or taken.permitted:
+        return
+    permit = permits.get(wanted, GO)
+    if permit.paid:
+        taken.acquire_request = replace(wanted, calls=0)
+    if not permit.wait:
+        taken.permitted = True
+        taken.probes = permit.why is WaitReason.PROBE
+        if permit.record_success:
+            runtime.stores.circuit_breakers.record_next_success(wanted.circuit, wanted.account)
+        return
+    if permit.why is WaitReason.OPEN:
+        admitted.failed.append((taken, call_policy.circuit_open_failure(row, permit)))
+        return
+    # A wait for the mailbox does not replace the failure of an earlier wait.
+    if taken.failed is BROKEN or permit.why is not WaitReason.MAILBOX:
+        taken.failed = call_policy.rate_limited_failure(row, permit)
+    if (when := now + permit.wait) < request.deadline:
+        later.setdefault(when, []).append(taken)
+    else:
+        admitted.failed.append((taken, taken.failed))

@@ -1,0 +1,102 @@
+"""The read locks that this process holds, and the jobs that wait until the read of another job ends.
+
+The process renews its locks each second. A job that waits for a read of this process is resumed as soon as
+that read has ended. For a read of another process one job looks again at short intervals; the others that
+wait for the same read are resumed with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from redis.exceptions import RedisError
+
+from store.coordination.single_flight import SharedRead, SingleFlight
+from workers.fanout.timer import Timer
+
+log = logging.getLogger(__name__)
+
+# Seconds between two renewals; several within the lifetime of a lock.
+RENEW_SECONDS = 1.0
+# Seconds between two looks at the read of another process.
+LOOK_SECONDS = 0.05
+
+Resume = Callable[[], None]
+
+
+class ReadLocks:
+    """Locks and waiting jobs of one process; thread-safe."""
+
+    def __init__(self, flights: SingleFlight, timer: Timer) -> None:
+        self._flights = flights
+        self._timer = timer
+        self._lock = threading.Lock()
+        self._held: Counter[SharedRead] = Counter()
+        self._waiting: dict[SharedRead, list[Resume]] = {}
+        self._renews = self._looks = False
+
+    def hold(self, reads: Iterable[SharedRead]) -> None:
+        """Renew the locks of these reads from now on."""
+        with self._lock:
+            self._held.update(reads)
+            if self._held and not self._renews:
+                self._renews = True
+                self._timer.call_at(time.monotonic() + RENEW_SECONDS, self._renew)
+
+    def drop(self, reads: Iterable[SharedRead]) -> None:
+        """Stop the renewal of locks that were released, and resume the jobs that wait for these reads."""
+        resumed: list[Resume] = []
+        with self._lock:
+            for each in reads:
+                self._held[each] -= 1
+                if self._held[each] <= 0:
+                    del self._held[each]
+                resumed += self._waiting.pop(each, ())
+        for resume in resumed:
+            resume()
+
+    def wait(self, read: SharedRead, resume: Resume) -> None:
+        """Call ``resume``, which must not block, when the read may have ended."""
+        with self._lock:
+            self._waiting.setdefault(read, []).append(resume)
+            if not self._looks:
+                self._looks = True
+                self._timer.call_at(time.monotonic() + LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """Resume a job for each read of another process. It waits again if the read has not ended."""
+        resumed: list[Resume] = []
+        with self._lock:
+            for read in [each for each in self._waiting if each not in self._held]:
+                resumed.append(self._waiting[read].pop(0))
+                if not self._waiting[read]:
+                    del self._waiting[read]
+            self._looks = bool(self._waiting)
+            if self._looks:
+                self._timer.call_at(time.monotonic() + LOOK_SECONDS, self._look)
+        for resume in resumed:
+            resume()
+
+    def resume_waiting(self, read: SharedRead) -> None:
+        """Resume the jobs that wait for a read that has ended in another process."""
+        with self._lock:
+            resumed = self._waiting.pop(read, [])
+        for resume in resumed:
+            resume()
+
+    def _renew(self) -> None:
+        with self._lock:
+            held = list(self._held)
+            self._renews = bool(held)
+        if not held:
+            return
+        try:
+            self._flights.renew(held)
+        except RedisError as error:
+            log.warning("read locks not renewed: %s", type(error).__name__)
+        finally:
+            self._timer.call_at(time.monotonic() + RENEW_SECONDS, self._renew)

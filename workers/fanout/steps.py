@@ -1,0 +1,279 @@
+"""The worker's side of a fan-out: the steps of one task perform jobs of one request, in threads of the pool.
+
+A step takes a job, performs it, hands the result to the reporter of the process, and submits itself again.
+It ends when the list of the request is empty or the deadline has passed. Jobs come from the list in chunks:
+large ones while the list is long, and single jobs at its end, so that no thread waits while another has work.
+
+A job that must wait, for a permit or for the read of another job, holds no thread: the timer resumes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+from typing import cast
+
+from redis.exceptions import RedisError
+
+from providers.base import Failed
+from store.cache.busy_buckets import CalendarKey
+from workers import failures
+from workers.execution import call_policy
+from workers.execution.reads import continues_past_deadline
+from workers.failures import TIMED_OUT
+from workers.fanout import bundles, chunks, performing, reports
+from workers.fanout.codec import work_list
+from workers.fanout.performing import Perform
+from workers.fanout.reporter import Report
+from workers.fanout.taken import Request, TakenJob, Work
+from workers.jobs import CalendarRead
+from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+# The most steps of one task: a large request leaves threads to small ones.
+MAX_STEPS = 32
+# The most elements of the list in one chunk.
+MAX_CHUNK = 16
+# Grace period after the deadline, as a share of the budget, for jobs to report their own timeout. After it,
+# a timeout is reported for reads that continue for the cache.
+GRACE_FRACTION = 0.01
+
+
+class Steps:
+    """The steps of one task. ``used`` is called with the calendars that were read, when no step is left."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        request: Request,
+        perform: Perform,
+        used: Callable[[Sequence[tuple[str, CalendarKey]]], None] = lambda _: None,
+    ) -> None:
+        self._runtime = runtime
+        self._pool = runtime.pool
+        self._request = request
+        self._perform = perform
+        self._used = used
+        self._context = copy_context()
+        # Guards everything below, for moments.
+        self._lock = threading.Lock()
+        # Held while jobs are taken from the list.
+        self._taking = threading.Lock()
+        self._ready: deque[Work] = deque()
+        self._resumed: list[Work] = []
+        self._in_flight: dict[int, TakenJob] = {}
+        self._read: list[tuple[str, CalendarKey]] = []
+        self._most = self._active = self._without_work = self._waiting = self._list_length = 0
+        self._exhausted = False
+
+    def start(self, share: int) -> None:
+        """Start the steps of a task whose share of the list has this many elements."""
+        self._most = self._active = max(1, min(MAX_STEPS, share))
+        left = self._request.seconds_left
+        self._pool.timer.call_at(self._request.deadline + left * GRACE_FRACTION, self._report_timeouts)
+        self._pool.add(self)
+        for _ in range(self._most):
+            self._submit(self._step)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is under way or waits."""
+        return bool(self._active or self._waiting)
+
+    def resume(self, work: Work) -> None:
+        """Have jobs that waited admitted again, together with others; does not block."""
+        with self._lock:
+            self._resumed.append(work)
+            first = len(self._resumed) == 1
+        if first:
+            self._submit(self._admit_resumed)
+
+    def leave(self, provider: str) -> None:
+        """Answer the reads of a provider that this worker cannot reach; the request sends them again."""
+        with self._lock:
+            reads = [
+                each
+                for each in self._in_flight.values()
+                if each.provider == provider and isinstance(each.job, CalendarRead) and not each.answered
+            ]
+        self._report(reports.answered(self._request, reads, lambda _: performing.ELSEWHERE))
+
+    def _submit(self, step: Callable[[], None]) -> None:
+        self._pool.submit(partial(self._context.copy().run, step))
+
+    def _step(self) -> None:
+        """Perform one job or bundle, and queue for the next one."""
+        try:
+            work = self._next()
+        except Exception:
+            log.exception("no jobs could be taken")
+            self._end_step()
+            return
+        if work is None:
+            self._end_step()
+            return
+        try:
+            self._run(work)
+        finally:
+            self._submit(self._step)
+
+    def _end_step(self) -> None:
+        with self._lock:
+            self._active -= 1
+            read, self._read = (self._read, []) if not self._active else ([], self._read)
+            missed = bool(self._ready) and not self._active
+            self._active += missed
+        if missed:
+            # A job became ready after this step had looked.
+            self._submit(self._step)
+        if read:
+            self._used(read)
+
+    def _next(self) -> Work | None:
+        """The next job or bundle; None when there is none."""
+        with self._lock:
+            if self._ready and self._request.seconds_left:
+                return self._ready.popleft()
+            self._without_work += 1
+        try:
+            with self._taking:
+                while True:
+                    with self._lock:
+                        if not self._request.seconds_left:
+                            dropped, self._exhausted = list(self._ready), True
+                            self._ready.clear()
+                            break
+                        if self._ready:
+                            return self._ready.popleft()
+                        if self._exhausted:
+                            return None
+                        wanted = self._without_work
+                    self._take(wanted)
+        finally:
+            with self._lock:
+                self._without_work -= 1
+        # They get no reply, like those still on the list: for the request they have timed out.
+        self._report(reports.dropped(self._request, [each for work in dropped for each in work]))
+        return None
+
+    def _take(self, wanted: int) -> None:
+        """Take a chunk of the list, at least one element for each step without work."""
+        in_flight = self._runtime.settings.reads_in_flight
+        size = min(MAX_CHUNK, max(wanted, -(-self._list_length // (2 * in_flight))))
+        name = work_list(self._request.name)
+        try:
+            with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
+                pipe.lpop(name, size)
+                pipe.llen(name)
+                messages, self._list_length = pipe.execute()
+        except RedisError:
+            self._exhausted = True
+            raise
+        self._exhausted = not self._list_length
+        taken, rejected = chunks.decode(self._request, cast(list[bytes], messages or []))
+        self._report(rejected)
+        jobs = [each for work in taken for each in work]
+        try:
+            chunks.load(self._runtime, jobs)
+        except Exception as error:
+            # Any error: the jobs are no longer on the list, so they must be answered.
+            log.exception("jobs could not be prepared")
+            for each in jobs:
+                self._fail(each, failures.failure_from(error))
+            return
+        self._admit([part for work in taken for part in bundles.divide(work)])
+
+    def _admit_resumed(self) -> None:
+        with self._lock:
+            works, self._resumed = self._resumed, []
+        self._admit(works)
+        with self._lock:
+            self._waiting -= len(works)
+            # Steps that have ended do not come back by themselves.
+            more = max(0, min(len(self._ready), self._most - self._active))
+            self._active += more
+        for _ in range(more):
+            self._submit(self._step)
+
+    def _admit(self, works: Sequence[Work]) -> None:
+        """Get locks and permits. What may begin is ready; what must wait is resumed; the rest is answered."""
+        if not self._request.seconds_left:
+            self._report(reports.dropped(self._request, [each for work in works for each in work]))
+            return
+        try:
+            admitted = chunks.admit(self._runtime, self._request, works)
+        except Exception as error:
+            log.exception("locks or permits could not be requested")
+            for each in (each for work in works for each in work):
+                self._fail(each, failures.failure_from(error))
+            return
+        for taken, failed in admitted.failed:
+            self._fail(taken, failed)
+        self._report(reports.recorded(self._request, admitted.recorded))
+        with self._lock:
+            self._ready.extend(admitted.ready)
+            self._waiting += len(admitted.waiting) + len(admitted.following)
+        for when, work in admitted.waiting:
+            self._pool.timer.call_at(when, partial(self.resume, work))
+        for taken in admitted.following:
+            if taken.read is not None:
+                self._pool.locks.wait(taken.read, partial(self.resume, [taken]))
+
+    def _run(self, work: Work) -> None:
+        with self._lock:
+            self._in_flight |= {id(each): each for each in work}
+        finished = performing.run(self._runtime, self._request, self._perform, work)
+        with self._lock:
+            for each in work:
+                del self._in_flight[id(each)]
+        report, read = reports.finished(self._request, [each for each in finished if each.alone is None])
+        alone = [each for each in finished if each.alone is not None]
+        for done in alone:
+            report.released += reports.permits(done.taken)
+            bundles.leave(done.taken, done.alone)
+        with self._lock:
+            self._read += read
+        self._report(report)
+        if alone:
+            self._admit([[done.taken] for done in alone])
+
+    def _fail(self, taken: TakenJob, failed: Failed) -> None:
+        self._report(reports.failed(self._runtime.stores, self._request, taken, failed))
+
+    def _report(self, report: Report) -> None:
+        if report:
+            self._pool.reporter.report(report)
+
+    def _report_timeouts(self) -> None:
+        """Reply for reads that continue past the deadline, because their request times out."""
+        self._pool.remove(self)
+        with self._lock:
+            late = [
+                each
+                for each in self._in_flight.values()
+                if not each.answered and continues_past_deadline(each.job)
+            ]
+        self._report(reports.answered(self._request, late, _timeout, ends=False))
+
+
+def _timeout(taken: TakenJob) -> Failed:
+    return TIMED_OUT if taken.row is None else call_policy.timeout_failure(taken.row)
+
+
+def run(
+    runtime: Runtime,
+    request: Request,
+    perform: Perform,
+    share: int,
+    used: Callable[[Sequence[tuple[str, CalendarKey]]], None] = lambda _: None,
+) -> Steps:
+    """Start the steps of one task, and wait until the threads of this process can take more."""
+    steps = Steps(runtime, request, perform, used)
+    steps.start(share)
+    runtime.pool.wait_for_room(request.seconds_left)
+    return steps
