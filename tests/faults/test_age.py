@@ -185,10 +185,10 @@ class Director:
 
 
 def test_no_answer_offers_a_time_for_longer_than_it_may(installation, sandbox, capsys):
-    calendars = [
-        Calendar(installation, sandbox, sandbox.account(provider, f"{provider}@example.com"))
-        for provider in PROVIDERS
-    ]
+    # The tests change events with the first access token for the whole time.
+    lifetime = int(SECONDS) + 3600
+    accounts = [sandbox.account(each, f"{each}@example.com", expires_in=lifetime) for each in PROVIDERS]
+    calendars = [Calendar(installation, sandbox, each) for each in accounts]
     director = Director(installation, sandbox, calendars)
     end = time.monotonic() + SECONDS
     with ExitStack() as reading:
