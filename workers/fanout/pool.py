@@ -1,7 +1,8 @@
 """The threads of a process that perform the jobs of all its requests.
 
 The queue of the executor is first in, first out. A step that has ended submits itself again, at the end of
-the queue. So the requests share the threads fairly.
+the queue. So the requests share the threads fairly. The steps of one tenant never have all threads: reads
+that hang leave some to the other tenants.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from store.coordination.shares import UNBOUND
 from store.stores import Stores
 from workers.fanout.read_locks import ReadLocks
 from workers.fanout.reporter import Reporter
@@ -22,8 +25,13 @@ log = logging.getLogger(__name__)
 
 # One thread more for this many reads in flight: while some steps take jobs, the others still read.
 SPARE = 8
+# The same, for tenants that have fewer than another.
+SPARE_FOR_TENANTS = 8
 # Seconds between two looks whether a worker that ends has finished.
 FINISH_SECONDS = 0.05
+
+
+Step = Callable[[], None]
 
 
 class UnderWay(Protocol):
@@ -45,10 +53,14 @@ class StepPool:
         self.timer = Timer()
         self.locks = ReadLocks(stores.single_flight, self.timer)
         self.reporter = Reporter(stores, self.locks)
-        self._threads_number = size + max(1, size // SPARE)
-        self._threads = ThreadPoolExecutor(self._threads_number, thread_name_prefix="step")
+        self._share = size + max(1, size // SPARE)
+        threads = self._share + max(1, size // SPARE_FOR_TENANTS)
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="step")
         self._changed = threading.Condition()
         self._queued = self._running = 0
+        # The steps of each tenant that were given to the executor, and those that wait for one of them to end.
+        self._given: Counter[int] = Counter()
+        self._held_back: defaultdict[int, deque[Step]] = defaultdict(deque)
         self._under_way: dict[UnderWay, None] = {}
 
     @property
@@ -56,12 +68,19 @@ class StepPool:
         """How many threads are in use."""
         return self._running
 
-    def submit(self, step: Callable[[], None]) -> None:
-        """Run a step as soon as a thread is free and the steps before it have begun."""
+    def submit(self, step: Step, tenant: int = UNBOUND) -> None:
+        """Run a step as soon as its tenant may have a thread, one is free and the steps before it have begun."""
         with self._changed:
             self._queued += 1
+            if self._given[tenant] >= self._share:
+                self._held_back[tenant].append(step)
+                return
+            self._given[tenant] += 1
+        self._give(step, tenant)
+
+    def _give(self, step: Step, tenant: int) -> None:
         try:
-            self._threads.submit(self._run, step)
+            self._threads.submit(self._run, step, tenant)
         except RuntimeError:
             # The process ends.
             with self._changed:
@@ -93,9 +112,9 @@ class StepPool:
         return bool(self._queued or self._running or any(each.busy for each in list(self._under_way)))
 
     def wait_for_room(self, seconds: float) -> None:
-        """Wait until no more steps queue than there are threads: another process may have some free."""
+        """Wait until no more steps queue than a tenant has threads: another process may have some free."""
         with self._changed:
-            self._changed.wait_for(lambda: self._queued <= self._threads_number, seconds)
+            self._changed.wait_for(lambda: self._queued <= self._share, seconds)
 
     def close(self) -> None:
         """End the threads, once their steps have ended."""
@@ -103,11 +122,11 @@ class StepPool:
         self._threads.shutdown(wait=False)
         self.reporter.stop()
 
-    def _run(self, step: Callable[[], None]) -> None:
+    def _run(self, step: Step, tenant: int) -> None:
         with self._changed:
             self._queued -= 1
             self._running += 1
-            if self._queued <= self._threads_number:
+            if self._queued <= self._share:
                 self._changed.notify_all()
         try:
             step()
@@ -116,3 +135,19 @@ class StepPool:
         finally:
             with self._changed:
                 self._running -= 1
+                following = self._next_of(tenant)
+            if following is not None:
+                self._give(following, tenant)
+
+    def _next_of(self, tenant: int) -> Step | None:
+        """The step of a tenant that follows one that has ended. The lock is held."""
+        if waiting := self._held_back.get(tenant):
+            step = waiting.popleft()
+            if not waiting:
+                del self._held_back[tenant]
+            return step
+        self._given[tenant] -= 1
+        if not self._given[tenant]:
+            del self._given[tenant]
+        return None
+

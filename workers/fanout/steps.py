@@ -21,6 +21,7 @@ from redis.exceptions import RedisError
 
 from providers.base import Failed
 from store.cache.busy_buckets import CalendarKey
+from store.coordination import shares
 from workers import failures
 from workers.execution import call_policy
 from workers.execution.reads import continues_past_deadline
@@ -60,6 +61,7 @@ class Steps:
         self._perform = perform
         self._used = used
         self._context = copy_context()
+        self._tenant = shares.current.get()
         # Guards everything below, for moments.
         self._lock = threading.Lock()
         # Held while jobs are taken from the list.
@@ -104,7 +106,7 @@ class Steps:
         self._report(reports.answered(self._request, reads, lambda _: performing.ELSEWHERE))
 
     def _submit(self, step: Callable[[], None]) -> None:
-        self._pool.submit(partial(self._context.copy().run, step))
+        self._pool.submit(partial(self._context.copy().run, step), self._tenant)
 
     def _step(self) -> None:
         """Perform one job or bundle, and queue for the next one."""

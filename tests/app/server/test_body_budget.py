@@ -30,7 +30,7 @@ def test_bytes_are_counted_until_the_body_is_released(places):
     assert places.used_by(ACME) == 10
 
 
-def test_over_its_share_a_tenant_is_told_of_the_quota(places):
+def test_over_its_share_a_tenant_gets_the_quota(places):
     charge = Charge(places, ACME)
     charge.add(60)
 
@@ -44,7 +44,7 @@ def test_over_its_share_a_tenant_is_told_of_the_quota(places):
 
 
 @pytest.mark.parametrize(("tenant", "held"), [(RIVAL, 60), (UNKNOWN, 60), (UNKNOWN, 0)])
-def test_over_the_budget_the_sender_is_told_to_try_again(places, tenant, held):
+def test_over_the_budget_the_sender_may_try_again(places, tenant, held):
     """Senders without a key are not one tenant, so no quota of theirs is named."""
     if held:
         Charge(places, ACME).add(held)

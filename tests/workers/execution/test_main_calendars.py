@@ -12,7 +12,7 @@ from providers.base import Calendar
 from providers.names import ProviderName
 from store.cache.cache_tags import change_tags
 from store.cache.versioned_cache import VERSION_KEY
-from store.coordination.circuit_breaker import Family
+from store.coordination.circuit_breaker import Access
 from store.sql.models import OAuthConnection
 from tests.app.days import PROVIDERS
 from workers.execution import identity, reads
@@ -217,7 +217,7 @@ def test_the_owners_of_shared_calendars_are_looked_up_once(sandbox, runtime, ope
     ada, bob = (sandbox.account("microsoft", f"{name}@example.com") for name in ("ada", "bob"))
     shared = sandbox.share(bob, ada)
     credentials = opened(connected(ada))
-    provider, account = open_account(runtime, credentials, Family.CALENDARS)
+    provider, account = open_account(runtime, credentials, Access.READS)
 
     def owners(*calendars):
         deadline = time.monotonic() + 5

@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import msgspec
 import pytest
@@ -342,6 +343,32 @@ def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(runtim
     finally:
         release.set()
     until(lambda: not redis.keys("read-lock:*"))
+    assert all_places_free(runtime)
+
+
+def test_reads_of_a_tenant_that_hang_leave_threads_to_others(runtime, connected):
+    gate = threading.Event()
+
+    def hang(runtime, job, credentials, deadline):
+        gate.wait(30)
+        return read_one(runtime, job, credentials, deadline)
+
+    def run_as(tenant, fanout, perform):
+        shares.current.set(tenant)
+        steps.run(runtime, Request(fanout, time.monotonic() + 60), perform, 32)
+
+    for fanout in ("hostile", "more"):
+        put_work(runtime, fanout, [job for _ in range(10) for job in busy_jobs(connected(), 1)])
+        threading.Thread(target=copy_context().run, args=(run_as, 1, fanout, hang)).start()
+    until(lambda: runtime.pool.used == 5)
+    put_work(runtime, "other", busy_jobs(connected(), 3))
+
+    copy_context().run(run_as, 2, "other", read_one)
+
+    until(lambda: len(replies(runtime, "other")) == 3)
+    gate.set()
+    for fanout in ("hostile", "more"):
+        until(lambda fanout=fanout: len(replies(runtime, fanout)) == 10)
     assert all_places_free(runtime)
 
 
