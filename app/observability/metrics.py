@@ -154,9 +154,7 @@ class Exposition:
 
     def _jobs(self) -> Iterator[Metric]:
         counted = self._snapshot.counted.jobs
-        about = (
-            "Jobs of fan-outs: all (asked), and those that a read of another request answered (followed)"
-        )
+        about = "Jobs of fan-outs: all (asked), and those that a read of another request answered (followed)"
         jobs = CounterMetricFamily("almanac_fanout_jobs", about, labels=["how"])
         for how in ("asked", "followed"):
             jobs.add_metric([how], counted.get(how, 0))
