@@ -323,7 +323,7 @@ def test_a_held_mailbox_waits_and_the_others_do_not(sandbox, runtime, organizati
 def test_two_requests_at_once_share_every_read(sandbox, organization, ask, serve):
     of = organization("google", 30)
     sandbox.fault(operation=FREE_BUSY, latency_ms=500)
-    serve(reads.perform)
+    serve(reads.perform, tasks=2)
     answers: list[Any] = []
     threads = [threading.Thread(target=lambda: answers.append(ask(of.jobs()))) for _ in range(2)]
     threads[0].start()
