@@ -14,8 +14,10 @@ from sqlalchemy import select
 
 from providers.errors import Reason
 from store.cache.busy_buckets import CalendarKey
+from store.cache.cache_tags import read_tags
 from store.sql.models import WebhookDelivery
 from store.sql.queries import organization_grants
+from tests.providers.members import show_to_reader
 from tests.workers.conftest import all_places_free, put_work, replies, run_drain
 from tests.workers.delegated import (
     END,
@@ -32,7 +34,7 @@ from tests.workers.delegated import (
 from workers.execution import reads
 from workers.fanout.bundles import elements
 from workers.fanout.codec import DecodeError, Packed, addresses, pack_job, pack_jobs, unpack_jobs, work_list
-from workers.jobs import GrantRef, ReadBusy
+from workers.jobs import GrantRef, ListCalendars, ReadBusy
 
 pytestmark = pytest.mark.slow
 
@@ -179,6 +181,59 @@ def test_member_without_sharing_is_read_alone(sandbox, runtime, organization, re
     assert all(periods(each) == [(NINE, TEN)] for each in replies)
     assert sandbox.requests().by_operation == {FREE_BUSY: 4, "google.token": 4}
     assert all_places_free(runtime)
+
+
+@BOTH
+def test_listed_calendars_are_read_together_once_their_tags_are_known(
+    sandbox, runtime, unique, read, row, provider
+):
+    """A write through another connection must invalidate what a bundle has read."""
+    name, operation = DOMAINS[provider], FREE_BUSY if provider == "google" else BATCH
+    emails = [f"m{n}@{name}" for n in range(3)]
+    described = [
+        {
+            "email": email,
+            "calendars": [{"id": email, "primary": True}, {"id": f"team-{email}"}],
+            "events": [
+                MEETING,
+                {
+                    "start": f"2026-12-03T1{n}:00:00Z",
+                    "end": f"2026-12-03T1{n}:30:00Z",
+                    "calendarId": f"team-{email}",
+                },
+            ],
+        }
+        for n, email in enumerate(emails)
+    ]
+    domain = sandbox.domain(
+        provider, name, described, subject=f"reader@{name}" if provider == "google" else None
+    )
+    for email in emails if provider == "google" else ():
+        show_to_reader(sandbox, domain, email, f"team-{email}")
+    of = delegate(runtime, domain, emails, unique("org"))
+    start, end = runtime.stores.busy.hull(START, END)
+    keys = {email: CalendarKey(of.connections[email], f"team-{email}") for email in emails}
+    jobs = [
+        ReadBusy(key.connection, ("primary", key.calendar), start, end, of.grant) for key in keys.values()
+    ]
+
+    def outcomes(replies: list[Any]) -> list[dict[str, Any]]:
+        assert not any(each.failed for each in replies)
+        return [{name: each.busy.pairs() for name, each in reply.outcomes.items()} for reply in replies]
+
+    alone = outcomes(read(*jobs))
+    assert sandbox.requests().by_operation[operation] >= len(emails)
+    assert len({str(each) for each in alone}) == len(emails)
+    read(*(ListCalendars(each) for each in of.connections.values()))
+    runtime.stores.busy.invalidate_connections(of.connections.values())
+    before = sandbox.requests().by_operation[operation]
+    assert outcomes(read(*jobs)) == alone
+    assert sandbox.requests().by_operation[operation] == before + 1
+
+    stores, one = runtime.stores, keys[emails[1]]
+    assert not stores.busy.load(list(keys.values()), START, END).missing
+    stores.busy.invalidate_tags(read_tags(row(one.connection), one.calendar))
+    assert list(stores.busy.load(list(keys.values()), START, END).missing) == [1]
 
 
 def test_each_unreadable_member_is_named_with_the_reason(sandbox, organization, read):
