@@ -108,13 +108,14 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of an organization grant, in a call for several of them.
+    """A member of an organization grant and the calendars to read, in a call for several members.
 
     ``reporter`` receives the provider's answers about only this member.
     """
 
     address: str
     reporter: CallReporter | None = None
+    calendars: tuple[str, ...] = (PRIMARY,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,8 @@ class ReadAlone:
     failed: Failed
 
 
-MemberOutcome = Outcome | ReadAlone
+# The outcome of each calendar of a member.
+MemberOutcome = Mapping[str, Outcome] | ReadAlone
 
 
 class CalendarProvider(Protocol):
@@ -233,8 +235,8 @@ class CalendarProvider(Protocol):
     """
 
     name: ProviderName
-    # The most members in one call of :meth:`busy_of_members`.
-    members_per_request: int
+    # The most calendars in one call of :meth:`busy_of_members`.
+    calendars_per_request: int
 
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
         """All calendars on the account's list, from every page."""
@@ -265,8 +267,8 @@ class CalendarProvider(Protocol):
 
     def busy_of_members(
         self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
-    ) -> dict[str, MemberOutcome]:
-        """The main calendars of several members of one organization grant, by address, in one request.
+    ) -> list[MemberOutcome]:
+        """The calendars of several members of one grant, in one request; an outcome for each member.
 
         ``account`` makes the request. No member waits for a retry that another one needs: the outcome of
         such a member is ``ReadAlone``.

@@ -29,7 +29,8 @@ class ReadBusy(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Read the busy periods of some calendars of one connection over ``[start, end)``, in milliseconds.
 
     ``calendars`` None means every calendar on the account's list. ``grant`` is that of a delegated
-    connection: reads of one grant can be bundled (``workers.fanout.bundles``).
+    connection whose main or listed calendars are read: such reads of one grant can be bundled
+    (``workers.fanout.bundles``).
     """
 
     connection: str

@@ -75,10 +75,10 @@ def unified_event(names: Names, _: Names) -> None:
         connections.require(ref, Operation.INSERT_EVENT, Operation.DELETE_EVENT)
 
 
-def hold(names: Names, _: Names) -> None:
+def hold(_: Names, stored_names: Names) -> None:
     """The users of the hold."""
     with services().stores.database.reading() as session:
-        organizations.require_users(session, caller(), names["users"])
+        organizations.require_users(session, caller(), stored_names["data"]["users"])
 
 
 def webhook(_: Names, stored_names: Names) -> None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from app.availability.selection import CalendarRequest
+from app.availability.selection import CalendarRequest, is_main
 from store.cache.busy_buckets import CalendarKey
 from workers.jobs import GrantRef, ReadBusy
 
 
 def grants_of(calendar_requests: Iterable[CalendarRequest]) -> dict[str, GrantRef]:
-    """The organization grants of delegated connections, by connection id."""
-    return {
-        each.id: GrantRef(each.grant, each.provider)
-        for calendar_request in calendar_requests
-        for each in calendar_request.connections
-        if each.grant is not None
-    }
+    """The organization grants of delegated connections whose reads can be bundled, by connection id.
+
+    A calendar that the request names is read by the member's own account only: the account that reads for
+    the whole grant may see calendars that the member may not.
+    """
+    named: set[str] = set()
+    found: dict[str, GrantRef] = {}
+    for calendar_request in calendar_requests:
+        for each in calendar_request.connections:
+            if each.grant is not None:
+                found[each.id] = GrantRef(each.grant, each.provider)
+                if not all(is_main(each, calendar) for calendar in calendar_request.selector.ids):
+                    named.add(each.id)
+    return {connection: grant for connection, grant in found.items() if connection not in named}
 
 
 def read_jobs(
@@ -27,7 +34,7 @@ def read_jobs(
     """One job for each connection, by connection id; ``ranges`` has what to read, by the index of the key.
 
     A connection's job reads all its calendars over one range that covers theirs. ``grants`` has those of
-    delegated connections, whose main calendars workers read together.
+    delegated connections, which workers read together.
     """
     by_connection: dict[str, list[tuple[str, tuple[int, int]]]] = {}
     for index, span in ranges.items():

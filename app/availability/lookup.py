@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -298,20 +299,28 @@ class _AvailabilityLookup:
                 if connection.id not in known:
                     everything = unknown.get(connection.id, True) and calendar_request.selector.everything
                     unknown[connection.id] = everything
-        watched = self._watched([each for each, everything in unknown.items() if everything])
+        all_wanted = [each for each, everything in unknown.items() if everything]
+        watched, bundled = self._watched(all_wanted), self._bundled(all_wanted)
         missing = {
             each: ListCalendars(each)
             for each, everything in unknown.items()
             # If all calendars are requested, one job lists and reads them. A watched calendar is cached for
             # longer than the list: then only the list is read, and the cached periods are used.
-            if not everything or each in watched
+            if not everything or each in watched or each in bundled
         }
         replies = self._gather(missing, self._lists_deadline)
         return known | {
             connection_id: CalendarList(reply.read_at, reply.listed)
             for connection_id, reply in replies.items()
+            # One job lists and reads an account again that may have no main calendar.
             if reply.listed is not None
+            and not (connection_id in bundled and any(each.unlisted for each in reply.listed))
         }
+
+    def _bundled(self, connections: Sequence[str]) -> set[str]:
+        """The connections that share a grant: once their lists are known, they are read together."""
+        members = Counter(self._grants[each].id for each in connections if each in self._grants)
+        return {each for each in connections if each in self._grants and members[self._grants[each].id] > 1}
 
     def _lists_read_at(self, lists: Lists) -> list[int]:
         """The times of the lists that say what all calendars of an account are."""

@@ -40,6 +40,10 @@ from providers.timestamps import DAY, utc_text
 CALENDARS_PER_QUERY = 50
 CALENDARS_PER_PAGE = 250
 
+# The end of an id that means another calendar for each account: the birthdays of its own contacts.
+_OF_EACH_ACCOUNT = "#contacts@group.v.calendar.google.com"
+_NOT_SHARED = Failed(Reason.NOT_FOUND, "Only its own account can read this calendar", Operation.FREE_BUSY)
+
 # Google documents no maximum range for freeBusy and rejects ranges of somewhat over three months.
 RANGE_PER_QUERY = 60 * DAY
 
@@ -48,7 +52,7 @@ class Google:
     """Google Calendar as a ``CalendarProvider``."""
 
     name = ProviderName.GOOGLE
-    members_per_request = CALENDARS_PER_QUERY
+    calendars_per_request = CALENDARS_PER_QUERY
 
     def __init__(self, endpoints: GoogleEndpoints) -> None:
         self._api = endpoints.api.rstrip("/")
@@ -103,14 +107,22 @@ class Google:
 
     def busy_of_members(
         self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
-    ) -> dict[str, MemberOutcome]:
-        """The main calendars of several members, whose ids are their addresses, read by ``account``.
+    ) -> list[MemberOutcome]:
+        """The calendars of several members, read by ``account``. The id of a main calendar is the address.
 
-        A member who does not share free/busy inside the domain is ``notFound`` to others, and may be read
+        A calendar that is not shared with ``account`` is ``notFound`` to it, and its member may be read
         separately: https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query
         """
-        outcomes = self.busy(account, [each.address for each in members], start, end, deadline=deadline)
-        return {address: _of_member(each) for address, each in outcomes.items()}
+        ids_of = [
+            {each: member.address if each == PRIMARY else each for each in member.calendars}
+            for member in members
+        ]
+        shared = [each for ids in ids_of for each in ids.values() if not each.endswith(_OF_EACH_ACCOUNT)]
+        outcomes = self.busy(account, shared, start, end, deadline=deadline)
+        return [
+            _of_member({calendar: outcomes.get(each, _NOT_SHARED) for calendar, each in ids.items()})
+            for ids in ids_of
+        ]
 
     def events(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
@@ -245,7 +257,8 @@ def _chunks(calendar_ids: list[str]) -> Iterator[list[str]]:
         yield calendar_ids[first : first + CALENDARS_PER_QUERY]
 
 
-def _of_member(outcome: Outcome) -> MemberOutcome:
-    if isinstance(outcome, Failed) and outcome.reason is Reason.NOT_FOUND:
-        return ReadAlone(outcome)
-    return outcome
+def _of_member(outcomes: Mapping[str, Outcome]) -> MemberOutcome:
+    for each in outcomes.values():
+        if isinstance(each, Failed) and each.reason is Reason.NOT_FOUND:
+            return ReadAlone(each)
+    return outcomes

@@ -5,10 +5,10 @@ https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from providers.base import PRIMARY, Account, Failed, Member, MemberOutcome, Outcome, Period, Read, ReadAlone
-from providers.errors import ProviderError
+from providers.errors import ProviderError, Reason
 from providers.http.send import Bearer
 from providers.microsoft import calendar_view, parse
 from providers.microsoft.batch import Part
@@ -73,52 +73,60 @@ def without(mailbox: Mailbox, calendar_id: str, event_id: str, start: int, end: 
 
 def of_members(
     graph: str, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
-) -> dict[str, MemberOutcome]:
-    """The main calendars of several members by address, each read as a part of one batch.
+) -> list[MemberOutcome]:
+    """The calendars of several members, each calendar read as a part of one batch.
 
     A second batch reads the zones of those mailboxes that have busy all-day events.
     """
     operation = Operation.FREE_BUSY
     require(ProviderName.MICROSOFT, account.scopes, operation)
-    unique = {each.address: each for each in members}.values()
-    by_id = {str(number): each for number, each in enumerate(unique)}
+    wanted = dict.fromkeys((member.address, each) for member in members for each in member.calendars)
+    numbers = {each: str(number) for number, each in enumerate(wanted)}
+    address_of = {number: address for (address, _), number in numbers.items()}
     batches = MemberBatches(
         graph,
         Bearer.of(account),
         operation,
-        reporters={number: each.reporter for number, each in by_id.items()},
+        mailboxes=address_of,
+        reporters={each.address: each.reporter for each in members},
         deadline=deadline,
     )
     views = every_page(
         batches,
         [
-            Part(number, _view(calendar_path(user_path(each.address), PRIMARY), start, end))
-            for number, each in by_id.items()
+            Part(number, _view(calendar_path(user_path(address), calendar), start, end))
+            for (address, calendar), number in numbers.items()
         ],
     )
     may_read_zones = has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read")
     no_zone = _ZoneNeeded("The zone of the mailbox was not read") if may_read_zones else None
     found: dict[str, list[Period]] = {}
-    failed: dict[str, MemberOutcome] = {}
+    failed: dict[str, ProviderError] = {}
     needed: list[str] = []
     for number, pages in views.items():
-        address = by_id[number].address
         try:
-            found[address] = _periods(pages, no_zone)
+            found[number] = _periods(pages, no_zone)
         except _ZoneNeeded:
             needed.append(number)
         except ProviderError as error:
-            failed[address] = _failed(error)
-    parts = [Part(number, settings_path(user_path(by_id[number].address))) for number in needed]
-    for number, settings in every_page(batches, parts).items():
-        address = by_id[number].address
+            failed[number] = error
+    # One part for each mailbox, under the number of one of its calendars.
+    asking = {address_of[number]: number for number in needed}
+    parts = [Part(number, settings_path(user_path(address))) for address, number in asking.items()]
+    settings = every_page(batches, parts)
+    for number in needed:
+        answer = settings[asking[address_of[number]]]
         try:
-            if isinstance(settings, ProviderError) and settings.retryable:
-                raise settings
-            found[address] = _periods(views[number], parse.mailbox_zone(settings))
+            if isinstance(answer, ProviderError) and answer.retryable:
+                raise answer
+            found[number] = _periods(views[number], parse.mailbox_zone(answer))
         except ProviderError as error:
-            failed[address] = _failed(error)
-    return {**Read.of_each(found, start, end), **failed}
+            failed[number] = error
+    read = Read.of_each(found, start, end)
+    return [
+        _of_member({each: numbers[member.address, each] for each in member.calendars}, read, failed)
+        for member in members
+    ]
 
 
 def _view(calendar: str, start: int, end: int, *, fields: str = _FIELDS) -> str:
@@ -134,7 +142,20 @@ def _periods(pages: Pages, zone: parse.Zone) -> list[Period]:
     return parse.busy(pages, zone, Operation.FREE_BUSY)
 
 
-def _failed(error: ProviderError) -> Failed | ReadAlone:
-    """A member's outcome; a failure that a retry may overcome is left to a call for only this member."""
-    failed = Failed.from_error(error)
-    return ReadAlone(failed) if error.retryable else failed
+def _of_member(
+    numbers: Mapping[str, str], read: Mapping[str, Read], failed: Mapping[str, ProviderError]
+) -> MemberOutcome:
+    """The outcome of a member whose calendars have these part ids.
+
+    A failure that a retry may overcome is left to a call for only this member. So is a calendar that was not
+    found: it may be the main calendar under an earlier id.
+    """
+    outcomes: dict[str, Outcome] = {}
+    for calendar, number in numbers.items():
+        if (error := failed.get(number)) is None:
+            outcomes[calendar] = read[number]
+        elif error.retryable or (calendar != PRIMARY and error.reason is Reason.NOT_FOUND):
+            return ReadAlone(Failed.from_error(error))
+        else:
+            outcomes[calendar] = Failed.from_error(error)
+    return outcomes

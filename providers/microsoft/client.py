@@ -39,7 +39,7 @@ class Microsoft:
     """
 
     name = ProviderName.MICROSOFT
-    members_per_request = PARTS_PER_BATCH
+    calendars_per_request = PARTS_PER_BATCH
 
     def __init__(self, endpoints: MicrosoftEndpoints) -> None:
         self._graph = endpoints.graph.rstrip("/")
@@ -86,8 +86,8 @@ class Microsoft:
 
     def busy_of_members(
         self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
-    ) -> dict[str, MemberOutcome]:
-        """The main calendars of several members; see :func:`busy.of_members`."""
+    ) -> list[MemberOutcome]:
+        """The calendars of several members; see :func:`busy.of_members`."""
         return busy.of_members(self._graph, account, members, start, end, deadline=deadline)
 
     def events(

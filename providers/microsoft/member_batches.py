@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from providers.base import CallReporter
-from providers.errors import ProviderError, Unavailable, Unreadable
+from providers.errors import ProviderError, RateLimited, Unavailable, Unreadable
 from providers.http.send import Bearer, token_refused_here
 from providers.microsoft import calendar_view
 from providers.microsoft.batch import Answer, Batches, Part, PartReply, rejected_parts
@@ -13,7 +13,9 @@ from providers.microsoft.errors import PROVIDER
 
 
 class MemberBatches(Batches):
-    """The batches of one operation, without retries of parts; ``reporters`` by part id.
+    """The batches of one operation, without retries of parts.
+
+    ``mailboxes`` has the address of each part by its id, ``reporters`` the reporter of each address.
 
     A mailbox that is throttled names a time to wait, and the other members must not wait for it: Graph
     limits each mailbox by itself (https://learn.microsoft.com/en-us/graph/json-batching).
@@ -25,10 +27,12 @@ class MemberBatches(Batches):
         bearer: Bearer,
         operation: str,
         *,
+        mailboxes: Mapping[str, str],
         reporters: Mapping[str, CallReporter | None],
         deadline: float,
     ) -> None:
         super().__init__(base, bearer, operation, deadline=deadline, decode=calendar_view.decode)
+        self._mailboxes = mailboxes
         self._reporters = reporters
 
     def _settle(self, parts: Sequence[Part]) -> dict[str, Answer]:
@@ -40,8 +44,12 @@ class MemberBatches(Batches):
             answers = self._answers(parts)
         except Unreadable as error:
             return dict.fromkeys([part.id for part in parts], error)
+        of_mailboxes: dict[str, list[Answer]] = {}
         for part in parts:
-            self._report(part, answers[part.id])
+            of_mailboxes.setdefault(self._mailboxes[part.id], []).append(answers[part.id])
+        for address, of_mailbox in of_mailboxes.items():
+            if (reporter := self._reporters[address]) is not None:
+                _report(reporter, of_mailbox)
         return answers
 
     def _answers(self, parts: Sequence[Part]) -> dict[str, Answer]:
@@ -60,12 +68,17 @@ class MemberBatches(Batches):
     def _replies(self, parts: Sequence[Part]) -> Mapping[str, PartReply]:
         return self._batched(parts)
 
-    def _report(self, part: Part, answer: Answer) -> None:
-        """Report the answer about one mailbox. A failure is not final: the member is read separately."""
-        reporter = self._reporters[part.id]
-        if reporter is None:
-            return
-        if isinstance(answer, Unavailable):
-            reporter.failed(answer, answer.retry_after or 0.0, given_up=False)
-        elif not (isinstance(answer, ProviderError) and answer.retryable):
-            reporter.answered()
+
+def _report(reporter: CallReporter, answers: Sequence[Answer]) -> None:
+    """Report whether one mailbox answers: its rate limits, or the first failure while no part was answered.
+
+    A failure is not final: the member is read separately.
+    """
+    failed = [each for each in answers if isinstance(each, Unavailable)]
+    reported: list[Unavailable] = [each for each in failed if isinstance(each, RateLimited)]
+    if len(failed) < len(answers):
+        reporter.answered()
+    elif not reported:
+        reported = failed[:1]
+    for each in reported:
+        reporter.failed(each, each.retry_after or 0.0, given_up=False)

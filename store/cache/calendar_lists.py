@@ -19,12 +19,16 @@ OWNERS_SECONDS = 30 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class ListedCalendar:
-    """A calendar on an account's list, as far as busy reads need it."""
+    """A calendar on an account's list, as far as busy reads need it.
+
+    ``unlisted``: the main calendar, which the provider's list does not have. It may not exist.
+    """
 
     id: str
     primary: bool
     # The address of the other mailbox that shares it. Google calendars need none: their ids are global.
     owner: str = ""
+    unlisted: bool = False
 
     @property
     def read_id(self) -> str:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
-from providers.base import Account, CalendarProvider, Member, MemberOutcome, Token
+from providers.base import (
+    PRIMARY,
+    Account,
+    CalendarProvider,
+    Member,
+    MemberOutcome,
+    Outcome,
+    ReadAlone,
+    Token,
+)
 from providers.errors import ProviderError
 from providers.oauth.endpoints import Client
 from providers.oauth.organization_grants import ServiceAccountKey, google_token, microsoft_token
-from providers.sandbox.client import SandboxDomain
+from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from providers.timestamps import instant
 from tests.providers.addresses import google_at, microsoft_at
 
@@ -74,6 +84,15 @@ def account_of(
     return Account(subject, scopes, tokens, mailbox_path=path, **more)
 
 
+def show_to_reader(sandbox: Sandbox, domain: SandboxDomain, email: str, calendar_id: str) -> None:
+    """Share a calendar of a member with the account that reads for the whole domain."""
+    owner, reader = (
+        SandboxAccount(domain.provider, each, "", "", datetime.now(UTC), "")
+        for each in (email, domain.subject)
+    )
+    sandbox.share(owner, reader, calendar_id, access_role="freeBusyReader")
+
+
 def read(
     provider: CalendarProvider,
     account: Account,
@@ -81,7 +100,23 @@ def read(
     start: int = START,
     end: int = END,
     left: float = 5.0,
-) -> dict[str, MemberOutcome]:
-    """The outcome of every address."""
+) -> dict[str, Outcome | ReadAlone]:
+    """The outcome of every address: that of its main calendar, or that the member is read alone."""
     members = [each if isinstance(each, Member) else Member(each) for each in addresses]
+    outcomes = read_all(provider, account, members, start, end, left)
+    return {
+        member.address: each if isinstance(each, ReadAlone) else each[PRIMARY]
+        for member, each in zip(members, outcomes, strict=True)
+    }
+
+
+def read_all(
+    provider: CalendarProvider,
+    account: Account,
+    members: Sequence[Member],
+    start: int = START,
+    end: int = END,
+    left: float = 5.0,
+) -> list[MemberOutcome]:
+    """The outcome of every calendar of each member."""
     return provider.busy_of_members(account, members, start, end, deadline=time.monotonic() + left)

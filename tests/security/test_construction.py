@@ -57,7 +57,6 @@ COMPARED = {
 BY_CHANCE = {
     "app/cli/demo.py",
     "providers/http/retries.py",
-    "workers/egress.py",
     "workers/webhooks/delivery.py",
 }
 

@@ -47,10 +47,10 @@ PROVIDER_TITLES: dict[str, str] = {
 }
 
 
-# The most members of an organization grant whose main calendars one request reads.
-MEMBERS: dict[str, int] = {
-    ProviderName.GOOGLE: Google.members_per_request,
-    ProviderName.MICROSOFT: Microsoft.members_per_request,
+# The most calendars of members of an organization grant that one request reads.
+BUNDLE_CALENDARS: dict[str, int] = {
+    ProviderName.GOOGLE: Google.calendars_per_request,
+    ProviderName.MICROSOFT: Microsoft.calendars_per_request,
 }
 
 

@@ -87,7 +87,7 @@ def owners(
     """
     if credentials.provider == ProviderName.GOOGLE:
         return {}
-    shared = [each for each in calendars if each not in (PRIMARY, credentials.main_calendar_id)]
+    shared = _not_main(credentials, calendars)
     known = stores.calendar_lists.owners(credentials.id, shared)
     if len(known) < len(shared):
         found = provider.calendars(replace(account, grace=0.0), deadline=deadline)
@@ -114,6 +114,30 @@ def known_tags(
     return {CalendarKey(of.id, each): read_tags(of, each) for each in calendars}
 
 
+def register_listed(stores: Stores, credentials: Credentials, calendars: Sequence[str]) -> bool:
+    """Register a connection as a reader of calendars whose owners are stored; returns whether all are.
+
+    It has done nothing for calendars that :func:`known_tags` knows.
+    """
+    if known_tags(credentials, calendars) is not None:
+        return True
+    shared = _not_main(credentials, calendars)
+    found = stores.calendar_lists.owners(credentials.id, shared)
+    if credentials.main_calendar_id is None or len(found) < len(shared):
+        return False
+    stores.busy.register_readers(
+        {
+            CalendarKey(credentials.id, each): read_tags(credentials, each, found.get(each, ""))
+            for each in calendars
+        }
+    )
+    return True
+
+
+def _not_main(credentials: Credentials, calendars: Sequence[str]) -> list[str]:
+    return [each for each in calendars if each not in (PRIMARY, credentials.main_calendar_id)]
+
+
 def listing(credentials: Credentials, calendars: Sequence[Calendar]) -> tuple[ListedCalendar, ...]:
     """A list of calendars as the cache keeps it, always with the main calendar.
 
@@ -126,7 +150,8 @@ def listing(credentials: Credentials, calendars: Sequence[Calendar]) -> tuple[Li
         listed.append(ListedCalendar(each.id, primary, "" if primary else owner_of(credentials, each.owner)))
     if not any(each.primary for each in listed):
         google = credentials.provider == ProviderName.GOOGLE
-        listed.insert(0, ListedCalendar(main or (google and credentials.email) or PRIMARY, primary=True))
+        main = main or (google and credentials.email) or PRIMARY
+        listed.insert(0, ListedCalendar(main, primary=True, unlisted=True))
     return tuple(listed)
 
 

@@ -1,4 +1,4 @@
-"""Reads the main calendars of several members of one organization grant in one request."""
+"""Reads the calendars of several members of one organization grant in one request."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from providers.base import PRIMARY, Account, CallReporter, Failed, Member, MemberOutcome, ReadAlone
+from providers.base import Account, CallReporter, Failed, Member, ReadAlone
 from providers.errors import ProviderError, SubjectRefused
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import Access
 from store.sql.queries.connection_tokens import Credentials
+from workers.execution import identity
 from workers.execution.account_context import call_reporter
 from workers.execution.organization_tokens import OrganizationTokens
+from workers.failures import TIMED_OUT
 from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import request_ids
@@ -50,13 +52,27 @@ class MembersCallReporter:
 def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> list[Reply | ReadAlone]:
     """The reply to each read, in order; ``ReadAlone`` for a member who must be read separately.
 
-    The reads have one grant and one range. An expected failure is in the replies, never raised. The cache
-    tags of every read must have been recorded (:func:`workers.execution.reads.begin_reads`).
+    The reads have one grant and one range. An expected failure is in the replies, never raised.
+    :func:`workers.execution.reads.begin_reads` must have been called. A member with a calendar of unknown
+    cache tags is read separately, which first looks them up.
     """
+    registered = [
+        identity.register_listed(runtime.stores, each.credentials, each.job.calendars or ()) for each in reads
+    ]
+    together = [each for each, is_registered in zip(reads, registered, strict=True) if is_registered]
+    replies = iter(_read(runtime, together, deadline) if together else ())
+    return [next(replies) if is_registered else ReadAlone(TIMED_OUT) for is_registered in registered]
+
+
+def _read(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> list[Reply | ReadAlone]:
     job, first = reads[0]
     provider = runtime.providers[ProviderName(first.provider)].calendars
     members = [
-        Member(each.credentials.email or "", call_reporter(runtime, each.credentials, Access.READS))
+        Member(
+            each.credentials.email or "",
+            call_reporter(runtime, each.credentials, Access.READS),
+            each.job.calendars or (),
+        )
         for each in reads
     ]
     read_at = time.time_ns() // 1_000_000
@@ -70,7 +86,7 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
     except ProviderError as error:
         log.info("provider failure: %s", error.reason, extra={"grant": first.grant, "why": error.message})
         return [Reply(read_at, failed=Failed.from_error(error))] * len(reads)
-    return [_reply(read_at, outcomes[each.address]) for each in members]
+    return [each if isinstance(each, ReadAlone) else Reply(read_at, outcomes=each) for each in outcomes]
 
 
 def _account(runtime: Runtime, first: Credentials, members: Sequence[Member]) -> Account:
@@ -84,7 +100,3 @@ def _account(runtime: Runtime, first: Credentials, members: Sequence[Member]) ->
         reporter = MembersCallReporter([each.reporter for each in members if each.reporter is not None])
     tokens = OrganizationTokens(runtime, grant, None)
     return Account(None, first.scope, tokens, reporter, runtime.grace, request_ids.current.get())
-
-
-def _reply(read_at: int, outcome: MemberOutcome) -> Reply | ReadAlone:
-    return outcome if isinstance(outcome, ReadAlone) else Reply(read_at, outcomes={PRIMARY: outcome})

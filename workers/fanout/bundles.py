@@ -1,5 +1,7 @@
 """Bundles: reads of several members of one organization grant, which one request to the provider answers.
 
+Together its jobs read at most as many calendars as one request can. A member's calendar list is known before.
+
 The web tier puts the jobs of a bundle into one element of the work list. A worker performs them together,
 in one step. Each job keeps its own lock, cache, reply and metrics. A job leaves its bundle
 if only this job has to wait, or if the provider answers only for the others. It is then performed separately.
@@ -28,7 +30,7 @@ def elements(jobs: Iterable[Packed]) -> list[bytes]:
     for each in jobs:
         size, key = _size_and_key(each)
         chunks = groups.setdefault(key, [[]])
-        if len(chunks[-1]) == size:
+        if chunks[-1] and sum(map(_calendars, [*chunks[-1], each])) > size:
             chunks.append([])
         chunks[-1].append(each)
     return [_element(chunk) for chunks in groups.values() for chunk in chunks]
@@ -58,11 +60,16 @@ def leave(taken: TakenJob, failed: Failed | None = None) -> None:
 
 
 def _size_and_key(packed: Packed) -> tuple[int, Hashable]:
-    """How many jobs fit into the element of this one, and what they have in common."""
+    """How many calendars fit into the element of this job, and what its jobs have in common."""
     job: Job = packed.job
-    if not isinstance(job, ReadBusy) or job.grant is None or not job.main_only:
-        return 1, (packed.number, packed.flight)
-    return call_policy.MEMBERS[job.grant.provider], (job.grant.id, job.start, job.end)
+    if not isinstance(job, ReadBusy) or job.grant is None or job.calendars is None:
+        return 0, (packed.number, packed.flight)
+    return call_policy.BUNDLE_CALENDARS[job.grant.provider], (job.grant.id, job.start, job.end)
+
+
+def _calendars(packed: Packed) -> int:
+    job: Job = packed.job
+    return len(job.calendars or ()) if isinstance(job, ReadBusy) else 0
 
 
 def _element(jobs: Sequence[Packed]) -> bytes:
@@ -72,11 +79,15 @@ def _element(jobs: Sequence[Packed]) -> bytes:
 
 
 def _belongs(taken: TakenJob) -> bool:
-    """Whether the connection is still delegated by the grant for which the web tier made the bundle."""
+    """Whether the connection is still delegated by the grant for which the web tier made the bundle.
+
+    The account must be identified, unless only its main calendar is read: that one is read by the address.
+    """
     job, row = taken.job, taken.row
-    if not isinstance(job, ReadBusy) or job.grant is None or row is None:
+    if not isinstance(job, ReadBusy) or job.grant is None or job.calendars is None or row is None:
         return False
-    return row.grant == job.grant.id and bool(row.email) and job.main_only
+    identified = job.main_only or row.main_calendar_id is not None
+    return row.grant == job.grant.id and bool(row.email) and identified
 
 
 def _shared_permit(first: TakenJob) -> AcquireRequest | None:

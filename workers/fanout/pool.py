@@ -58,7 +58,7 @@ class StepPool:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="step")
         self._changed = threading.Condition()
         self._queued = self._running = 0
-        # The steps of each tenant that were given to the executor, and those that wait for one of them to end.
+        # The steps of each tenant that the executor has, and those that wait for the end of one of them.
         self._given: Counter[int] = Counter()
         self._held_back: defaultdict[int, deque[Step]] = defaultdict(deque)
         self._under_way: dict[UnderWay, None] = {}
@@ -69,7 +69,7 @@ class StepPool:
         return self._running
 
     def submit(self, step: Step, tenant: int = UNBOUND) -> None:
-        """Run a step as soon as its tenant may have a thread, one is free and the steps before it have begun."""
+        """Run a step as soon as a thread is free for its tenant and the steps before it have begun."""
         with self._changed:
             self._queued += 1
             if self._given[tenant] >= self._share:
@@ -150,4 +150,3 @@ class StepPool:
         if not self._given[tenant]:
             del self._given[tenant]
         return None
-

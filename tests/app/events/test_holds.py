@@ -209,10 +209,12 @@ def test_an_expired_hold_blocks_nothing(api, person, take, monkeypatch):
 
 
 @GOOGLE
-def test_a_repeated_request_has_one_hold(api, person, take):
+@pytest.mark.parametrize("calendars", [None, ["primary"]])
+def test_a_repeated_request_has_one_hold(api, person, take, calendars):
     key = {"Idempotency-Key": f"hold-{person.user}"}
-    first = take(person.user, headers=key)
-    again = take(person.user, headers=key)
+    user = person.user if calendars is None else {"id": person.user, "calendarIds": calendars}
+    first = take(user, headers=key)
+    again = take(user, headers=key)
 
     assert held(first) == held(again)
     assert again.headers["Idempotency-Replayed"] == "true"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from providers.base import Failed, Read, ReadAlone
+from providers.base import Failed, Member, Read, ReadAlone
 from providers.errors import GrantRefused, ProviderError, RateLimited, Reason, SubjectRefused
 from providers.scopes import Operation
 from providers.timestamps import DAY, instant
-from tests.providers.members import END, START, account_of, read
+from tests.providers.members import END, START, account_of, read, read_all, show_to_reader
 
 MEETING = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 NINE, TEN = instant(MEETING["start"]), instant(MEETING["end"])
@@ -34,7 +34,7 @@ def test_fifty_members_are_read_with_one_query(sandbox, google, account):
     assert list(outcomes) == NAMES
     assert {each.busy.pairs()[0] for each in outcomes.values()} == {(NINE, TEN)}
     assert sandbox.requests().by_operation == {FREE_BUSY: 1, "google.token": 1}
-    assert google.members_per_request == len(NAMES)
+    assert google.calendars_per_request == len(NAMES)
 
 
 def test_a_year_is_read_sixty_days_at_a_time(sandbox, google, account):
@@ -60,6 +60,38 @@ def test_an_error_of_one_member_is_that_members(sandbox, google, account):
     assert isinstance(failed := outcomes.pop(NAMES[3]), Failed)
     assert failed.reason is Reason.PROVIDER_ERROR
     assert all(isinstance(each, Read) for each in outcomes.values())
+
+
+def test_all_calendars_of_members_are_read_with_one_query(sandbox, google):
+    """Those that the account can see. A member with another one is read alone."""
+    described = [
+        {
+            "email": each,
+            "events": [MEETING],
+            "calendars": [{"id": each, "primary": True}, {"id": f"team-{each}"}],
+        }
+        for each in NAMES[:3]
+    ]
+    domain = sandbox.domain("google", "example.com", described, subject=NAMES[0])
+    show_to_reader(sandbox, domain, NAMES[1], f"team-{NAMES[1]}")
+    outcomes = read_all(
+        google,
+        account_of(sandbox.url, domain, domain.subject),
+        [Member(each, calendars=("primary", f"team-{each}")) for each in NAMES[:3]],
+    )
+    assert [sorted(each) for each in outcomes[:2]] == [
+        sorted(("primary", f"team-{each}")) for each in NAMES[:2]
+    ]
+    assert isinstance(outcomes[2], ReadAlone)
+    assert sandbox.requests().by_operation[FREE_BUSY] == 1
+
+
+def test_birthdays_are_read_by_their_own_account_only(sandbox, google, account):
+    """Google gives that calendar the same id in each account."""
+    own = "addressbook#contacts@group.v.calendar.google.com"
+    outcomes = read_all(google, account, [Member(NAMES[0], calendars=("primary", own)), Member(NAMES[1])])
+    assert isinstance(outcomes[0], ReadAlone)
+    assert isinstance(outcomes[1]["primary"], Read)
 
 
 def test_a_query_that_is_throttled_fails_for_every_member(sandbox, google, account):

@@ -25,7 +25,7 @@ from providers.microsoft.mailbox import user_path
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
 from providers.timestamps import DAY, instant
 from tests.providers.addresses import microsoft_at
-from tests.providers.members import END, PERMISSIONS, START, Reports, account_of, read
+from tests.providers.members import END, PERMISSIONS, START, Reports, account_of, read, read_all
 
 MEETING = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 NINE, TEN = instant(MEETING["start"]), instant(MEETING["end"])
@@ -57,7 +57,7 @@ def test_twenty_mailboxes_take_one_batch_without_settings(sandbox, microsoft, ac
     assert list(outcomes) == NAMES
     assert {each.busy.pairs()[0] for each in outcomes.values()} == {(NINE, TEN)}
     assert sandbox.requests().by_operation == {BATCH: 1, VIEW: 20, "microsoft.token": 1}
-    assert microsoft.members_per_request == len(NAMES)
+    assert microsoft.calendars_per_request == len(NAMES)
 
 
 def test_zone_is_read_only_for_busy_all_day_events(sandbox, microsoft, make):
@@ -128,6 +128,56 @@ def test_a_throttled_mailbox_does_not_delay_the_others(sandbox, microsoft, accou
     assert reports[NAMES[2]].pauses == [60]
     assert not any(each.failures for name, each in reports.items() if name != NAMES[2])
     assert sandbox.requests().by_operation[BATCH] == 1
+
+
+def two_calendars(email: str, **more: Any) -> dict[str, Any]:
+    calendars = [{"id": f"main-{email}", "primary": True}, {"id": f"team-{email}"}]
+    return {"email": email, "calendars": calendars, **more}
+
+
+def both(email: str, reporter: Any = None) -> Member:
+    return Member(email, reporter, ("primary", f"team-{email}"))
+
+
+def test_all_calendars_of_members_take_one_batch_and_one_part_for_each_zone(sandbox, microsoft, make):
+    of_both = [{**ALL_DAY, "calendarId": each} for each in (f"main-{NAMES[0]}", f"team-{NAMES[0]}")]
+    account = make(
+        two_calendars(NAMES[0], events=of_both, timeZone="America/New_York"),
+        two_calendars(NAMES[1], events=[MEETING]),
+    )
+    first, second = read_all(microsoft, account, [both(NAMES[0]), both(NAMES[1])], end=END + DAY)
+    assert {tuple(each.busy.pairs()) for each in first.values()} == {
+        ((START + 5 * DAY // 24, END + 5 * DAY // 24),)
+    }
+    assert {calendar: each.busy.pairs() for calendar, each in second.items()} == {
+        "primary": [(NINE, TEN)],
+        f"team-{NAMES[1]}": [],
+    }
+    assert sandbox.requests().by_operation == {BATCH: 2, VIEW: 4, SETTINGS: 1, "microsoft.token": 1}
+
+
+def test_a_calendar_that_fails_fails_alone_and_its_mailbox_answers(sandbox, microsoft, make):
+    account = make(*(two_calendars(each, events=[MEETING]) for each in NAMES[:3]))
+    sandbox.fault(operation=VIEW, calendar_id=f"team-{NAMES[0]}", status=403)
+    sandbox.fault(operation=VIEW, calendar_id=f"team-{NAMES[1]}", status=404)
+    reports = [Reports() for _ in range(3)]
+    members = [both(each, reporter) for each, reporter in zip(NAMES[:3], reports, strict=True)]
+    denied, gone, whole = read_all(microsoft, account, members)
+    assert isinstance(denied["primary"], Read)
+    assert denied[f"team-{NAMES[0]}"].reason is Reason.ACCESS_DENIED
+    # It may be the main calendar under an earlier id, which a read of only this member knows.
+    assert isinstance(gone, ReadAlone)
+    assert all(isinstance(each, Read) for each in whole.values())
+    assert [(each.answers, each.failures) for each in reports] == [(1, [])] * 3
+
+
+def test_a_mailbox_that_does_not_answer_is_one_failure(sandbox, microsoft, make):
+    account = make(*(two_calendars(each) for each in NAMES[:2]))
+    sandbox.fault(operation=VIEW, email=NAMES[0], status=503)
+    reports = Reports()
+    outcomes = read_all(microsoft, account, [both(NAMES[0], reports), both(NAMES[1])])
+    assert isinstance(outcomes[0], ReadAlone)
+    assert (reports.answers, len(reports.failures)) == (0, 1)
 
 
 def test_a_failing_part_is_reported_for_its_mailbox(sandbox, microsoft, account):
@@ -253,7 +303,10 @@ def described(event: dict[str, Any]) -> dict[str, Any]:
     return {"start": starts.isoformat(), "end": ends.isoformat(), "showAs": event["showAs"]}
 
 
-@given(st.lists(st.tuples(ZONES, st.lists(TIMED | DAYS, max_size=4)), min_size=1, max_size=5))
+EVENTS = st.lists(TIMED | DAYS, max_size=4)
+
+
+@given(st.lists(st.tuples(ZONES, EVENTS, EVENTS), min_size=1, max_size=5))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_busy_periods_are_equal_in_a_batch_and_alone(sandbox, microsoft, members):
     names = [f"p{n}@contoso.com" for n in range(len(members))]
@@ -261,12 +314,22 @@ def test_busy_periods_are_equal_in_a_batch_and_alone(sandbox, microsoft, members
         "microsoft",
         "contoso.com",
         [
-            {"email": name, "timeZone": zone, "events": [described(each) for each in events]}
-            for name, (zone, events) in zip(names, members, strict=True)
+            two_calendars(
+                name,
+                timeZone=zone,
+                events=[
+                    *(described(each) for each in main),
+                    *({**described(each), "calendarId": f"team-{name}"} for each in team),
+                ],
+            )
+            for name, (zone, main, team) in zip(names, members, strict=True)
         ],
     )
-    together = read(microsoft, account_of(sandbox.url, domain), names)
-    for name in names:
+    together = read_all(microsoft, account_of(sandbox.url, domain), [both(name) for name in names])
+    for name, outcomes in zip(names, together, strict=True):
         alone = account_of(sandbox.url, domain, name, user_path(name))
-        found = microsoft.busy(alone, ["primary"], START, END, deadline=time.monotonic() + 5)["primary"]
-        assert together[name].busy.pairs() == found.busy.pairs()
+        found = microsoft.busy(alone, list(outcomes), START, END, deadline=time.monotonic() + 5)
+        assert len(found) == 2
+        assert {each: outcome.busy.pairs() for each, outcome in outcomes.items()} == {
+            each: outcome.busy.pairs() for each, outcome in found.items()
+        }

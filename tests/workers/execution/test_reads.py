@@ -72,7 +72,7 @@ def test_an_unlisted_main_calendar_that_cannot_be_read_is_named(sandbox, connect
     connection = connected(sandbox.account("google", "ada@example.com", calendars=[]))
     sandbox.fault(calendar_id="primary", reason="internalError")
     reply = do(ReadBusy(connection, None, START, END))
-    assert reply.listed == (ListedCalendar("ada@example.com", True),)
+    assert reply.listed == (ListedCalendar("ada@example.com", True, unlisted=True),)
     assert reply.outcomes["primary"].reason is Reason.PROVIDER_ERROR
 
 

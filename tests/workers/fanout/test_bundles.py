@@ -14,8 +14,10 @@ from sqlalchemy import select
 
 from providers.errors import Reason
 from store.cache.busy_buckets import CalendarKey
+from store.cache.cache_tags import read_tags
 from store.sql.models import WebhookDelivery
 from store.sql.queries import organization_grants
+from tests.providers.members import show_to_reader
 from tests.workers.conftest import all_places_free, put_work, replies, run_drain
 from tests.workers.delegated import (
     END,
@@ -32,7 +34,7 @@ from tests.workers.delegated import (
 from workers.execution import reads
 from workers.fanout.bundles import elements
 from workers.fanout.codec import DecodeError, Packed, addresses, pack_job, pack_jobs, unpack_jobs, work_list
-from workers.jobs import GrantRef, ReadBusy
+from workers.jobs import GrantRef, ListCalendars, ReadBusy
 
 pytestmark = pytest.mark.slow
 
@@ -82,12 +84,17 @@ def sizes(jobs: list[Packed]) -> list[int]:
     return [len(unpack_jobs(each)) for each in elements(jobs)]
 
 
-def test_a_bundle_has_as_many_members_as_one_request_reads():
+def test_a_bundle_has_as_many_calendars_as_one_request_reads():
     assert sizes([job(n, ref("google")) for n in range(120)]) == [50, 50, 20]
     assert sizes([job(n, ref("microsoft")) for n in range(45)]) == [20, 20, 5]
+    three = ("primary", "x", "y")
+    assert sizes([job(n, ref("google"), calendars=three) for n in range(20)]) == [16, 4]
+    many = tuple(map(str, range(21)))
+    of_many = [job(0, ref("microsoft")), job(1, ref("microsoft"), calendars=many), job(2, ref("microsoft"))]
+    assert sizes(of_many) == [1, 1, 1]
 
 
-def test_only_main_calendars_of_one_grant_and_range_are_bundled():
+def test_only_known_calendars_of_one_grant_and_range_are_bundled():
     apart = [
         job(0, None),
         job(1, None),
@@ -95,11 +102,9 @@ def test_only_main_calendars_of_one_grant_and_range_are_bundled():
         job(3, ref("google", "another")),
         job(4, ref("google"), start=1),
         job(5, ref("google"), calendars=None),
-        job(6, ref("google"), calendars=("primary", "x")),
-        job(7, ref("google"), calendars=("x",)),
     ]
-    assert sizes(apart) == [1] * 8
-    assert sizes([*apart, job(8, ref("google"))]) == [1, 1, 2, 1, 1, 1, 1, 1]
+    assert sizes(apart) == [1] * 6
+    assert sizes([*apart, job(6, ref("google"), calendars=("primary", "x"))]) == [1, 1, 2, 1, 1, 1]
 
 
 def test_a_bundle_is_encoded_whole_and_a_single_job_as_ever():
@@ -176,6 +181,59 @@ def test_member_without_sharing_is_read_alone(sandbox, runtime, organization, re
     assert all(periods(each) == [(NINE, TEN)] for each in replies)
     assert sandbox.requests().by_operation == {FREE_BUSY: 4, "google.token": 4}
     assert all_places_free(runtime)
+
+
+@BOTH
+def test_listed_calendars_are_read_together_once_their_tags_are_known(
+    sandbox, runtime, unique, read, row, provider
+):
+    """A write through another connection must invalidate what a bundle has read."""
+    name, operation = DOMAINS[provider], FREE_BUSY if provider == "google" else BATCH
+    emails = [f"m{n}@{name}" for n in range(3)]
+    described = [
+        {
+            "email": email,
+            "calendars": [{"id": email, "primary": True}, {"id": f"team-{email}"}],
+            "events": [
+                MEETING,
+                {
+                    "start": f"2026-12-03T1{n}:00:00Z",
+                    "end": f"2026-12-03T1{n}:30:00Z",
+                    "calendarId": f"team-{email}",
+                },
+            ],
+        }
+        for n, email in enumerate(emails)
+    ]
+    domain = sandbox.domain(
+        provider, name, described, subject=f"reader@{name}" if provider == "google" else None
+    )
+    for email in emails if provider == "google" else ():
+        show_to_reader(sandbox, domain, email, f"team-{email}")
+    of = delegate(runtime, domain, emails, unique("org"))
+    start, end = runtime.stores.busy.hull(START, END)
+    keys = {email: CalendarKey(of.connections[email], f"team-{email}") for email in emails}
+    jobs = [
+        ReadBusy(key.connection, ("primary", key.calendar), start, end, of.grant) for key in keys.values()
+    ]
+
+    def outcomes(replies: list[Any]) -> list[dict[str, Any]]:
+        assert not any(each.failed for each in replies)
+        return [{name: each.busy.pairs() for name, each in reply.outcomes.items()} for reply in replies]
+
+    alone = outcomes(read(*jobs))
+    assert sandbox.requests().by_operation[operation] >= len(emails)
+    assert len({str(each) for each in alone}) == len(emails)
+    read(*(ListCalendars(each) for each in of.connections.values()))
+    runtime.stores.busy.invalidate_connections(of.connections.values())
+    before = sandbox.requests().by_operation[operation]
+    assert outcomes(read(*jobs)) == alone
+    assert sandbox.requests().by_operation[operation] == before + 1
+
+    stores, one = runtime.stores, keys[emails[1]]
+    assert not stores.busy.load(list(keys.values()), START, END).missing
+    stores.busy.invalidate_tags(read_tags(row(one.connection), one.calendar))
+    assert list(stores.busy.load(list(keys.values()), START, END).missing) == [1]
 
 
 def test_each_unreadable_member_is_named_with_the_reason(sandbox, organization, read):
