@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 SPARE = 8
 # The same, for tenants that have fewer than another.
 SPARE_FOR_TENANTS = 8
+# The most tasks of a tenant that wait until its steps have threads.
+MAX_WAITING_TASKS = 8
 # Seconds between two looks whether a worker that ends has finished.
 FINISH_SECONDS = 0.05
 
@@ -57,10 +59,11 @@ class StepPool:
         threads = self._share + max(1, size // SPARE_FOR_TENANTS)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="step")
         self._changed = threading.Condition()
-        self._queued = self._running = 0
+        self._running = 0
         # The steps of each tenant that the executor has, and those that wait for the end of one of them.
         self._given: Counter[int] = Counter()
         self._held_back: defaultdict[int, deque[Step]] = defaultdict(deque)
+        self._tasks_waiting: Counter[int] = Counter()
         self._under_way: dict[UnderWay, None] = {}
 
     @property
@@ -71,7 +74,6 @@ class StepPool:
     def submit(self, step: Step, tenant: int = UNBOUND) -> None:
         """Run a step as soon as a thread is free for its tenant and the steps before it have begun."""
         with self._changed:
-            self._queued += 1
             if self._given[tenant] >= self._share:
                 self._held_back[tenant].append(step)
                 return
@@ -84,7 +86,7 @@ class StepPool:
         except RuntimeError:
             # The process ends.
             with self._changed:
-                self._queued -= 1
+                self._given[tenant] -= 1
             raise
 
     def add(self, steps: UnderWay) -> None:
@@ -109,12 +111,26 @@ class StepPool:
         self.reporter.join(max(0.0, until - time.monotonic()))
 
     def _is_busy(self) -> bool:
-        return bool(self._queued or self._running or any(each.busy for each in list(self._under_way)))
+        return self._given.total() > 0 or any(each.busy for each in list(self._under_way))
 
-    def wait_for_room(self, seconds: float) -> None:
-        """Wait until no more steps queue than a tenant has threads: another process may have some free."""
+    def wait_for_room(self, seconds: float, tenant: int = UNBOUND) -> None:
+        """Wait until a tenant has no more steps than it may have threads: another process may have some free.
+
+        Only a few tasks of a tenant wait: each holds a thread of Celery, which the tasks of others need.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self._queued <= self._share, seconds)
+            if self._tasks_waiting[tenant] >= MAX_WAITING_TASKS:
+                return
+            self._tasks_waiting[tenant] += 1
+            try:
+                self._changed.wait_for(lambda: self._has_room(tenant), seconds)
+            finally:
+                self._tasks_waiting[tenant] -= 1
+                if not self._tasks_waiting[tenant]:
+                    del self._tasks_waiting[tenant]
+
+    def _has_room(self, tenant: int) -> bool:
+        return len(self._held_back.get(tenant, ())) <= self._share
 
     def close(self) -> None:
         """End the threads, once their steps have ended."""
@@ -124,10 +140,7 @@ class StepPool:
 
     def _run(self, step: Step, tenant: int) -> None:
         with self._changed:
-            self._queued -= 1
             self._running += 1
-            if self._queued <= self._share:
-                self._changed.notify_all()
         try:
             step()
         except Exception:
@@ -145,6 +158,8 @@ class StepPool:
             step = waiting.popleft()
             if not waiting:
                 del self._held_back[tenant]
+            if self._has_room(tenant):
+                self._changed.notify_all()
             return step
         self._given[tenant] -= 1
         if not self._given[tenant]:

@@ -277,5 +277,5 @@ def run(
     """Start the steps of one task, and wait until the threads of this process can take more."""
     steps = Steps(runtime, request, perform, used)
     steps.start(share)
-    runtime.pool.wait_for_room(request.seconds_left)
+    runtime.pool.wait_for_room(request.seconds_left, shares.current.get())
     return steps
