@@ -55,7 +55,7 @@ def add_user(session: Session, custom_id: str) -> User:
 
 
 def add_operator(session: Session, name: str) -> Issuer:
-    """A new person who may invite users, as the issuer of links; nobody can sign in with the password."""
+    """A new person who may invite users, as the issuer of links. The password opens no session."""
     row = administrators.create(session, name=name, password_hash="nobody's", role=Role.OPERATOR)
     return Issuer(administrator_id=row.id, security_stamp=row.security_stamp)
 

@@ -52,7 +52,7 @@ class Tags:
 
 
 class UserNames(NamedTuple):
-    """The names under which the time of one user may be held, and those whose versions tell of a change.
+    """The names under which the time of one user may be held, and those whose versions show a change.
 
     A change of a hold replaces the versions of the main calendars of its users too, so the version of the
     user is read only where no main calendar is.

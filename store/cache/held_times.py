@@ -51,11 +51,11 @@ class HeldNames:
         self._versioned = list(dict.fromkeys(chain.from_iterable(each.versioned for each in of_users)))
 
     def version_keys(self) -> list[str]:
-        """The Redis keys of the versions that tell of a change."""
+        """The Redis keys of the versions that show a change."""
         return [version_key(each) for each in self._versioned]
 
     def stamps(self, versions: Versions) -> list[tuple[bytes | None, ...]]:
-        """For each user, the versions out of those that were read by ``version_keys``."""
+        """For each user, the versions among the values read by ``version_keys``."""
         by_name = dict(zip(self._versioned, versions, strict=True))
         return [tuple([by_name[name] for name in each.versioned]) for each in self.of_users]
 

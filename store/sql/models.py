@@ -509,7 +509,7 @@ class UserInvitation(Base):
     was first opened, ``connected_at`` when an account was connected by it: it is used up then.
     ``created_by`` is the actor who made it, as in the audit log, ``administrator_id`` that person, and
     ``security_stamp`` the stamp that this person had. ``issuer_in_force``: the person may still invite users.
-    Nobody may for an invitation whose person is not known.
+    No one may for an invitation whose person is not known.
     """
 
     __tablename__ = "user_invitations"

@@ -108,7 +108,7 @@ class Person:
     def settle(self) -> None:
         """Read once, wait for the channel, and read again to fill the cache.
 
-        What is read shortly after the start of the web tier counts as unwatched.
+        A read shortly after the start of the web tier counts as unwatched.
         """
         self.busy()
         until(self.is_watched)

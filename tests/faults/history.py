@@ -146,7 +146,7 @@ class Reader:
 
 
 def table(rows: Sequence[tuple[str, History]]) -> str:
-    """What the readers have seen."""
+    """The answers that the readers have seen."""
     titles = ("calendar", "events", "gaps", "answers", "errors", "oldest", "wrong")
     lines = [titles, ("---",) * len(titles)]
     for name, each in rows:

@@ -1,4 +1,4 @@
-"""Answers of kinds that people report and nobody documents: a read fails no wider than their cause."""
+"""Undocumented answers that people report: a read fails no wider than their cause."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
 def _grant(api: Api, sandbox: Sandbox, tenant: Tenant, word: str) -> None:
     """Grants of a domain and of a tenant, and a member who is read by both.
 
-    The domain has another mailbox that nobody is connected with. The credentials are among the names.
+    The domain has another mailbox without a connection. The credentials are among the names.
     """
     domain = f"{word}.example"
     event = {"subject": f"Subject of the domain {word}", **NINE}

@@ -174,7 +174,7 @@ def test_fresh_reads_of_another_tenant_are_never_refused(tenants, flood):
 
     assert found == {200: ROUNDS * USERS[OTHER]}, f"to the hostile tenant: {dict(answers)}"
     if flood is slow_reads:
-        # The hostile tenant gets its share, and is told so beyond it.
+        # The hostile tenant gets its share, and a refusal beyond it.
         assert answers[200] > 0
         assert answers[429] > 0
 

@@ -62,7 +62,7 @@ def web(environment: dict[str, str], database: object) -> Iterator[Web]:
     with running(command, {**environment, "PATH": os.environ["PATH"]}) as process:
         wait_until(lambda: listens(port), [process])
         web = Web(port, process.pid)
-        # What the first requests load is not measured.
+        # The modules that the first requests load are not measured.
         with ExitStack() as clients:
             for connection in [clients.enter_context(web.begin(None)) for _ in range(40)]:
                 answer(connection)

@@ -1,6 +1,6 @@
 """Faults of the providers: of every kind, at random, for about one call in twenty.
 
-Half of them are answers of kinds that real providers send and nobody documents (``providers.sandbox.wild``).
+Half of them are undocumented answers of real providers (``providers.sandbox.wild``).
 Of these only a refused part fails anything, and only its mailbox.
 """
 

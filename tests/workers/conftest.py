@@ -147,7 +147,7 @@ def run_drain(
     steps.start(share)
     while steps.busy:
         time.sleep(0.002)
-    # What is reported after the replies is under way in the pipeline of the first of two further reports.
+    # Reports after the replies are under way in the pipeline of the first of two further reports.
     for _ in range(2):
         name = f"reported:{secrets.token_hex(8)}"
         runtime.pool.reporter.report(Report(name, replies=[b"-"]))

@@ -199,7 +199,7 @@ def test_consumers_are_cancelled_again_when_the_broker_was_down(here, there, way
 
 
 def test_workers_that_are_cut_off_from_different_providers_go_on(here, way):
-    """If each stopped, nobody would take reads any more."""
+    """If each stopped, no worker would take reads any more."""
     presence = here.stores.heartbeats
     presence.record_worker(THERE, used=0, places=64, unreachable=["microsoft"])
     here.egress._hosts["microsoft"] = ()
@@ -261,7 +261,7 @@ def test_an_isolated_worker_leaves_jobs_before_it_begins_them(here, there, way, 
     run_drain(here, "f", lambda *_: called.append(1), seconds=8.0)
     assert not called
     assert [elsewhere for _, elsewhere in failures(here)] == [True] * 40
-    # Nobody waits for the locks, and the failure answers no other request.
+    # No job waits for the locks, and the failure answers no other request.
     assert not here.stores.redis.keys("read-*")
 
 

@@ -60,7 +60,7 @@ class StepPool:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="step")
         self._changed = threading.Condition()
         self._running = 0
-        # The steps of each tenant that the executor has, and those that wait for the end of one of them.
+        # The steps of each tenant that the executor has, and further steps that wait for the end of one.
         self._given: Counter[int] = Counter()
         self._held_back: defaultdict[int, deque[Step]] = defaultdict(deque)
         self._tasks_waiting: Counter[int] = Counter()

@@ -160,7 +160,7 @@ def _about_members(
         organization_id = session.get_one(WebhookEndpoint, endpoint_id).organization_id
         members = hold_events.members_among(session, organization_id, user_ids)
         for row in rows:
-            # Shown only: what is stored stays.
+            # Only for the answer; the stored payload stays.
             set_committed_value(row, "payload", hold_events.about(row.payload, row.user_ids, members))
     return rows
 

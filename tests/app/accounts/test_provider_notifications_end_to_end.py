@@ -185,7 +185,7 @@ def test_a_subscription_that_has_to_be_renewed_is(person):
     assert ada.sandbox.lifecycle("reauthorizationRequired", email=ada.account.email) == 1
     # Without that word no renewal would be due for two days.
     channel = ada.channel
-    # Those that other tests left are renewed too.
+    # Channels of other tests are renewed too.
     kept(ada.installation, lambda: ada.count(RENEWAL["microsoft"]) >= 1)
     assert ada.channel == channel
 

@@ -23,7 +23,7 @@ AFTER = [("09:00", "10:00"), ("11:00", "12:00")]
 
 @pytest.fixture(params=PROVIDERS)
 def account(request, sandbox, unique):
-    # A mailbox of its own: what is read while a write of another test is under way is not cached.
+    # A mailbox of its own: no read is cached while a write of another test is under way.
     return sandbox.account(request.param, f"{unique('ada')}@example.com", events=[meeting("11:00", "12:00")])
 
 

@@ -343,7 +343,7 @@ def test_a_request_is_not_blocked_by_its_own_attempt_that_was_cut_off(api, perso
 def test_an_endpoint_learns_the_end_of_a_hold_that_could_not_be_announced(
     api, person, take, monkeypatch, no_webhook_endpoints
 ):
-    """It was told of the hold before Redis failed."""
+    """It saw the hold before Redis failed."""
     wanted = ["hold.created", "hold.released"]
     # Nothing listens there: the attempts fail, and stay in the log.
     endpoint = api.post("/webhooks", {"url": "http://127.0.0.1:9/", "events": wanted}).json["data"]["id"]

@@ -62,7 +62,7 @@ def test_a_create_during_which_everything_is_killed_is_seen_by_warm_reads(instal
     for part in ("worker1", "web"):
         installation.start(part)
     until(installation.ready, PATIENCE)
-    # What is read meanwhile is not cached either.
+    # Reads meanwhile are not cached either.
     busy("eva")
     time.sleep(max(0.0, began + DEADLINE + MARGIN_SECONDS - time.monotonic()))
 

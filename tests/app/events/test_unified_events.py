@@ -361,7 +361,7 @@ def test_missing_copy_is_created_beside_an_equal_one(both, provider, body):
 
 
 def test_a_create_without_an_answer_does_not_delete_the_copy_of_an_earlier_request(both, monkeypatch):
-    """What it may have created has its own mark."""
+    """A copy that it may have created has its own mark."""
     assert both.create(metaId="m-1", subject="Review").status_code == 201
     (lost,) = both.there["microsoft"].events()
     both.there["microsoft"].delete(lost["id"])

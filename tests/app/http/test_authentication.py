@@ -17,7 +17,7 @@ CALLER = Caller(1, "alm_12345678", None, read_only=False, shows_tokens=False)
     ids=["both unknown", "current unknown", "loaded unknown", "another"],
 )
 def test_rows_of_an_unknown_or_another_version_are_outdated(app, loaded, current):
-    """Without a version in Redis nobody knows whether a key was revoked since the rows were loaded."""
+    """Without a version in Redis it is unknown whether a key was revoked since the rows were loaded."""
     authentication = Authentication(CALLER, CachedRows(loaded), verified=False)
 
     with app.app_context(), pytest.raises(RowsOutdated):

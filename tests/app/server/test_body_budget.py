@@ -45,7 +45,7 @@ def test_over_its_share_a_tenant_gets_the_quota(places):
 
 @pytest.mark.parametrize(("tenant", "held"), [(RIVAL, 60), (UNKNOWN, 60), (UNKNOWN, 0)])
 def test_over_the_budget_the_sender_may_try_again(places, tenant, held):
-    """Senders without a key are not one tenant, so no quota of theirs is named."""
+    """Senders without a key are not one tenant, so the answer names no quota."""
     if held:
         Charge(places, ACME).add(held)
     else:

@@ -63,7 +63,7 @@ def test_an_error_of_one_member_is_that_members(sandbox, google, account):
 
 
 def test_all_calendars_of_members_are_read_with_one_query(sandbox, google):
-    """Those that the account can see. A member with another one is read alone."""
+    """Calendars that the account can see. A member with another one is read alone."""
     described = [
         {
             "email": each,

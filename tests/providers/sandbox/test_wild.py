@@ -1,4 +1,4 @@
-"""Answers that real providers send and nobody documents, as the sandbox sends them."""
+"""Undocumented answers of real providers, as the sandbox sends them."""
 
 from __future__ import annotations
 

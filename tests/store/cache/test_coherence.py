@@ -170,7 +170,7 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: self.waiting)
     @rule()
     def look_again(self) -> None:
-        """Those that wait for the read of another look at its lock and its result again."""
+        """Jobs that wait for the read of another look at its lock and its result again."""
         waiting, self.waiting = self.waiting, []
         for client in waiting:
             self._take(client)

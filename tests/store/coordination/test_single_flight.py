@@ -1,4 +1,4 @@
-"""Single flight: one job reads, the others wait, and what was read answers those that it may answer."""
+"""Single flight: one job reads, the others wait, and the result answers the jobs that may use it."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_after_a_write_no_older_read_is_joined(take, end, invalidate):
     assert isinstance(after, Locked)
     assert after != before
     end("a", before)
-    # Who began after the write waits for the later read, and who waited before gets what it waited for.
+    # A job that began after the write waits for the later read; one that waited gets the earlier one.
     assert take("d", began=began) == Waiting("c")
     assert take("b", following="a") == Recorded(RESULT)
     end("c", after, b"later")

@@ -1,4 +1,4 @@
-"""Tokens of organization grants in Redis: what is saved, refused and forgotten."""
+"""Tokens of organization grants in Redis are saved, refused and forgotten."""
 
 from __future__ import annotations
 

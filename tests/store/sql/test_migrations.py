@@ -76,7 +76,7 @@ def test_the_way_down_leaves_nothing(own_database: Database):
 
 
 def test_an_open_invitation_stays_with_the_person_who_made_it(own_database: Database):
-    """One of a person whose rights have changed since, or of somebody else of that name, is withdrawn."""
+    """One of a person whose rights have changed since, or of another one of that name, is withdrawn."""
     with own_database.writing() as session:
         user = User(custom_id="ada")
         session.add(user)

@@ -9,7 +9,7 @@ from workers.execution.member_reads import MembersCallReporter
 
 
 class Mailbox:
-    """The reporter of one member, with a given pause; it records what it is told."""
+    """The reporter of one member, with a given pause; it records the reports."""
 
     def __init__(self, pause: float | None) -> None:
         self.pause = pause

@@ -129,7 +129,7 @@ def test_a_dead_worker_is_noticed_while_other_replies_arrive(ask, serve, runtime
 
 
 def test_the_read_of_a_worker_that_stopped_is_made_by_another(ask, serve, runtime, connected):
-    """A worker that hangs does not renew its locks. When it goes on, its late reply does no harm."""
+    """A worker that hangs does not renew its locks. When it continues, its late reply does no harm."""
     (job,) = busy_jobs(connected(), 1)
     stuck, well = Reading(), Reading(at_once=True)
     redis = runtime.stores.redis

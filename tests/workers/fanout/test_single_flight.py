@@ -102,7 +102,7 @@ def test_the_read_of_a_worker_that_died_is_taken_by_one_that_waits(ask, serve, r
     (job,) = busy_jobs(connected(), 1)
     lock = lock_key(SharedRead(job.connection, read_digest(job)))
     (generation,) = runtime.stores.busy.begin_reads([job.connection], {}).values()
-    # The worker took the lock and was killed. Nobody renews it.
+    # The worker took the lock and was killed. No worker renews it.
     runtime.stores.redis.set(lock, f"{now()} {generation.decode()} dead:0", px=700)
     reading = Reading(at_once=True)
     serve(reading, tasks=3)

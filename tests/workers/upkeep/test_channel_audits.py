@@ -1,4 +1,4 @@
-"""Audits of watched calendars: what they confirm, what they find, and which calendars they leave alone."""
+"""Audits of watched calendars confirm, find changes, and leave some calendars alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, READ, rows, run
 from workers.execution import identity
 from workers.runtime import Runtime
 
-# Milliseconds since the read of cached periods that are due for an audit, and of those that are not yet.
+# Milliseconds since the read of cached periods that are due for an audit, and of others.
 DUE, YOUNG = 500_000, 300_000
 
 MEETING = (NINE, NINE + HOUR)

@@ -10,7 +10,7 @@ depends_on = None
 
 # An open invitation stays with the person who made it. ``created_by`` has the role and the name of that
 # moment. Names are unique and do not change, so the person of that name made it if they are older than the
-# invitation. If the audit log has a change of their rights since, the invitation names nobody and ends.
+# invitation. If the audit log has a change of their rights since, the invitation names no person and ends.
 _NAME_ISSUERS = """
 UPDATE user_invitations SET security_stamp = '', administrator_id = (
     SELECT a.id FROM administrators AS a
