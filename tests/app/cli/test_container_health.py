@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 
 import pytest
 
 from app.cli import container_health
-from store.coordination.heartbeats import UNREACHABLE, WORKERS
+from store.coordination.heartbeats import UNREACHABLE, WORKERS, Heartbeats
+from store.lua import ScriptRedis
 
 HOST = socket.gethostname()
 
 
 @pytest.fixture
-def heartbeats(stores, settings, monkeypatch):
-    monkeypatch.setattr(container_health, "read_settings", lambda data: settings)
-    names = [f"cut-off@{HOST}", f"well@{HOST}", "cut-off@another"]
-    yield lambda name, *unreachable: stores.heartbeats.record_worker(
-        name, used=0, places=64, unreachable=unreachable
-    )
-    for key in (WORKERS, UNREACHABLE):
-        stores.redis.hdel(key, *names)
+def heartbeats(settings, monkeypatch):
+    """Record heartbeats in a database without those of workers that other tests have started."""
+    own = replace(settings, redis_url=f"{settings.redis_url}?db=6")
+    monkeypatch.setattr(container_health, "read_settings", lambda data: own)
+    with ScriptRedis.from_url(own.redis_url) as redis:
+        redis.delete(WORKERS, UNREACHABLE)
+        yield lambda name, *unreachable: Heartbeats(redis).record_worker(
+            name, used=0, places=64, unreachable=unreachable
+        )
 
 
 def test_a_worker_of_this_host_that_is_isolated_is_named(heartbeats):
