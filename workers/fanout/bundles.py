@@ -52,6 +52,18 @@ def divide_waiting(work: Work) -> list[Work]:
     return [work] if work[0].provider == ProviderName.GOOGLE else [[each] for each in work]
 
 
+def without_probes(ready: Work) -> list[Work]:
+    """The parts of an element that begin: a probe of a circuit breaker is performed separately.
+
+    It is not retried, and would take the retries of the other members. A bundle that is one probe stays.
+    """
+    probes = [each for each in ready if each.probes]
+    others = [each for each in ready if not each.probes]
+    if not others:
+        return [ready] if ready else []
+    return [others, *([each] for each in probes)]
+
+
 def leave(taken: TakenJob, failed: Failed | None = None) -> None:
     """Have a job performed separately. ``failed`` is its failure if there is no time for that."""
     taken.failed = failed or taken.failed

@@ -167,8 +167,8 @@ def _acquire(runtime: Runtime, request: Request, works: Sequence[Work], admitted
             _settle(runtime, request, each, permits, now, later, admitted)
         delayed = {id(each) for some in later.values() for each in some}
         failed = {id(each) for each, _ in admitted.failed}
-        if ready := [each for each in work if id(each) not in delayed | failed]:
-            admitted.ready.append(ready)
+        ready = [each for each in work if id(each) not in delayed | failed]
+        admitted.ready += bundles.without_probes(ready)
         for when, some in later.items():
             admitted.waiting += [(when, part) for part in bundles.divide_waiting(some)]
 

@@ -29,6 +29,8 @@ SPARE = 8
 SPARE_FOR_TENANTS = 8
 # The most tasks of a tenant that wait until its steps have threads.
 MAX_WAITING_TASKS = 8
+# The same of all tenants: Celery has sixteen threads that webhooks cannot take.
+MAX_WAITING_IN_ALL = 12
 # Seconds between two looks whether a worker that ends has finished.
 FINISH_SECONDS = 0.05
 
@@ -119,7 +121,8 @@ class StepPool:
         Only a few tasks of a tenant wait: each holds a thread of Celery, which the tasks of others need.
         """
         with self._changed:
-            if self._tasks_waiting[tenant] >= MAX_WAITING_TASKS:
+            waiting = self._tasks_waiting
+            if waiting[tenant] >= MAX_WAITING_TASKS or waiting.total() >= MAX_WAITING_IN_ALL:
                 return
             self._tasks_waiting[tenant] += 1
             try:

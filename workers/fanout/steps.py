@@ -77,8 +77,9 @@ class Steps:
         """Start the steps of a task whose share of the list has this many elements."""
         self._most = self._active = max(1, min(MAX_STEPS, share))
         left = self._request.seconds_left
-        self._pool.timer.call_at(self._request.deadline + left * GRACE_FRACTION, self._report_timeouts)
+        # Before the timer, which forgets these steps again.
         self._pool.add(self)
+        self._pool.timer.call_at(self._request.deadline + left * GRACE_FRACTION, self._report_timeouts)
         for _ in range(self._most):
             self._submit(self._step)
 
@@ -196,7 +197,15 @@ class Steps:
         self._admit(works)
         with self._lock:
             self._waiting -= len(works)
-            # Steps that have ended do not come back by themselves.
+        self._start_steps()
+
+    def _start_steps(self) -> None:
+        """Start steps for jobs that are ready: steps that have ended do not come back by themselves.
+
+        Jobs that have left a bundle are more than the elements for which the task started steps.
+        """
+        with self._lock:
+            self._most = max(self._most, min(MAX_STEPS, len(self._ready)))
             more = max(0, min(len(self._ready), self._most - self._active))
             self._active += more
         for _ in range(more):
@@ -241,8 +250,12 @@ class Steps:
         with self._lock:
             self._read += read
         self._report(report)
-        if alone:
+        if not self._request.seconds_left:
+            for done in alone:
+                self._fail(done.taken, done.taken.failed)
+        elif alone:
             self._admit([[done.taken] for done in alone])
+            self._start_steps()
 
     def _fail(self, taken: TakenJob, failed: Failed) -> None:
         self._report(reports.failed(self._runtime.stores, self._request, taken, failed))

@@ -32,8 +32,9 @@ from tests.workers.delegated import (
     periods,
 )
 from workers.execution import reads
-from workers.fanout.bundles import elements
+from workers.fanout.bundles import elements, without_probes
 from workers.fanout.codec import DecodeError, Packed, addresses, pack_job, pack_jobs, unpack_jobs, work_list
+from workers.fanout.taken import TakenJob
 from workers.jobs import GrantRef, ListCalendars, ReadBusy
 
 pytestmark = pytest.mark.slow
@@ -292,6 +293,27 @@ def test_a_suspended_reader_of_a_domain_leaves_members_readable(sandbox, runtime
     sandbox.change_domain("example.com", members=[{"email": "reader@example.com", "suspended": True}])
     assert all(periods(each) == [(NINE, TEN)] for each in read(*of.jobs()))
     assert alive(runtime, of)
+
+
+def test_a_probe_of_one_mailbox_leaves_its_bundle_and_one_of_all_does_not():
+    one, two, probe = (TakenJob(n, job(n, ref("microsoft")).job, f"f:{n}", probes=n == 2) for n in range(3))
+    assert without_probes([one, probe, two]) == [[one, two], [probe]]
+    assert without_probes([probe]) == [[probe]]
+    assert without_probes([]) == []
+
+
+def test_members_that_leave_a_bundle_are_read_at_the_same_time(sandbox, organization, ask, serve):
+    of = organization("google", 4, subject="reader@example.com")
+    sandbox.change_domain("example.com", members=[{"email": "reader@example.com", "suspended": True}])
+    all_four = threading.Barrier(4)
+
+    def perform(*job):
+        all_four.wait(10)
+        return reads.perform(*job)
+
+    serve(perform, tasks=1)
+
+    assert all(periods(each) == [(NINE, TEN)] for each in ask(of.jobs()))
 
 
 @BOTH
