@@ -109,7 +109,10 @@ def _take_locks(runtime: Runtime, request: Request, works: Sequence[Work], admit
         return list(works)
     found = runtime.stores.single_flight.take([each for _, each in wanted], request.terms)
     locks = runtime.pool.locks
-    locks.hold(each.read for (_, each), state in zip(wanted, found, strict=True) if isinstance(state, Locked))
+    locks.hold(
+        [each.read for (_, each), state in zip(wanted, found, strict=True) if isinstance(state, Locked)],
+        request.deadline + runtime.grace + LEASE_MARGIN,
+    )
     absent: set[int] = set()
     for (taken, each), state in zip(wanted, found, strict=True):
         if isinstance(state, Recorded):

@@ -33,9 +33,9 @@ Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
 def run(runtime: Runtime, request: Request, perform: Perform, work: Work) -> Sequence[FinishedJob]:
     """Perform a job or a bundle. An exception becomes failed replies, so that each job is answered."""
     provider = work[0].provider
-    if provider is not None and runtime.egress.isolated(provider):
-        return [_failed(each, ELSEWHERE) for each in work]
     try:
+        if provider is not None and runtime.egress.isolated(provider):
+            return [_failed(each, ELSEWHERE) for each in work]
         if len(work) == 1:
             return [_run_one(runtime, request, perform, work[0])]
         return _run_bundle(runtime, request, work)

@@ -1,8 +1,8 @@
 """The read locks that this process holds, and the jobs that wait until the read of another job ends.
 
-The process renews its locks each second. A job that waits for a read of this process is resumed as soon as
-that read has ended. For a read of another process one job looks again at short intervals; the others that
-wait for the same read are resumed with it.
+The process renews its locks each second, until the read ends or should have ended long ago. A job that waits
+for a read of this process is resumed as soon as that read has ended. For a read of another process, or one
+that hangs, one job looks again at short intervals, and the others that wait for it are resumed with it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from redis.exceptions import RedisError
 
@@ -36,13 +36,17 @@ class ReadLocks:
         self._timer = timer
         self._lock = threading.Lock()
         self._held: Counter[SharedRead] = Counter()
+        # The moment from which on a lock is not renewed, because the read should have ended.
+        self._until: dict[SharedRead, float] = {}
         self._waiting: dict[SharedRead, list[Resume]] = {}
         self._renews = self._looks = False
 
-    def hold(self, reads: Iterable[SharedRead]) -> None:
-        """Renew the locks of these reads from now on."""
+    def hold(self, reads: Sequence[SharedRead], until: float) -> None:
+        """Renew the locks of these reads until they are dropped, or ``until`` (``time.monotonic()``)."""
         with self._lock:
             self._held.update(reads)
+            for each in reads:
+                self._until[each] = max(until, self._until.get(each, until))
             if self._held and not self._renews:
                 self._renews = True
                 self._timer.call_at(time.monotonic() + RENEW_SECONDS, self._renew)
@@ -55,6 +59,7 @@ class ReadLocks:
                 self._held[each] -= 1
                 if self._held[each] <= 0:
                     del self._held[each]
+                    self._until.pop(each, None)
                 resumed += self._waiting.pop(each, ())
         for resume in resumed:
             resume()
@@ -71,7 +76,8 @@ class ReadLocks:
         """Resume a job for each read of another process. It waits again if the read has not ended."""
         resumed: list[Resume] = []
         with self._lock:
-            for read in [each for each in self._waiting if each not in self._held]:
+            renewed = self._renewed()
+            for read in [each for each in self._waiting if each not in renewed]:
                 resumed.append(self._waiting[read].pop(0))
                 if not self._waiting[read]:
                     del self._waiting[read]
@@ -88,14 +94,19 @@ class ReadLocks:
         for resume in resumed:
             resume()
 
+    def _renewed(self) -> set[SharedRead]:
+        """The reads whose locks this process renews. The lock is held."""
+        now = time.monotonic()
+        return {each for each in self._held if self._until[each] > now}
+
     def _renew(self) -> None:
         with self._lock:
-            held = list(self._held)
-            self._renews = bool(held)
-        if not held:
+            renewed = self._renewed()
+            self._renews = bool(self._held)
+        if not self._renews:
             return
         try:
-            self._flights.renew(held)
+            self._flights.renew(renewed)
         except RedisError as error:
             log.warning("read locks not renewed: %s", type(error).__name__)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from providers.base import Failed, Read
 from providers.errors import Reason
 from scheduling.intervals import Intervals
-from store.coordination.single_flight import SharedRead, SingleFlight, lock_key
+from store.coordination.single_flight import Locked, SharedRead, SingleFlight, Wanted, lock_key
 from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
@@ -96,6 +97,19 @@ def test_a_job_waits_for_the_read_of_another_worker(runtime, other, connected, f
             each.result()
     assert not twice.reads
     assert [runtime.stores.redis.llen(reply_list(each)) for each in ("one", "two", "three")] == [3] * 3
+
+
+def test_the_lock_of_a_read_that_hangs_expires_and_its_followers_look(runtime, flights):
+    read, locks, resumed = SharedRead("c", "hangs"), runtime.pool.locks, threading.Event()
+    terms = flights.terms(now(), now(), None)
+    assert isinstance(flights.take([Wanted(read, "f:0")], terms)[0], Locked)
+    locks.hold([read], time.monotonic() + 0.5)
+    locks.wait(read, resumed.set)
+    assert not resumed.wait(0.2)
+
+    assert resumed.wait(PATIENCE)
+    until(lambda: flights.under_way([read]) == [False])
+    locks.drop([read])
 
 
 def test_the_read_of_a_worker_that_died_is_taken_by_one_that_waits(ask, serve, runtime, connected):
