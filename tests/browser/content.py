@@ -53,6 +53,7 @@ RTL = "שלום עולם / لوحة التقويم"
 EMOJI = "📅👩‍💻 Überraschung"
 LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
 NAMES = (HTML, RTL, EMOJI, LONG)
+FRIDAY = 4
 ADDRESSES = ('"<i>x</i>"@example.com', "שלום@example.com", "a" * 60 + "@example.com", None)
 
 # A calendar and an account that cannot be read.
@@ -176,7 +177,7 @@ def _calendars(session: Session, stores: Stores, sandbox_url: str) -> None:
     main, *others = (
         {"id": f"odd-{number}", "subject": name, "primary": not number} for number, name in enumerate(NAMES)
     )
-    at = tomorrow()
+    at = next_workday()
     hour = {"start": at.isoformat(), "end": (at + timedelta(hours=1)).isoformat()}
     collector = sandbox.account(
         "google",
@@ -198,9 +199,12 @@ def _calendars(session: Session, stores: Stores, sandbox_url: str) -> None:
         )
 
 
-def tomorrow() -> datetime:
-    """The start of the events with difficult names."""
-    return (datetime.now(UTC) + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
+def next_workday() -> datetime:
+    """The start of the events with difficult names: at nine, on the next day from Monday to Friday."""
+    day = datetime.now(UTC) + timedelta(days=1)
+    while day.weekday() > FRIDAY:
+        day += timedelta(days=1)
+    return day.replace(hour=9, minute=0, second=0, microsecond=0)
 
 
 def _activity(stores: Stores) -> None:

@@ -21,7 +21,7 @@ from tests.browser.content import (
     UNREAD,
     UNREAD_MAIL,
     UNREADABLE,
-    tomorrow,
+    next_workday,
 )
 from tests.browser.pages import every_rule, needs_sign_in
 from tests.browser.visitor import Pointer
@@ -44,7 +44,7 @@ class Untrusted:
 
 def at_nine() -> dict[str, str]:
     """A query for the explanation of the moment of the events with difficult names."""
-    day = f"{tomorrow():%Y-%m-%d}"
+    day = f"{next_workday():%Y-%m-%d}"
     query = {"users": COLLECTOR, "day": day, "days": "1", "zone": "UTC", "person": COLLECTOR}
     return {**query, "moment": f"{day}T09:30", "calendar": "odd-0"}
 
