@@ -46,7 +46,7 @@ LOST = 0.75
 AWAY = (2.0, 2.0, 20.0, 200.0) if DEFAULTS else (2.0, 2.0, 20.0)
 SEED = 20_261_126
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(SECONDS + 1200)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(SECONDS + 3000)]
 
 
 @pytest.fixture
