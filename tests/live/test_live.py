@@ -184,7 +184,7 @@ def test_the_sandbox_answers_as_the_provider_has(recorded, provider):
     """With what `make test-live` has recorded from real accounts."""
     file = RECORDED / f"{provider}.json"
     if not file.exists():
-        pytest.skip(f"nobody has recorded answers of {provider} yet: make test-live")
+        pytest.skip(f"no answers of {provider} are recorded yet: make test-live")
 
     assert differences(json.loads(file.read_bytes()), json.loads(recorded(provider).read_bytes())) == []
 
