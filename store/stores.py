@@ -12,9 +12,7 @@ from redis.retry import Retry
 from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarLists
 from store.cache.fast_redis import FastRedis
-from store.cache.held_times import HeldTimes
-from store.cache.versioned_cache import VersionedCache
-from store.cache.write_marks import WriteMarks
+from store.cache.versioned_cache import HeldTimes, VersionedCache
 from store.config.settings import Settings
 from store.coordination.account_locks import AccountLocks
 from store.coordination.api_rate_limiter import ApiRateLimiter
@@ -32,10 +30,15 @@ from store.metrics.flusher import SECONDS, Flusher
 from store.metrics.key_usage import KeyUsage
 from store.security.crypto import Keyring
 from store.security.grant_tokens import GrantTokens
-from store.security.job_secrets import GrantTrial, JobSecrets, RegistrationTrial
-from store.security.oauth_states import OAuthStates, PendingExchange, PendingRevocation
-from store.sql.after_commit import EventsCallback
-from store.sql.database import Database
+from store.security.one_time_secrets import (
+    GrantTrial,
+    JobSecrets,
+    OAuthStates,
+    PendingExchange,
+    PendingRevocation,
+    RegistrationTrial,
+)
+from store.sql.database import Database, EventsCallback
 
 # Seconds. Redis is on the same network: if it takes longer, it is down, and the caller should fail early.
 REDIS_TIMEOUT = 2.0
@@ -159,11 +162,6 @@ class Stores:
             bucket=settings.busy_bucket,
             watched_seconds=settings.watched_seconds,
         )
-
-    @cached_property
-    def write_marks(self) -> WriteMarks:
-        """Marks of event writes under way."""
-        return WriteMarks(self.redis)
 
     @cached_property
     def channel_usage(self) -> ChannelUsage:

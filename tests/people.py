@@ -8,11 +8,10 @@ from sqlalchemy.orm import Session
 
 from providers.sandbox.client import SandboxAccount
 from store.security.crypto import Keyring
-from store.sql.models import OAuthConnection, User
+from store.sql.models import OAuthConnection, Role, User
 from store.sql.queries import administrators, connections
 from store.sql.queries.connection_tokens import Tokens
 from store.sql.queries.issuers import Issuer
-from store.sql.roles import Role
 
 # An account that no provider has; its tokens do not expire.
 INVENTED = SandboxAccount(

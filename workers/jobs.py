@@ -1,6 +1,7 @@
 """The jobs that the web tier sends to the workers, and the replies to them.
 
-Jobs that write events carry the event's content. A secret is never in a job (``store.security.job_secrets``).
+Jobs that write events carry the event's content. A secret is never in a job
+(``store.security.one_time_secrets``).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 from celery import shared_task
 
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.coordination.single_flight import ReadTerms
 from workers.execution import reads, writes
 from workers.fanout import steps

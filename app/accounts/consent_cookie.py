@@ -10,8 +10,8 @@ from typing import NamedTuple, Self
 from flask import Response
 
 from app.services import services
-from store.security.api_keys import digest
-from store.security.oauth_states import STATE_SECONDS, PendingConsent
+from store.security.crypto import digest
+from store.security.one_time_secrets import STATE_SECONDS, PendingConsent
 
 # Browsers send the cookie to the callbacks only.
 PATH = "/v1/oauth"

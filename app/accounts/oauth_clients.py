@@ -15,7 +15,7 @@ from providers.oauth import registration_probe
 from providers.oauth.registration_probe import Finding, ProbeVerdict
 from providers.scopes import every_scope
 from store.coordination.registration_checks import RegistrationCheck
-from store.security.job_secrets import RegistrationTrial
+from store.security.one_time_secrets import RegistrationTrial
 from store.sql.queries import audit, provider_clients
 from store.sql.queries.provider_clients import SealedClient, StoredClient
 from workers.jobs import CheckRegistration

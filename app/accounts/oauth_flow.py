@@ -23,8 +23,8 @@ from providers.oauth.consent import ConsentRequest, new_verifier, scopes_to_requ
 from providers.registry import Provider
 from providers.scopes import permitted
 from store.security import redirect_allowlist
-from store.security.api_keys import digest
-from store.security.oauth_states import STATE_SECONDS, PendingConsent, PendingExchange
+from store.security.crypto import digest
+from store.security.one_time_secrets import STATE_SECONDS, PendingConsent, PendingExchange
 from store.sql.queries import connections, consents, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.consents import ConsentRefusal

@@ -12,7 +12,7 @@ from app.accounts import oauth_flow
 from app.http.errors import ApiError
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
-from store.security.oauth_states import PendingConsent
+from store.security.one_time_secrets import PendingConsent
 
 # Widest access first.
 _ACCESS = (

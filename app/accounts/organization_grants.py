@@ -19,7 +19,7 @@ from providers.names import ProviderName
 from providers.oauth.client import MANY_TENANTS
 from providers.oauth.organization_grants import InvalidKey, ServiceAccountKey
 from providers.scopes import expand_levels, reaches_calendars
-from store.security.job_secrets import GrantTrial
+from store.security.one_time_secrets import GrantTrial
 from store.sql.queries import audit, organization_grants
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.organization_grants import GrantSummary, NewGrant

@@ -11,8 +11,7 @@ from functools import cache, partial
 from app.services import services
 from providers.names import ProviderName
 from providers.notifications import Notification, NotificationKind
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_invalidation import after_notification
+from store.cache.busy_cache import CalendarKey
 from store.sql.queries import channels, webhooks
 from store.sql.queries.channels import ChannelWithAccount
 from store.sql.queries.webhooks import WebhookEvent
@@ -47,24 +46,26 @@ def _act(channel: ChannelWithAccount, news: NotificationKind) -> None:
         case NotificationKind.CONFIRMED:
             _confirm(channel)
         case NotificationKind.CHANGED:
-            stores = services().stores
-            after_notification(stores, channel, channel.key)
-            _record_change(channel)
+            _handle_change(channel)
         case NotificationKind.ENDING:
             _renew_soon(channel)
         case NotificationKind.ENDED:
             services().stores.busy.invalidate_calendar(channel.key, unwatch=channel.channel)
-            after_notification(services().stores, channel, channel.key)
             # Changes since the channel ended went unreported. Recorded before the channel is removed: if
             # recording fails, the provider can send the notification again.
-            _record_change(channel)
+            _handle_change(channel)
             remove_and_allow_reopening(services().stores, channel.key, channel.channel)
 
 
-def _record_change(channel: ChannelWithAccount) -> None:
-    """Record the change for webhook delivery. If that fails, the provider must send it again."""
+def _handle_change(channel: ChannelWithAccount) -> None:
+    """Invalidate the cache, and record the change for webhook delivery.
+
+    If recording it fails, the provider must send the notification again.
+    """
+    stores = services().stores
+    stores.busy.invalidate_changed(channel, channel.key, stores.calendar_lists.owner(channel, channel.key))
     connection, calendar = channel.key
-    with services().stores.database.writing() as session:
+    with stores.database.writing() as session:
         webhooks.record(session, WebhookEvent.CALENDAR_CHANGED, connection, calendar_id=calendar)
 
 

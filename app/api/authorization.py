@@ -17,7 +17,7 @@ from app.http.route_facts import route_facts
 from app.schemas.authorization import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
 from app.schemas.records import SuccessSchema
 from providers.names import ProviderName
-from store.security.oauth_states import PendingConsent
+from store.security.one_time_secrets import PendingConsent
 
 blp = Blueprint(
     "authorization",

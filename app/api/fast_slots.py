@@ -48,9 +48,9 @@ from app.schemas.availability import UserSlotsQuery, ZoneHeader, ZoneQuery
 from app.server.wsgi_adapter import Receive, Scope, Send, SlowClient, send_body
 from app.services import EXTENSION
 from scheduling.query import Query
-from store.cache.busy_buckets import BucketLoad
-from store.cache.event_loop_redis import EventLoopRedis
-from store.cache.held_times import HeldNames
+from store.cache.busy_cache import BucketLoad
+from store.cache.fast_redis import EventLoopRedis
+from store.cache.versioned_cache import HeldNames
 from workers.telemetry import tracing
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]

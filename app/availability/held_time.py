@@ -11,10 +11,9 @@ from app.availability.selection import CalendarRequest, Lists, Target, is_main
 from app.services import services
 from providers.base import PRIMARY
 from providers.names import ProviderName
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import UserNames, booked_names, user_name
-from store.cache.held_times import Held, HeldNames
-from store.cache.versioned_cache import CachedRows
+from store.cache.versioned_cache import CachedRows, Held, HeldNames
 from store.sql.queries.holds import ActiveTime
 
 # The owners of calendars that another mailbox shares, by connection and calendar.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from app.availability.selection import CalendarRequest, is_main
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from workers.jobs import GrantRef, ReadBusy
 
 

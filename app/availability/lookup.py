@@ -33,10 +33,9 @@ from app.services import services
 from providers.base import PRIMARY
 from providers.scopes import Operation
 from scheduling.query import Query
-from store.cache.busy_buckets import CachedBusy, CalendarKey
+from store.cache.busy_cache import CachedBusy, CalendarKey
 from store.cache.calendar_lists import CalendarList
-from store.cache.held_times import Held, HeldNames
-from store.cache.versioned_cache import VERSION_KEY
+from store.cache.versioned_cache import VERSION_KEY, Held, HeldNames
 from store.sql.queries.connection_refs import ConnectionRef
 from workers.fanout.request import CoalescingPolicy
 from workers.jobs import Job, ListCalendars, ReadBusy, Reply

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, Lists
 from app.services import services
-from store.cache.busy_buckets import CachedBusy, CalendarKey
+from store.cache.busy_cache import CachedBusy, CalendarKey
 from workers.fanout.admission import Overloaded
 from workers.fanout.request import CoalescingPolicy
 from workers.jobs import Job, ListCalendars

@@ -12,7 +12,7 @@ from providers.errors import ProviderError, Reason, connection_ended
 from providers.google.addresses import is_same_address
 from providers.names import ProviderName
 from providers.scopes import Operation, allows, require
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.sql.queries.connection_refs import ConnectionRef
 

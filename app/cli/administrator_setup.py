@@ -8,9 +8,9 @@ from redis.exceptions import RedisError
 
 from app.dashboard.sign_in import login_throttle, passwords
 from app.dashboard.sign_in.registration import NewAdministratorForm
+from store.sql.models import Role
 from store.sql.queries import administrators, audit
 from store.sql.queries.audit import COMMAND_LINE
-from store.sql.roles import Role
 from store.stores import Stores
 
 log = logging.getLogger(__name__)

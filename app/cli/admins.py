@@ -8,10 +8,9 @@ import click
 from sqlalchemy.orm import Session
 
 from app.cli.common import PORT, data_option, settings
-from store.sql.models import Administrator
+from store.sql.models import Administrator, Role
 from store.sql.queries import administrators, audit, second_factors
 from store.sql.queries.administrators import LastAdministrator
-from store.sql.roles import Role
 from store.stores import Stores
 
 ROLES = click.Choice([each.value for each in Role])

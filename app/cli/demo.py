@@ -22,7 +22,7 @@ from app.cli import administrator_setup, booking
 from app.server.supervisor import Supervisor
 from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from store.config.settings import read_settings
-from store.security.api_keys import visible_part
+from store.security.crypto import visible_part
 from store.sql.models import Organization, User
 from store.sql.queries import api_keys, audit, connections, organization_grants, organizations, users
 from store.sql.queries.connection_tokens import Tokens

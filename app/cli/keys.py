@@ -10,7 +10,7 @@ import click
 
 from app.cli.common import data_option, settings
 from store.config.settings import new_secrets
-from store.security.api_keys import visible_part
+from store.security.crypto import visible_part
 from store.sql.models import ApiKey, now
 from store.sql.queries import api_keys, audit, organizations
 from store.stores import Stores

@@ -15,9 +15,7 @@ from app.dashboard.blueprint import blp, page
 from app.dashboard.charts import Chart, Series
 from app.http.route_facts import route_facts
 from app.services import services
-from store.metrics.counters import DAY, HOUR, MINUTE, Point
-from store.metrics.histogram import Histogram
-from store.metrics.schema import GROUPS, Counts, Status, together
+from store.metrics.counters import DAY, GROUPS, HOUR, MINUTE, Counts, Histogram, Point, Status, together
 
 
 class Span(NamedTuple):

@@ -24,9 +24,8 @@ from app.schemas.fields import Word
 from app.services import services
 from providers.names import ProviderName
 from providers.scopes import Level
-from store.sql.models import now
+from store.sql.models import Role, now
 from store.sql.queries import audit, connections, users
-from store.sql.roles import Role
 
 # A consent counts as just given for this long: the provider redirects at once.
 JUST_NOW = timedelta(minutes=2)

@@ -21,11 +21,10 @@ from app.http.route_facts import route_facts
 from app.schemas.fields import Text, Word
 from app.schemas.timestamps import LAST_YEAR
 from app.services import services
-from store.security.api_keys import visible_part
-from store.sql.models import ApiKey, now
+from store.security.crypto import visible_part
+from store.sql.models import ApiKey, Role, now
 from store.sql.queries import api_keys, audit, organizations
 from store.sql.queries.attention import KEY_NOTICE
-from store.sql.roles import Role
 
 LASTING_DAYS = {"30": "30 days", "90": "90 days", "365": "A year"}
 # The lists, by the value of ``show``.

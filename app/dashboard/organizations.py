@@ -22,10 +22,10 @@ from app.http.errors import Conflict, NotFound
 from app.http.route_facts import route_facts
 from app.schemas.fields import SLUG, Text
 from app.services import services
+from store.sql.models import Role
 from store.sql.queries import api_keys, audit, connection_states, users, webhooks
 from store.sql.queries import organizations as stored
 from store.sql.queries.organizations import Summary
-from store.sql.roles import Role
 
 # The page lists at most this many ended connections above the members.
 MAX_NAMED = 10

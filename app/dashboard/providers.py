@@ -20,7 +20,7 @@ from app.services import services
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, ProbeVerdict
 from store.security.crypto import Undecipherable
-from store.sql.roles import Role
+from store.sql.models import Role
 
 # How to register an OAuth client with each provider.
 STEPS = {

@@ -22,10 +22,9 @@ from app.http.route_facts import route_facts
 from app.schemas.fields import USER_ID
 from app.services import services
 from providers.names import ProviderName
-from store.sql.models import OAuthConnection, User
+from store.sql.models import OAuthConnection, Role, User
 from store.sql.queries import audit, organization_grants, organizations, user_invitations
 from store.sql.queries import users as stored
-from store.sql.roles import Role
 
 
 class UserForm(forms.Body):

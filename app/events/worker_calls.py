@@ -10,8 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.services import services
 from providers.errors import Reason
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_invalidation import after_unclear_write
+from store.cache.busy_cache import CalendarKey
+from store.cache.cache_tags import write_tags
 from store.sql.queries import connection_tokens
 from workers.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
@@ -70,4 +70,6 @@ def _invalidate(
         log.warning("failed write invalidated for its own connection only: %s", type(error).__name__)
         return
     for each, row in rows.items():
-        after_unclear_write(stores, row, CalendarKey(each, jobs[each].calendar))
+        calendar = jobs[each].calendar
+        owner = stores.calendar_lists.owner(row, CalendarKey(each, calendar))
+        stores.busy.invalidate_tags(write_tags(row, calendar, owner), [each])

@@ -17,7 +17,7 @@ from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
 from store.coordination import shares
-from store.security.api_keys import digest
+from store.security.crypto import digest
 from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
 

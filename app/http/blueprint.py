@@ -15,7 +15,7 @@ from app.http.responses import WholeBody
 from app.http.route_facts import facts_of_view
 from app.schemas.errors import ErrorSchema
 from app.schemas.paging import NEXT_CURSOR
-from store.metrics.schema import Group
+from store.metrics.counters import Group
 
 
 class Blueprint(flask_smorest.Blueprint):

@@ -13,7 +13,7 @@ from flask import Flask
 
 from app.http.error_codes import Code
 from app.http.fast_context import current_application, current_request
-from store.sql.roles import Role
+from store.sql.models import Role
 
 # Gets the parameters of the repeated request (body and path) and the stored body of the first response.
 # Raises ``ApiError`` if the caller has no access to that response any more.

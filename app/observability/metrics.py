@@ -19,9 +19,7 @@ from providers.names import ProviderName
 from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import Quota
-from store.metrics.histogram import BOUNDS, Histogram
-from store.metrics.schema import GROUPS, READS, REQUESTS, STATUSES, WRITES
-from store.metrics.totals import Totals
+from store.metrics.counters import BOUNDS, GROUPS, READS, REQUESTS, STATUSES, WRITES, Histogram, Totals
 from store.sql.queries.connection_states import ConnectionCounts
 from workers.queues import Queue
 

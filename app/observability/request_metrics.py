@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask
 
 from app.services import EXTENSION
-from store.metrics.schema import STATUSES, Group
+from store.metrics.counters import STATUSES, Group
 from store.stores import Stores
 
 if TYPE_CHECKING:

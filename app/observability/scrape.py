@@ -23,8 +23,8 @@ from app.services import Services, services
 from store.coordination.circuit_breaker import CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import MIB, Quota, reported, share_of
-from store.metrics import totals
-from store.metrics.totals import Totals
+from store.metrics import counters
+from store.metrics.counters import Totals
 from store.sql.queries import connection_states, delivery_log, holds
 from store.stores import Stores
 from workers import broker
@@ -70,7 +70,7 @@ def _counts(
     stores: Stores,
 ) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, CircuitState], Mapping[Quota, QuotaUse]]:
     return (
-        totals.read(stores.redis),
+        counters.read(stores.redis),
         stores.heartbeats.live_processes(),
         stores.circuit_breakers.states(CIRCUIT_KEYS),
         _quotas(stores),

@@ -11,7 +11,8 @@ import orjson
 from redis import Redis
 from redis.client import Pipeline
 
-from store.cache.busy_cache import UNLIMITED
+from store.cache.busy_cache import UNLIMITED, CalendarKey
+from store.cache.cache_tags import GOOGLE, PRIMARY, Identified
 
 # Longer than any other cache entry of a calendar.
 OWNERS_SECONDS = 30 * 86_400
@@ -33,7 +34,7 @@ class ListedCalendar:
     @property
     def read_id(self) -> str:
         """The id under which it is read and cached: the alias for the main calendar, so it is cached once."""
-        return "primary" if self.primary else self.id
+        return PRIMARY if self.primary else self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,12 @@ class CalendarLists:
             values, _ = pipe.execute()
         found = zip(calendars, values, strict=True)
         return {calendar: value.decode() for calendar, value in found if value is not None}
+
+    def owner(self, of: Identified, key: CalendarKey) -> str:
+        """The address of another mailbox that shares this calendar with the account, as far as known."""
+        if of.provider == GOOGLE or key.calendar in (PRIMARY, of.main_calendar_id):
+            return ""
+        return self.owners(key.connection, [key.calendar]).get(key.calendar, "")
 
     def store_owners(self, connection_id: str, owners: Mapping[str, str]) -> None:
         """Store the owners of calendars, for longer than the list: a calendar never changes its owner."""

@@ -14,7 +14,7 @@ from cachetools import TTLCache
 from redis import Redis
 from redis.exceptions import RedisError
 
-from store.cache.busy_buckets import CachedBusy, CalendarKey
+from store.cache.busy_cache import CachedBusy, CalendarKey
 
 # The share of the highest age during which a process notes a calendar once.
 ONCE_IN = 0.25

@@ -10,7 +10,7 @@ from typing import cast
 
 from redis import Redis
 
-from store.cache.busy_buckets import CalendarKey, watch_key
+from store.cache.busy_cache import CalendarKey, watch_key
 from store.coordination.asked_calendars import asked_key
 
 # A calendar that no request has read for this long is no longer watched.

@@ -21,8 +21,7 @@ from typing import NamedTuple, cast
 from redis import Redis
 from redis.client import Pipeline
 
-from store.cache.busy_buckets import generation_key
-from store.cache.busy_cache import GENERATION_SECONDS, new_generation
+from store.cache.busy_cache import GENERATION_SECONDS, generation_key, new_generation
 from store.lua import Script, json_argument
 
 # Milliseconds. A worker that is alive renews its locks several times in this.

@@ -3,7 +3,7 @@
 A notification that finds no web process may be lost. So every web process sends heartbeats while it accepts
 connections, and all processes share the record of the last one. A heartbeat that finds the last one too long
 ago, or none, records the end of a gap. Busy periods that were read before it are used no longer than those of
-a calendar without notifications (``store.cache.busy_buckets.BucketLoad``).
+a calendar without notifications (``store.cache.busy_cache.BucketLoad``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from redis import Redis
 from redis.exceptions import RedisError
 
-from store.cache.busy_buckets import GAP_KEY
+from store.cache.busy_cache import GAP_KEY
 from store.lua import Script, json_argument
 
 log = logging.getLogger(__name__)

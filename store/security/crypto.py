@@ -1,9 +1,13 @@
-"""Encryption at rest: AES-GCM with several keys, every ciphertext bound to the row that holds it."""
+"""Encryption at rest, by AES-GCM with several keys, and the form of API keys, which are stored as hashes.
+
+Every ciphertext is bound to the row that holds it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 from collections.abc import Sequence
 
 from cryptography.exceptions import InvalidTag
@@ -66,3 +70,22 @@ class Keyring:
 
 def _key_id(key: bytes) -> bytes:
     return hashlib.sha256(b"almanac key id" + key).digest()[:KEY_ID_BYTES]
+
+
+SECRET_BYTES = 24
+VISIBLE = 8
+
+
+def new_key(prefix: str) -> str:
+    """A new key: ``prefix`` followed by 192 random bits."""
+    return prefix + secrets.token_urlsafe(SECRET_BYTES)
+
+
+def digest(key: str) -> str:
+    """The hash under which a key is stored. One SHA-256 is enough, because keys are random."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def visible_part(key: str, prefix: str) -> str:
+    """The start of a key, by which people distinguish their keys."""
+    return key[: len(prefix) + VISIBLE]

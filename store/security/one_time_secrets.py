@@ -1,9 +1,16 @@
-"""Short-lived encrypted values in Redis that can be taken once."""
+"""Short-lived encrypted values in Redis that can be taken once: pending consents, and the secrets of jobs.
+
+The web tier stores the secret parts of a job for a worker, and the job carries only their name.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from typing import Any, TypeVar
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from redis import Redis
@@ -11,6 +18,13 @@ from redis import Redis
 from store.security.crypto import Keyring, Undecipherable
 
 log = logging.getLogger(__name__)
+
+# Longer than the longest ALMANAC_FANOUT_DEADLINE, for which the request waits for the worker.
+JOB_SECONDS = 130
+
+# A consent may take as long as the lifetime of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
+STATE_SECONDS = 600
+STATE_BYTES = 32
 
 Value = TypeVar("Value")
 
@@ -40,3 +54,139 @@ class OneTimeSecrets:
         except msgspec.DecodeError:
             log.warning("one-time secret %s dropped: another version stored it", key.partition(":")[0])
             return None
+
+
+class JobSecrets(Generic[Value]):
+    """Dataclasses of one ``kind``, encrypted, each under a random name. Each can be taken once.
+
+    ``prefix`` begins their keys in Redis.
+    """
+
+    def __init__(self, redis: Redis, keyring: Keyring, prefix: str, kind: type[Value]) -> None:
+        self._secrets = OneTimeSecrets(redis, keyring)
+        self._prefix = prefix
+        self._kind = kind
+
+    def put(self, value: Value) -> str:
+        """Store a value for a worker; returns its name."""
+        name = secrets.token_hex(16)
+        self._secrets.put(self._key(name), value, JOB_SECONDS)
+        return name
+
+    def take(self, name: str) -> Value | None:
+        """Take a value, once; None when it is missing or expired."""
+        return self._secrets.take(self._key(name), self._kind)
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}:{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class GrantTrial:
+    """A grant of an organization that a worker tries before it is saved.
+
+    The fields are those of ``organization_grants.NewGrant``.
+    """
+
+    provider: str
+    subject: str | None
+    tenant: str | None
+    client_id: str | None
+    secret: str | None = field(repr=False)
+    scope: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationTrial:
+    """A client registration that a worker tries before it is saved.
+
+    Consents will be redirected to ``redirect_uri``.
+    """
+
+    provider: str
+    client_id: str
+    secret: str = field(repr=False)
+    tenant: str | None
+    redirect_uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingConsent:
+    """A consent that a person was asked for.
+
+    ``user_id`` is the internal id, which a rename does not change and which is never reused.
+    ``redirect_uri`` is where the provider sends the code: to this service when ``ours``, and then on to
+    ``return_url`` if there is one. ``asked_by`` names in the audit log who requested it: the API key
+    ``key_id``, or the person ``administrator_id`` with the ``security_stamp`` of that moment. ``within`` is
+    the organization that the key is bound to.
+
+    ``expected_email`` is the account that must be connected, if the client named one. ``browser_digest`` is
+    the hash of the cookie of the only browser that may finish this consent; None lets any browser finish it.
+    ``invitation_id`` is the invitation that the consent began with, and ``retry_path`` the path of its page,
+    which contains the invitation's secret. ``expires_at`` is the POSIX time until which it can be finished.
+    """
+
+    user_id: int
+    provider: str
+    scopes: tuple[str, ...]
+    offline: bool
+    redirect_uri: str
+    ours: bool
+    return_url: str | None
+    asked_by: str
+    within: int | None
+    verifier: str = field(repr=False)
+    key_id: int | None = None
+    expected_email: str | None = None
+    browser_digest: str | None = None
+    invitation_id: str | None = None
+    retry_path: str | None = field(default=None, repr=False)
+    administrator_id: int | None = None
+    security_stamp: str | None = None
+    expires_at: float | None = None
+
+    @property
+    def seconds_left(self) -> int:
+        """The time in which it can still be finished."""
+        return STATE_SECONDS if self.expires_at is None else int(self.expires_at - time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRevocation:
+    """A grant of a removed connection, to be revoked unless another connection uses its account."""
+
+    user_id: int
+    provider: str
+    account_id: str | None
+    email: str | None
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingExchange:
+    """An authorization code, and the consent that it belongs to."""
+
+    authorization: PendingConsent
+    code: str = field(repr=False)
+
+
+class OAuthStates:
+    """Pending consents, each under the hash of a random ``state``."""
+
+    def __init__(self, redis: Redis, keyring: Keyring) -> None:
+        self._secrets = OneTimeSecrets(redis, keyring)
+
+    def begin(self, consent: PendingConsent) -> str:
+        """Store a consent until it expires; returns its ``state``."""
+        state = secrets.token_urlsafe(STATE_BYTES)
+        self._secrets.put(_state_key(state), consent, max(consent.seconds_left, 1))
+        return state
+
+    def take(self, state: str) -> PendingConsent | None:
+        """Take the consent of a state, once; None when it is unknown, expired or was taken before."""
+        return self._secrets.take(_state_key(state), PendingConsent)
+
+
+def _state_key(state: str) -> str:
+    # Hashed, so that read access to Redis does not reveal a usable state.
+    return f"oauth-state:{hashlib.sha256(state.encode()).hexdigest()}"

@@ -1,10 +1,10 @@
-"""The SQL database: read sessions, write sessions, and migrations."""
+"""The SQL database: read sessions, write sessions, what happens at a commit, and migrations."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from functools import cached_property
@@ -12,13 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Engine, create_engine, event, text
-from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.engine import Connection, Result, make_url
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
 
 from store.config.settings import make_data_dir
-from store.sql.after_commit import EventsCallback, call_after_commit
-from store.sql.row_version import invalidate_on_commit
+from store.sql.models import (
+    Administrator,
+    ApiKey,
+    AuditRecord,
+    Channel,
+    DashboardSession,
+    HeldName,
+    HeldTime,
+    Hold,
+    IdempotencyKey,
+    Invitation,
+    RecoveryCode,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 
 if TYPE_CHECKING:
     # Imported where it is used: the import takes half a second, and few commands migrate.
@@ -41,6 +54,32 @@ LOCK_PATIENCE = 120.0
 
 # PostgreSQL's codes of a lock that was not granted in time, and of a deadlock.
 _LOCK_ERRORS = ("55P03", "40P01")
+
+# Execution option of a statement that changes no cached value.
+UNCACHED = "uncached"
+
+# Models whose changes invalidate nothing. Channels are cached, but a notification of an ended channel is
+# still correct. Held time has versions of its own.
+_NEVER_CACHED = (
+    AuditRecord,
+    Channel,
+    HeldName,
+    HeldTime,
+    Hold,
+    IdempotencyKey,
+    Invitation,
+    RecoveryCode,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
+# Inserts of these invalidate nothing: the absence of a key or a session is not cached.
+_NOT_WHEN_NEW = (Administrator, ApiKey, DashboardSession, *_NEVER_CACHED)
+
+# Names in ``Session.info``.
+_CHANGES = "changes"
+_ENDPOINTS = "webhook endpoints"
+
+EventsCallback = Callable[[Collection[str]], None]
 
 
 class MigrationBlocked(Exception):
@@ -77,9 +116,9 @@ class Database:
         self._writes = sessionmaker(self.engine.execution_options(writes=True), expire_on_commit=False)
         self._on_cached_rows_changed = on_cached_rows_changed
         if on_cached_rows_changed is not None:
-            invalidate_on_commit(self._writes, on_cached_rows_changed)
+            _invalidate_on_commit(self._writes, on_cached_rows_changed)
         if on_events_recorded is not None:
-            call_after_commit(self._writes, on_events_recorded)
+            _call_after_commit(self._writes, on_events_recorded)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -188,6 +227,11 @@ class Database:
         self.engine.dispose()
 
 
+def note_events(session: Session, endpoint_ids: Iterable[str]) -> None:
+    """Report these endpoints when the session's transaction commits."""
+    session.info.setdefault(_ENDPOINTS, set()).update(endpoint_ids)
+
+
 def alembic_config(connection: Connection) -> Config:
     """What Alembic's commands need to work on ``connection``."""
     from alembic.config import Config
@@ -255,3 +299,50 @@ def _sqlite_engine(url: str) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _invalidate_on_commit(
+    sessions: sessionmaker[Session], on_cached_rows_changed: Callable[[], None]
+) -> None:
+    """Call it before and after each commit of ``sessions`` that changes cached rows."""
+
+    @event.listens_for(sessions, "do_orm_execute")
+    def executed(state: ORMExecuteState) -> Result[Any] | None:
+        if state.is_select or state.execution_options.get(UNCACHED):
+            return None
+        if state.bind_mapper is not None and issubclass(state.bind_mapper.class_, _NEVER_CACHED):
+            return None
+        result = state.invoke_statement()
+        if getattr(result, "rowcount", -1):
+            state.session.info[_CHANGES] = True
+        return result
+
+    @event.listens_for(sessions, "after_flush")
+    def flushed(session: Session, _context: object) -> None:
+        new = [each for each in session.new if not isinstance(each, _NOT_WHEN_NEW)]
+        other = [each for each in (*session.dirty, *session.deleted) if not isinstance(each, _NEVER_CACHED)]
+        if new or other:
+            session.info[_CHANGES] = True
+
+    @event.listens_for(sessions, "before_commit")
+    def committing(session: Session) -> None:
+        if session.in_nested_transaction():
+            # A savepoint: its changes are handled with the outer transaction.
+            return
+        session.flush()
+        if session.info.get(_CHANGES):
+            on_cached_rows_changed()
+
+    @event.listens_for(sessions, "after_commit")
+    def committed(session: Session) -> None:
+        if not session.in_nested_transaction() and session.info.pop(_CHANGES, False):
+            on_cached_rows_changed()
+
+
+def _call_after_commit(sessions: sessionmaker[Session], on_events_recorded: EventsCallback) -> None:
+    """Call it after each commit of ``sessions`` with the endpoints that the transaction noted."""
+
+    @event.listens_for(sessions, "after_commit")
+    def committed(session: Session) -> None:
+        if not session.in_nested_transaction() and (endpoints := session.info.pop(_ENDPOINTS, None)):
+            on_events_recorded(endpoints)

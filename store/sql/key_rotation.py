@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, CursorResult, func, inspect, literal, sele
 from sqlalchemy.orm import InstrumentedAttribute
 
 from store.security.crypto import PREFIX_BYTES, Keyring, Undecipherable
-from store.sql.database import Database
+from store.sql.database import UNCACHED, Database
 from store.sql.models import (
     Administrator,
     Base,
@@ -28,7 +28,6 @@ from store.sql.queries import (
     second_factors,
     webhook_secrets,
 )
-from store.sql.row_version import UNCACHED
 
 # Rows of one transaction: SQLite allows one writer at a time, and requests write too.
 BATCH = 100

@@ -9,8 +9,7 @@ from app.availability.freshness import now_ms
 from app.schemas.timestamps import EPOCH, MILLISECOND
 from scheduling.intervals import Intervals
 from scheduling.windows import MINUTE
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyRead
+from store.cache.busy_cache import BusyRead, CalendarKey
 from store.sql.models import Membership, Organization, User
 from store.sql.queries import connections
 from store.sql.queries.connection_tokens import Tokens

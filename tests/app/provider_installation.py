@@ -12,7 +12,7 @@ from typing import Any
 
 from app.services import EXTENSION
 from providers.sandbox.client import Sandbox, SandboxAccount
-from store.cache.busy_buckets import CLOCK_MARGIN, GAP_KEY, CalendarKey
+from store.cache.busy_cache import CLOCK_MARGIN, GAP_KEY, CalendarKey
 from store.config.settings import Settings
 from store.sql.queries import connection_refs
 from store.stores import Stores

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.cli import demo
 from providers.sandbox.client import Sandbox
-from store.metrics.schema import GROUPS, STATUSES
+from store.metrics.counters import GROUPS, STATUSES
 from store.sql.models import (
     Administrator,
     ApiKey,
@@ -21,6 +21,7 @@ from store.sql.models import (
     Invitation,
     OAuthConnection,
     Organization,
+    Role,
     User,
     UserInvitation,
     WebhookEndpoint,
@@ -44,7 +45,6 @@ from store.sql.queries import (
 from store.sql.queries.connection_tokens import Tokens
 from store.sql.queries.deliveries import AttemptResult
 from store.sql.queries.organization_grants import NewGrant
-from store.sql.roles import Role
 from store.stores import Stores
 from tests import people
 

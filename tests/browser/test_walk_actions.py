@@ -10,6 +10,7 @@ from selenium.webdriver.common.by import By
 
 from app.cli import administrator_setup
 from app.dashboard.sign_in import second_factor
+from store.sql.models import Role
 from store.sql.queries import (
     administrators,
     connection_refs,
@@ -19,7 +20,6 @@ from store.sql.queries import (
     users,
     webhooks,
 )
-from store.sql.roles import Role
 from tests.browser import window
 from tests.browser.conftest import fail_a_delivery, installed
 from tests.browser.keyboard import Keyboard

@@ -7,7 +7,7 @@ import requests
 from selenium.webdriver.common.by import By
 
 from app.cli import administrator_setup
-from store.security.api_keys import visible_part
+from store.security.crypto import visible_part
 from store.sql.queries import api_keys
 from tests.browser import window
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.dashboard.identifiers import Slug
-from store.security.api_keys import digest
+from store.security.crypto import digest
 from store.sql.models import ApiKey
 from store.sql.queries import api_keys
 from tests.conftest import Api

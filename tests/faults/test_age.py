@@ -24,8 +24,7 @@ import pytest
 import requests
 
 from providers.sandbox.client import SandboxAccount
-from store.cache.busy_buckets import CalendarKey
-from store.cache.write_marks import MARGIN_SECONDS
+from store.cache.busy_cache import MARK_MARGIN_SECONDS, CalendarKey
 from store.sql.queries import connection_refs
 from tests.app.at_provider import INSERT, AtProvider
 from tests.faults.history import HOUR, Gap, History, Reader, Times, table
@@ -109,7 +108,7 @@ class Calendar:
                 return True
         # It may have been executed. The mark of the write ends with its deadline and the margin.
         if any(start.isoformat()[:16] in str(event["start"]) for event in self.there.events()):
-            self.history.exists(start, time.monotonic(), began + TIMES.deadline + MARGIN_SECONDS)
+            self.history.exists(start, time.monotonic(), began + TIMES.deadline + MARK_MARGIN_SECONDS)
         return False
 
 

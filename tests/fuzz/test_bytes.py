@@ -13,13 +13,11 @@ from providers.base import Failed, Read
 from providers.errors import Reason
 from providers.events import Draft
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import FORMAT, HEAD, CalendarKey
-from store.cache.busy_cache import BusyCache
+from store.cache.busy_cache import FORMAT, HEAD, BusyCache, CalendarKey
 from store.cache.calendar_lists import CalendarList, CalendarLists, ListedCalendar
 from store.cache.fast_redis import FastRedis
 from store.security.crypto import Keyring, Undecipherable
-from store.security.job_secrets import JobSecrets
-from store.security.oauth_states import OAuthStates, PendingConsent, PendingExchange
+from store.security.one_time_secrets import JobSecrets, OAuthStates, PendingConsent, PendingExchange
 from tests.fuzz.counting import count
 from tests.fuzz.operations import KEY, WRITTEN
 from workers.fanout.codec import (

@@ -13,9 +13,7 @@ from app.observability.request_metrics import CLASSES
 from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import Quota
-from store.metrics.histogram import BOUNDS, Histogram
-from store.metrics.schema import Cache, Counts
-from store.metrics.totals import Totals
+from store.metrics.counters import BOUNDS, Cache, Counts, Histogram, Totals
 from store.sql.queries.connection_states import ConnectionCounts
 from tests.observability.scraping import parse
 from workers.queues import Queue

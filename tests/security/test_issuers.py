@@ -24,10 +24,9 @@ from werkzeug.test import TestResponse
 from app.cli import administrator_setup
 from app.dashboard.sign_in import passwords
 from providers.sandbox.client import Sandbox
-from store.security import oauth_states
-from store.sql.models import ApiKey, now
+from store.security import one_time_secrets
+from store.sql.models import ApiKey, Role, now
 from store.sql.queries import administrators
-from store.sql.roles import Role
 from store.stores import Stores
 from tests.app.consenting import ADA, OWN, arrive, consent, query_of
 from tests.conftest import Api
@@ -487,12 +486,14 @@ def test_a_refused_consent_can_be_repeated_until_its_first_deadline_only(
 
     for passed in (200, 400, 597):
         clock = SimpleNamespace(time=lambda passed=passed: time.time() + passed)
-        monkeypatch.setattr(oauth_states, "time", clock, raising=False)
+        monkeypatch.setattr(one_time_secrets, "time", clock, raising=False)
         link = repeated(client, link)
         (name,) = set(stores.redis.scan_iter("oauth-state:*")) - before
-        assert 0 < stores.redis.ttl(name) <= oauth_states.STATE_SECONDS - passed
+        assert 0 < stores.redis.ttl(name) <= one_time_secrets.STATE_SECONDS - passed
 
-    monkeypatch.setattr(oauth_states, "time", SimpleNamespace(time=lambda: time.time() + 600), raising=False)
+    monkeypatch.setattr(
+        one_time_secrets, "time", SimpleNamespace(time=lambda: time.time() + 600), raising=False
+    )
     last = client.get(
         "/v1/oauth/google/callback", query_string={"state": query_of(link)["state"], "error": "access_denied"}
     )

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from providers import base, events
-from store.security import oauth_states
+from store.security import one_time_secrets
 from workers import jobs
 from workers.celery_app import create_celery
 from workers.fanout import codec
@@ -23,7 +23,7 @@ from workers.queues import Queue
 
 FILE = Path(__file__).with_name("messages.json")
 
-MODULES: tuple[ModuleType, ...] = (base, events, oauth_states, codec, jobs)
+MODULES: tuple[ModuleType, ...] = (base, events, one_time_secrets, codec, jobs)
 
 # The other classes of this module stay within a process.
 OF_BASE = ("Calendar", "Failed", "Read")

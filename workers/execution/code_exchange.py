@@ -17,7 +17,7 @@ from providers.oauth.identity import AccountIdentity
 from providers.scopes import permitted, reaches_calendars, shows_times
 from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
-from store.security.oauth_states import PendingConsent, PendingExchange
+from store.security.one_time_secrets import PendingConsent, PendingExchange
 from store.sql.models import now
 from store.sql.queries import audit, connection_tokens, connections, consents, user_invitations
 from store.sql.queries.connection_tokens import Tokens

@@ -7,7 +7,7 @@ import logging
 from providers.base import Failed, IssuedTokens
 from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason, SubjectRefused
 from providers.names import ProviderName
-from store.security.job_secrets import GrantTrial
+from store.security.one_time_secrets import GrantTrial
 from workers.execution import token_requests
 from workers.jobs import CheckGrant, GrantCheck, Reply
 from workers.runtime import Runtime

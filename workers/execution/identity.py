@@ -16,7 +16,7 @@ from providers.errors import AuthorizationInvalid, ProviderError
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
 from scheduling.windows import zone_exists
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import Tags, owner_of, read_tags
 from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries import connections

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from providers.base import PRIMARY, Account, Calendar, CalendarProvider, Failed, Outcome
 from providers.errors import AuthorizationInvalid, ProviderError, Reason
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries.connection_tokens import Credentials, SealedConnection

@@ -6,7 +6,7 @@ import logging
 
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding
-from store.security.job_secrets import RegistrationTrial
+from store.security.one_time_secrets import RegistrationTrial
 from store.sql.queries.provider_clients import StoredClient
 from workers.jobs import CheckRegistration, Reply
 from workers.runtime import Runtime

@@ -15,7 +15,7 @@ from providers.errors import ProviderError, Reason
 from providers.names import ProviderName
 from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
-from store.security.oauth_states import PendingRevocation
+from store.security.one_time_secrets import PendingRevocation
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount, RemovedConnection
 from store.stores import Stores

@@ -82,7 +82,7 @@ def _write_event(
         # Nothing was written. Without the tags the write could not be seen through other connections.
         return Reply(failed=replace(Failed.from_error(error), called=False, repeated=False))
     # Without the mark nothing is written: if this worker were killed, the cache would stay as it is.
-    write = runtime.stores.write_marks.begin(tags, credentials.id, deadline - time.monotonic())
+    write = runtime.stores.busy.begin_write(tags, credentials.id, deadline - time.monotonic())
     try:
         return _write_and_invalidate(runtime, job, credentials, provider, account, tags, write, deadline)
     except (RedisError, SQLAlchemyError) as error:
@@ -119,7 +119,7 @@ def _write_and_invalidate(
             # A refused write has changed nothing, and must not drop what other tenants have cached.
             runtime.stores.busy.invalidate_tags(tags if changed else Tags(), [credentials.id])
             if known:
-                runtime.stores.write_marks.end(tags, write)
+                runtime.stores.busy.end_write(tags, write)
         finally:
             # Webhook endpoints learn of the change even if Redis is down.
             if changed:

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from providers.base import Failed
 from providers.errors import Reason
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyRead
+from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_lists import CalendarList
 from store.coordination.provider_rate_limiter import AcquireRequest
 from store.coordination.single_flight import Ended

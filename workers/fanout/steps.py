@@ -20,7 +20,7 @@ from typing import cast
 from redis.exceptions import RedisError
 
 from providers.base import Failed
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.coordination import shares
 from workers import failures
 from workers.execution import call_policy

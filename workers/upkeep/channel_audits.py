@@ -20,7 +20,6 @@ from providers.errors import ProviderError, Reason
 from providers.names import ProviderName
 from scheduling.intervals import Intervals, clip
 from store.cache.busy_cache import BusyRead
-from store.cache.busy_invalidation import after_notification
 from store.coordination.circuit_breaker import Access
 from store.sql.models import Channel
 from store.sql.queries import channels
@@ -131,7 +130,7 @@ def _audit(runtime: Runtime, due: _Audit) -> bool:
         "provider sent no notification for a change: cache invalidated, channel closed",
         extra={"connection": row.connection_id},
     )
-    after_notification(stores, credentials, key)
+    stores.busy.invalidate_changed(credentials, key, stores.calendar_lists.owner(credentials, key))
     _end(runtime, row)
     return False
 

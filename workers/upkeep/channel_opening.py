@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from providers.base import ChannelRequest, OpenChannel, Token
 from providers.errors import ProviderError
 from providers.names import ProviderName
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.coordination.circuit_breaker import Access
 from store.security.crypto import Undecipherable
 from store.sql.models import Channel, now

@@ -14,8 +14,8 @@ from app.http.errors import NotFound
 from app.http.route_facts import route_facts
 from app.schemas.fields import USER_ID
 from app.services import services
+from store.sql.models import Role
 from store.sql.queries import users
-from store.sql.roles import Role
 
 
 @blp.route("/delete-users", methods=["GET", "POST"])

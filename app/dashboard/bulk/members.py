@@ -22,8 +22,8 @@ from app.http.route_facts import route_facts
 from app.schemas.fields import USER_ID, Word
 from app.schemas.paging import MAX_AT_ONCE
 from app.services import services
+from store.sql.models import Role
 from store.sql.queries import audit, organization_grants, users
-from store.sql.roles import Role
 
 # An error lists at most this many unknown users.
 MAX_NAMED = 5

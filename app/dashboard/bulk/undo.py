@@ -18,8 +18,8 @@ from app.http.errors import ApiError
 from app.http.route_facts import route_facts
 from app.services import services
 from store.security.one_time_secrets import OneTimeSecrets
+from store.sql.models import Role
 from store.sql.queries import audit, users
-from store.sql.roles import Role
 
 MINUTES = 15
 

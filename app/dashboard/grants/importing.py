@@ -19,9 +19,9 @@ from app.http.api_key_hook import caller
 from app.http.route_facts import route_facts
 from app.schemas.organization_grants import MAX_IMPORTED
 from app.services import services
+from store.sql.models import Role
 from store.sql.queries.organization_grants import GrantSummary
 from store.sql.queries.organizations import Summary
-from store.sql.roles import Role
 
 # The page lists at most this many wrong lines, and this many members of each kind.
 MAX_WRONG = 50

@@ -18,9 +18,9 @@ from app.http.route_facts import route_facts
 from app.services import services
 from providers.names import ProviderName
 from providers.scopes import expand_levels
+from store.sql.models import Role
 from store.sql.queries import organization_grants as queries
 from store.sql.queries.organization_grants import GrantSummary
-from store.sql.roles import Role
 
 # The administrator does this before the form can be filled in.
 STEPS = {

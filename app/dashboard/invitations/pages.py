@@ -25,10 +25,9 @@ from app.http.route_facts import route_facts
 from app.schemas.fields import SLUG, USER_ID, Text, Word
 from app.services import services
 from providers.scopes import Level
-from store.sql.models import now
+from store.sql.models import Role, now
 from store.sql.queries import audit, organizations, user_invitations, users
 from store.sql.queries.user_invitations import LIFETIME, InvitationRow, NewInvitation, State
-from store.sql.roles import Role
 
 # One form invites at most this many users. Their links are shown once, on one page.
 MAX_INVITED = 500

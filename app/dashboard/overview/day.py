@@ -8,8 +8,7 @@ from functools import partial
 from app.availability.freshness import now_ms
 from app.observability.probes import Fault
 from app.services import Services, services
-from store.metrics.counters import DAY
-from store.metrics.schema import Counts, together
+from store.metrics.counters import DAY, Counts, together
 from workers import broker
 
 # The time for both, in seconds; they are read in parallel.

@@ -14,8 +14,8 @@ from app.dashboard.sign_in.pages import with_retry_after
 from app.dashboard.sign_in.registration import check_new_password
 from app.http.route_facts import route_facts
 from app.services import services
+from store.sql.models import Role
 from store.sql.queries import administrators, audit, dashboard_sessions, second_factors
-from store.sql.roles import Role
 
 CHANGED = (
     "Your password is changed. Every other browser is signed out, and open links and invitations that you "

@@ -12,9 +12,8 @@ from app.dashboard.sign_in import entering, failures, login_throttle, passwords,
 from app.http.route_facts import route_facts
 from app.schemas.fields import Text
 from app.services import services
-from store.sql.models import Administrator
+from store.sql.models import Administrator, Role
 from store.sql.queries import administrators
-from store.sql.roles import Role
 
 WRONG = "Name or password is wrong."
 

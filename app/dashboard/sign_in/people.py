@@ -14,10 +14,9 @@ from app.dashboard.sign_in import account, sessions
 from app.http.route_facts import route_facts
 from app.schemas.fields import Text, Word
 from app.services import services
-from store.sql.models import Administrator
+from store.sql.models import Administrator, Role
 from store.sql.queries import administrators, audit, dashboard_sessions, second_factors
 from store.sql.queries.administrators import LastAdministrator
-from store.sql.roles import Role
 
 SENT_BEFORE = (
     "This form was sent before, and no second link was made. The first was shown once: when it is lost, "

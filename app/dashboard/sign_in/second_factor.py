@@ -20,9 +20,8 @@ from app.http.route_facts import route_facts
 from app.schemas.fields import Text
 from app.services import services
 from store.security.crypto import Undecipherable
-from store.sql.models import Administrator
+from store.sql.models import Administrator, Role
 from store.sql.queries import administrators, audit, dashboard_sessions, second_factors
-from store.sql.roles import Role
 
 ISSUER = "Almanac"
 ALREADY = "Your second factor is on already. Turn it off to set up another app."

@@ -12,13 +12,12 @@ from app.http import api_key_hook
 from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
-from store.security.api_keys import digest
-from store.sql.models import Administrator, now
+from store.security.crypto import digest
+from store.sql.models import Administrator, Role, now
 from store.sql.queries import dashboard_sessions
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.dashboard_sessions import SignedIn
 from store.sql.queries.issuers import Issuer
-from store.sql.roles import Role
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,9 @@ from app.http.errors import Conflict, NotFound
 from app.http.route_facts import route_facts
 from app.schemas.fields import DELIVERY_ID
 from app.services import services
-from store.sql.models import WebhookDelivery
+from store.sql.models import Role, WebhookDelivery
 from store.sql.queries import delivery_log, organizations
 from store.sql.queries.delivery_log import Status
-from store.sql.roles import Role
 
 RELOAD = "Reload this page in a moment to see the result."
 

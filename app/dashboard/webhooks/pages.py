@@ -18,11 +18,10 @@ from app.http.route_facts import route_facts
 from app.schemas.fields import Text
 from app.schemas.webhooks import EVENTS, WebhookUrl
 from app.services import services
-from store.sql.models import WebhookEndpoint
+from store.sql.models import Role, WebhookEndpoint
 from store.sql.queries import delivery_log, organizations
 from store.sql.queries import webhooks as stored
 from store.sql.queries.webhooks import WebhookEvent
-from store.sql.roles import Role
 
 # The value of ``show`` for endpoints that fail.
 FAILING = "failing"

@@ -13,7 +13,7 @@ from app.http.api_key_hook import caller
 from app.http.route_facts import route_facts
 from app.schemas.fields import Text, Word
 from app.services import services
-from store.sql.roles import Role
+from store.sql.models import Role
 
 # For how long the old secret signs too, in seconds, by the words of the form.
 OVERLAPS = {

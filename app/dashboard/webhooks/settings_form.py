@@ -13,8 +13,7 @@ from app.http.api_key_hook import caller
 from app.http.route_facts import route_facts
 from app.schemas.webhooks import EVENTS, WebhookUrl
 from app.services import services
-from store.sql.models import WebhookEndpoint
-from store.sql.roles import Role
+from store.sql.models import Role, WebhookEndpoint
 
 
 class WebhookChangeForm(forms.Body):

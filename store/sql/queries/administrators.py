@@ -10,10 +10,9 @@ from datetime import timedelta
 from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from store.sql.models import Administrator, Invitation, now
+from store.sql.models import Administrator, Invitation, Role, now
 from store.sql.queries import dashboard_sessions, issuers
 from store.sql.queries.issuers import Issuer
-from store.sql.roles import Role
 
 INVITATION_LIFETIME = timedelta(days=1)
 SECRET_BYTES = 32

@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import case, func, literal, or_, select, update
 from sqlalchemy.orm import Session, selectinload
 
-from store.security.api_keys import digest, new_key, visible_part
+from store.security.crypto import digest, new_key, visible_part
+from store.sql.database import UNCACHED
 from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import ApiKey, UtcDateTime, now
 from store.sql.queries.issuers import Issuer
-from store.sql.row_version import UNCACHED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from sqlalchemy import ColumnElement, CursorResult, Delete, Update, and_, delete
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring
+from store.sql.database import UNCACHED
 from store.sql.models import OAuthConnection, User, now
 from store.sql.queries import webhooks
 from store.sql.queries.connection_refs import known_to
 from store.sql.queries.connection_tokens import Tokens, associated_data, token_columns
 from store.sql.queries.webhooks import WebhookEvent
-from store.sql.row_version import UNCACHED
 
 # Length of the column for the reason why a grant ended.
 BECAUSE_LENGTH = 300

@@ -6,7 +6,7 @@ from enum import Enum
 
 from sqlalchemy.orm import Session
 
-from store.security.oauth_states import PendingConsent
+from store.security.one_time_secrets import PendingConsent
 from store.sql.models import User
 from store.sql.queries import issuers, user_invitations, users
 from store.sql.queries.issuers import Issuer

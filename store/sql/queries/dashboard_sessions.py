@@ -11,9 +11,8 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.orm import Session
 
-from store.sql.models import Administrator, DashboardSession, now
-from store.sql.roles import Role
-from store.sql.row_version import UNCACHED
+from store.sql.database import UNCACHED
+from store.sql.models import Administrator, DashboardSession, Role, now
 
 # A session lasts two weeks at most, or two days without a request.
 LIFETIME = timedelta(days=14)

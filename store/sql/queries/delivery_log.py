@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import set_committed_value
 
-from store.sql import after_commit
+from store.sql import database
 from store.sql.models import User, WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import hold_events
 from store.sql.queries.deliveries import ENDPOINT_IS_ACTIVE, user_in_scope
@@ -120,7 +120,7 @@ def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDeliv
         session.execute(
             update(WebhookEndpoint).where(WebhookEndpoint.id == endpoint_id).values(disabled_at=None)
         )
-        after_commit.note(session, [endpoint_id])
+        database.note_events(session, [endpoint_id])
         _about_members(session, endpoint_id, [row])
     return row
 
@@ -147,7 +147,7 @@ def replay_failed(session: Session, endpoint_id: str) -> int:
         session.execute(
             update(WebhookEndpoint).where(WebhookEndpoint.id == endpoint_id).values(disabled_at=None)
         )
-        after_commit.note(session, [endpoint_id])
+        database.note_events(session, [endpoint_id])
     return count
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from scheduling.json_render import timestamp
-from store.sql import after_commit
+from store.sql import database
 from store.sql.models import Membership, WebhookDelivery, WebhookEndpoint
 from store.sql.queries import webhooks
 from store.sql.queries.webhooks import WebhookEvent
@@ -71,7 +71,7 @@ def record(
             row.id = webhooks.delivery_id(moment)
             row.user_ids = [number for _, number in named]
             session.add(row)
-            after_commit.note(session, [listener.id])
+            database.note_events(session, [listener.id])
     session.flush()
 
 

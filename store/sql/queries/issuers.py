@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from store.sql.models import Administrator, ApiKey, Invitation, new_security_stamp
-from store.sql.roles import Role
+from store.sql.models import Administrator, ApiKey, Invitation, Role, new_security_stamp
 
 
 @dataclass(frozen=True, slots=True)

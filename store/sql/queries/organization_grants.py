@@ -13,11 +13,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring, Undecipherable
+from store.sql.database import UNCACHED
 from store.sql.models import OAuthConnection, Organization, OrganizationGrant, User, now
 from store.sql.queries import connections, webhooks
 from store.sql.queries.connections import BECAUSE_LENGTH, RemovedConnection
 from store.sql.queries.webhooks import WebhookEvent
-from store.sql.row_version import UNCACHED
 
 _INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 

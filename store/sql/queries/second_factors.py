@@ -14,9 +14,9 @@ from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring
+from store.sql.database import UNCACHED
 from store.sql.models import Administrator, RecoveryCode, now
 from store.sql.queries import dashboard_sessions, issuers
-from store.sql.row_version import UNCACHED
 
 # https://www.rfc-editor.org/rfc/rfc6238 with the only parameters that every authenticator app supports.
 STEP_SECONDS = 30

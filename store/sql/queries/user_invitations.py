@@ -12,18 +12,18 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from store.security.api_keys import digest
+from store.security.crypto import digest
 from store.sql.models import (
     Administrator,
     Membership,
     OAuthConnection,
     Organization,
+    Role,
     User,
     UserInvitation,
     now,
 )
 from store.sql.queries.issuers import Issuer
-from store.sql.roles import Role
 
 LIFETIME = timedelta(days=7)
 SECRET_BYTES = 24

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from scheduling.json_render import timestamp
 from store.security.crypto import Keyring
-from store.sql import after_commit
+from store.sql import database
 from store.sql.models import (
     Membership,
     OAuthConnection,
@@ -192,7 +192,7 @@ def record_all(
         set_={"next_attempt_at": soon, "attempts": 0},
         where=WebhookDelivery.next_attempt_at > soon,
     )
-    after_commit.note(session, session.scalars(once.returning(WebhookDelivery.endpoint_id), rows))
+    database.note_events(session, session.scalars(once.returning(WebhookDelivery.endpoint_id), rows))
 
 
 def record_grant(session: Session, event: WebhookEvent, organization_id: int, provider: str) -> None:
@@ -221,7 +221,7 @@ def record_grant(session: Session, event: WebhookEvent, organization_id: int, pr
         )
         session.add(row)
     session.flush()
-    after_commit.note(session, [listener.id for listener in listeners])
+    database.note_events(session, [listener.id for listener in listeners])
 
 
 def record_test(session: Session, endpoint_id: str) -> WebhookDelivery:
@@ -231,7 +231,7 @@ def record_test(session: Session, endpoint_id: str) -> WebhookDelivery:
     row = WebhookDelivery(id=delivery_id(moment), endpoint_id=endpoint_id, event=TEST_EVENT, payload=payload)
     session.add(row)
     session.flush()
-    after_commit.note(session, [endpoint_id])
+    database.note_events(session, [endpoint_id])
     return row
 
 
@@ -244,7 +244,7 @@ def resume(session: Session, row: WebhookEndpoint) -> None:
     """End the pause of an endpoint, or enable it; its pending deliveries are sent after the commit."""
     row.paused_at = row.disabled_at = None
     session.flush()
-    after_commit.note(session, [row.id])
+    database.note_events(session, [row.id])
 
 
 def topic(payload: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from store.security.oauth_states import STATE_SECONDS
+from store.security.one_time_secrets import STATE_SECONDS
 from tests.app.answers import OF_ERROR, OF_PROVIDER, error
 from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods

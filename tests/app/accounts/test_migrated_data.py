@@ -11,7 +11,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.cli import administrator_setup
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.sql.database import MigrationState, alembic_config
 from store.sql.models import Base, OAuthConnection, User, now
 from store.sql.queries import (

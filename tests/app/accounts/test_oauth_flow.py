@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from app.accounts import oauth_flow
-from store.security.oauth_states import PendingConsent
+from store.security.one_time_secrets import PendingConsent
 from tests.conftest import stores_of
 
 CONSENT = PendingConsent(

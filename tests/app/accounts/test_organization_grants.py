@@ -10,7 +10,7 @@ from joserfc.jwk import RSAKey
 from sqlalchemy import select
 
 from providers.base import PRIMARY
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.sql.models import AuditRecord, OrganizationGrant
 from store.sql.queries import connection_refs, organization_grants, organizations
 from tests import rsa_keys

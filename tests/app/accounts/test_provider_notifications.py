@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from app.services import EXTENSION
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.coordination.channel_usage import ROUND
 from store.sql.models import now
 from store.sql.queries import channels, connection_refs, webhooks

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.sql.queries import channels, connection_refs
 from tests.app.days import PROVIDERS
 from tests.app.provider_installation import TTL, Installation, Person, installed, kept, when

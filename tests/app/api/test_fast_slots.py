@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from store.cache.busy_buckets import CalendarKey
-from store.cache.event_loop_redis import EventLoopRedis
+from store.cache.busy_cache import CalendarKey
+from store.cache.fast_redis import EventLoopRedis
 from store.cache.versioned_cache import VERSION_KEY
 from store.sql.models import now
 from store.sql.queries import api_keys, connections

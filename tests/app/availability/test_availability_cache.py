@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from providers.base import PRIMARY
-from store.cache.busy_buckets import HEAD, CalendarKey
+from store.cache.busy_cache import HEAD, CalendarKey
 from store.sql.queries import connection_refs
 from tests.app.answers import cached
 from tests.app.at_provider import AtProvider

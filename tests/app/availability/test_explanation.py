@@ -15,7 +15,7 @@ from providers.errors import Reason
 from scheduling.intervals import Groups
 from scheduling.query import Query
 from scheduling.windows import MINUTE
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.sql.queries.connection_refs import ConnectionRef
 from store.sql.queries.holds import ActiveTime
 from tests.scheduling.strategies import at

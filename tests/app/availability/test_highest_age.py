@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from providers.sandbox.client import SandboxAccount
-from store.cache.busy_buckets import CLOCK_MARGIN, GAP_KEY, CalendarKey
+from store.cache.busy_cache import CLOCK_MARGIN, GAP_KEY, CalendarKey
 from store.sql.queries import connection_refs
 from tests.app.at_provider import AtProvider
 from tests.app.days import PROVIDERS

@@ -9,8 +9,7 @@ import pytest
 from app.availability import refresh
 from app.services import services
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyRead
+from store.cache.busy_cache import BusyRead, CalendarKey
 
 SECOND = 1000
 DAY = 86_400_000

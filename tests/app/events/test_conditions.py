@@ -9,7 +9,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisDown
 
 from app.events import conditions, free_time, worker_calls
-from store.cache.held_times import version_key
+from store.cache.versioned_cache import version_key
 from store.sql.models import HeldTime, Hold, User
 from store.sql.queries import connection_refs, connections, holds
 from tests.app.answers import error

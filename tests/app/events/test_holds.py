@@ -296,7 +296,7 @@ def test_hold_without_cache_invalidation_is_503_and_not_stored(api, person, take
         raise RedisDown
 
     with monkeypatch.context() as patched:
-        patched.setattr("store.cache.held_times.HeldTimes.invalidate", down)
+        patched.setattr("store.cache.versioned_cache.HeldTimes.invalidate", down)
         assert take(person.user).status_code == 503
 
     assert api.get("/holds", user=person.user).json["data"] == []
@@ -352,7 +352,7 @@ def test_an_endpoint_learns_the_end_of_a_hold_that_could_not_be_announced(
         raise RedisDown
 
     with monkeypatch.context() as patched:
-        patched.setattr("store.cache.held_times.HeldTimes.invalidate", down)
+        patched.setattr("store.cache.versioned_cache.HeldTimes.invalidate", down)
         assert take(person.user).status_code == 503
 
     log = api.get(f"/webhooks/{endpoint}/deliveries").json["data"]

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 import requests
 
-from store.cache.write_marks import MARGIN_SECONDS
+from store.cache.busy_cache import MARK_MARGIN_SECONDS
 from tests.app.at_provider import INSERT, AtProvider
 from tests.app.days import PROVIDERS
 from tests.installation.builder import Installation, installed
@@ -64,6 +64,6 @@ def test_a_create_during_which_everything_is_killed_is_seen_by_warm_reads(instal
     until(installation.ready, PATIENCE)
     # Reads meanwhile are not cached either.
     busy("eva")
-    time.sleep(max(0.0, began + DEADLINE + MARGIN_SECONDS - time.monotonic()))
+    time.sleep(max(0.0, began + DEADLINE + MARK_MARGIN_SECONDS - time.monotonic()))
 
     assert [busy(user) for user in users] == [["12:00"], ["12:00"]]

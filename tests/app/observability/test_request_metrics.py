@@ -8,8 +8,7 @@ import pytest
 import requests
 
 from app.services import EXTENSION
-from store.metrics.histogram import Histogram
-from store.metrics.schema import Cache, Counts, together
+from store.metrics.counters import Cache, Counts, Histogram, together
 from tests.app.cached_people import MONDAYS
 from tests.app.days import DAY, meeting, periods
 from tests.app.routes import routes

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 import pytest
 from sqlalchemy import select
 
-from store.sql.models import Administrator, ApiKey, DashboardSession, UserInvitation, WebhookDelivery
+from store.sql.models import Administrator, ApiKey, DashboardSession, Role, UserInvitation, WebhookDelivery
 from store.sql.queries import administrators, dashboard_sessions
-from store.sql.roles import Role
 from tests.browser.pages import every_rule
 from tests.dashboard import planted
 from tests.dashboard.installations import Installation

@@ -10,9 +10,8 @@ from werkzeug.exceptions import HTTPException
 from app.cli import administrator_setup
 from app.http.route_facts import RouteFacts, declared_facts
 from providers.sandbox.client import Sandbox
-from store.sql.models import now
+from store.sql.models import Role, now
 from store.sql.queries import user_invitations, users, webhooks
-from store.sql.roles import Role
 from store.stores import Stores
 from tests import people
 from tests.browser.content import DELEGATED, UNREADABLE, filled

@@ -8,8 +8,8 @@ import pytest
 
 from app.cli import administrator_setup
 from app.http.route_facts import SAFE_METHODS, RouteFacts, declared_facts
+from store.sql.models import Role
 from store.sql.queries import administrators
-from store.sql.roles import Role
 from tests.dashboard.audit_records import actions
 from tests.dashboard.installations import PASSWORD
 from tests.dashboard.routes import NOBODY, path, rules

@@ -14,8 +14,7 @@ from redis import Redis
 from redis.exceptions import OutOfMemoryError
 
 from scheduling.intervals import Intervals, clip, merge
-from store.cache.busy_buckets import NEVER, CalendarKey
-from store.cache.busy_cache import INDEX_MARGIN, BusyCache, BusyRead
+from store.cache.busy_cache import INDEX_MARGIN, NEVER, BusyCache, BusyRead, CalendarKey
 from store.cache.fast_redis import FastRedis
 from store.config import embedded_redis
 from store.lua import ScriptRedis

@@ -8,8 +8,7 @@ import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey, watch_key
-from store.cache.busy_cache import BusyCache, BusyRead
+from store.cache.busy_cache import BusyCache, BusyRead, CalendarKey, watch_key
 from store.cache.fast_redis import FastRedis
 from store.coordination.asked_calendars import AskedCalendars
 from store.coordination.channel_usage import ROUND

@@ -8,8 +8,7 @@ import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyCache, BusyRead
+from store.cache.busy_cache import BusyCache, BusyRead, CalendarKey
 from store.cache.cache_tags import Tags, booked_names, change_tags, owner_of, read_tags, write_tags
 from store.cache.fast_redis import FastRedis
 

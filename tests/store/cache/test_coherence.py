@@ -27,11 +27,9 @@ from hypothesis.stateful import (
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyCache, BusyRead
+from store.cache.busy_cache import MARK_MARGIN_SECONDS, BusyCache, BusyRead, CalendarKey
 from store.cache.cache_tags import Tags
 from store.cache.fast_redis import FastRedis
-from store.cache.write_marks import MARGIN_SECONDS, WriteMarks
 from store.coordination import single_flight
 from store.coordination.single_flight import (
     Ended,
@@ -92,7 +90,6 @@ class History(RuleBasedStateMachine):
         self.cache = BusyCache(redis, FastRedis(redis), ttl_seconds=60, watched_seconds=3600, bucket=BUCKET)
         self.key = CalendarKey(secrets.token_hex(6), "primary")
         self.tags = Tags((f"google:mailbox:{self.key.connection}",))
-        self.marks = WriteMarks(redis)
         self.clock = 1_800_000_000_000
         self.truth = 0
         # The oldest state that a request may see that begins now.
@@ -241,7 +238,7 @@ class History(RuleBasedStateMachine):
     @rule(elsewhere=st.booleans(), lost=st.booleans())
     def change(self, elsewhere: bool, lost: bool) -> None:
         """Our write reaches the provider, or another client's write, of which we are notified or not."""
-        mark = "" if elsewhere else self.marks.begin(self.tags, self.key.connection, WRITE_SECONDS)
+        mark = "" if elsewhere else self.cache.begin_write(self.tags, self.key.connection, WRITE_SECONDS)
         self.truth += 1
         if not elsewhere:
             self.writes.append((self.truth, mark))
@@ -254,13 +251,13 @@ class History(RuleBasedStateMachine):
         """The cache is invalidated, then the write is answered."""
         written, mark = self.writes.pop(data.draw(st.integers(0, len(self.writes) - 1)))
         self.cache.invalidate_tags(self.tags, [self.key.connection])
-        self.marks.end(self.tags, mark)
+        self.cache.end_write(self.tags, mark)
         self.answered = max(self.answered, written)
 
     @rule(data=st.data())
     def write_and_die(self, data: st.DataObject) -> None:
         """The provider has our write, and nothing invalidates the cache."""
-        mark = self.marks.begin(self.tags, self.key.connection, WRITE_SECONDS)
+        mark = self.cache.begin_write(self.tags, self.key.connection, WRITE_SECONDS)
         self.truth += 1
         self.dead_writes.append((self.truth, mark))
         if data.draw(st.booleans()):
@@ -270,12 +267,13 @@ class History(RuleBasedStateMachine):
     @rule()
     def outlive_the_mark(self) -> None:
         """The mark of a killed writer expires, and what is cached no longer than that."""
-        bucket, lifetime = f"busy:{self.key.connection}:primary:0", (WRITE_SECONDS + MARGIN_SECONDS) * 1000
+        bucket = f"busy:{self.key.connection}:primary:0"
+        lifetime = (WRITE_SECONDS + MARK_MARGIN_SECONDS) * 1000
         cached = self.redis.pttl(bucket)
         if 0 < cached <= lifetime:
             self.redis.delete(bucket)
         written, mark = self.dead_writes.pop(0)
-        self.marks.end(self.tags, mark)
+        self.cache.end_write(self.tags, mark)
         self.answered = max(self.answered, written)
         seen["outlived"] += cached > 0
 

@@ -8,8 +8,7 @@ from redis import Redis
 
 from store.cache.cache_tags import UserNames, user_name
 from store.cache.fast_redis import FastRedis
-from store.cache.held_times import VERSION_SECONDS, HeldNames, HeldTimes, version_key
-from store.cache.versioned_cache import CachedRows
+from store.cache.versioned_cache import VERSION_SECONDS, CachedRows, HeldNames, HeldTimes, version_key
 from store.sql.queries import holds
 from store.sql.queries.holds import NewHold, TakenHold
 from tests import people

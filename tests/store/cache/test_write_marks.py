@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from store.cache.busy_buckets import CalendarKey, mark_key
-from store.cache.busy_cache import UNCACHED
+from store.cache.busy_cache import MARK_MARGIN_SECONDS, UNCACHED, CalendarKey, mark_key
 from store.cache.cache_tags import Tags
-from store.cache.write_marks import MARGIN_SECONDS
 
 TAGS = pytest.mark.parametrize("kind", ["mailboxes", "calendars"])
 
@@ -32,13 +30,13 @@ def generation(stores, key, tags):
 def test_a_read_during_a_write_is_not_cached(stores, key, tags, generation):
     assert generation() != UNCACHED
 
-    writes = [stores.write_marks.begin(tags, "another", 10) for _ in range(2)]
+    writes = [stores.busy.begin_write(tags, "another", 10) for _ in range(2)]
 
     assert generation() == UNCACHED
-    stores.write_marks.end(tags, writes[0])
+    stores.busy.end_write(tags, writes[0])
     # The other write is still under way.
     assert generation() == UNCACHED
-    stores.write_marks.end(tags, writes[1])
+    stores.busy.end_write(tags, writes[1])
     assert generation() != UNCACHED
 
 
@@ -46,7 +44,7 @@ def test_a_read_during_a_write_is_not_cached(stores, key, tags, generation):
 def test_a_read_whose_tags_are_known_after_it_began_is_not_cached(stores, key, tags):
     """It has looked up its generation before."""
     before = stores.busy.begin_reads([key.connection], {})
-    stores.write_marks.begin(tags, "another", 10)
+    stores.busy.begin_write(tags, "another", 10)
 
     stores.busy.register_readers({key: tags})
 
@@ -57,8 +55,8 @@ def test_a_read_whose_tags_are_known_after_it_began_is_not_cached(stores, key, t
 @pytest.mark.parametrize(("seconds", "left"), [(10.0, 10.0), (-3.0, 0.0)])
 def test_a_mark_outlasts_the_deadline_of_its_write(stores, tags, seconds, left):
     """The provider may execute the write late."""
-    stores.write_marks.begin(tags, "another", seconds)
+    stores.busy.begin_write(tags, "another", seconds)
 
     (name,) = (*tags.mailboxes, *tags.calendars)
     expires_in = stores.redis.pttl(mark_key(name)) / 1000
-    assert left + MARGIN_SECONDS - 2 < expires_in <= left + MARGIN_SECONDS
+    assert left + MARK_MARGIN_SECONDS - 2 < expires_in <= left + MARK_MARGIN_SECONDS

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from store.cache.busy_buckets import GAP_KEY
+from store.cache.busy_cache import GAP_KEY
 from store.coordination.web_heartbeat import GAP, START_GAP, WEB, WebHeartbeat
 from store.lua import ScriptRedis
 from tests.waiting import until

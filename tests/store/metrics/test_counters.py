@@ -12,9 +12,21 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from store.config import embedded_redis
-from store.metrics import totals
-from store.metrics.counters import COARSE, DAY, FINE, HOUR, MAX_WAITING, MINUTE, Counters
-from store.metrics.schema import GROUPS, STATUSES, Cache, Counts, together
+from store.metrics import counters
+from store.metrics.counters import (
+    COARSE,
+    DAY,
+    FINE,
+    GROUPS,
+    HOUR,
+    MAX_WAITING,
+    MINUTE,
+    STATUSES,
+    Cache,
+    Counters,
+    Counts,
+    together,
+)
 
 
 @pytest.fixture
@@ -244,7 +256,7 @@ def test_totals_have_all_that_was_ever_counted_and_never_end(activity, redis, no
     activity.jobs("late", 0)
     activity.flush(now=now)
 
-    found = totals.read(redis)
+    found = counters.read(redis)
 
     assert found.counts.requests("busy", "2xx").total == 2
     assert found.counts.cache == Cache(hits=2, misses=1)
@@ -253,7 +265,7 @@ def test_totals_have_all_that_was_ever_counted_and_never_end(activity, redis, no
         {("requests", "busy", "2xx"): 0.75, ("reads", "google"): 0.125, ("writes", "microsoft"): 1.5}
     )
     assert found.jobs == {"asked": 3}
-    assert redis.ttl(totals.KEY) == -1
+    assert redis.ttl(counters.KEY) == -1
 
 
 def test_stretches_hold_only_request_counts(activity, redis, now):
@@ -275,8 +287,8 @@ def test_totals_that_redis_could_not_take_come_later(activity, redis, server, no
     activity.flush(now=now)
     activity.flush(now=now)
 
-    assert totals.read(redis).counts.reads("google").total == 1
+    assert counters.read(redis).counts.reads("google").total == 1
 
 
 def test_totals_of_a_new_redis_are_none(redis):
-    assert totals.read(redis) == totals.Totals()
+    assert counters.read(redis) == counters.Totals()

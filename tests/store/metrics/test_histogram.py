@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from store.metrics.histogram import BOUNDS, Histogram, bucket
+from store.metrics.counters import BOUNDS, Histogram, bucket
 
 # In seconds; some on the bounds themselves, some beyond the last.
 times = st.one_of(st.sampled_from([bound / 1000 for bound in BOUNDS[:-1]]), st.floats(0, 20))

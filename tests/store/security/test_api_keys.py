@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
-from store.security.api_keys import digest, new_key
+from store.security.crypto import digest, new_key
 from store.sql.database import Database
 from store.sql.models import ApiKey, Organization, now
 from store.sql.queries import api_keys

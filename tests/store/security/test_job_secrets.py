@@ -9,8 +9,15 @@ import pytest
 
 from store.config.declaration import FANOUT_DEADLINE
 from store.security.crypto import Keyring
-from store.security.job_secrets import JOB_SECONDS, GrantTrial, JobSecrets, RegistrationTrial
-from store.security.oauth_states import PendingConsent, PendingExchange, PendingRevocation
+from store.security.one_time_secrets import (
+    JOB_SECONDS,
+    GrantTrial,
+    JobSecrets,
+    PendingConsent,
+    PendingExchange,
+    PendingRevocation,
+    RegistrationTrial,
+)
 from store.stores import Stores
 
 CONSENT = PendingConsent(

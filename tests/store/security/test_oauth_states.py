@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from store.security.crypto import Keyring
-from store.security.oauth_states import STATE_SECONDS, OAuthStates, PendingConsent
+from store.security.one_time_secrets import STATE_SECONDS, OAuthStates, PendingConsent
 
 CONSENT = PendingConsent(
     user_id=4711,

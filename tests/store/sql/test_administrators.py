@@ -11,9 +11,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from store.sql.database import Database
-from store.sql.models import now
+from store.sql.models import Role, now
 from store.sql.queries import administrators, dashboard_sessions
-from store.sql.roles import Role
 
 
 def invite(database: Database) -> str:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, update
 
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.sql.models import Channel, OAuthConnection, now
 from store.sql.queries import channels
 from tests import people

@@ -7,12 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from store.security.oauth_states import PendingConsent
-from store.sql.models import Administrator, ApiKey, Membership, Organization, now
+from store.security.one_time_secrets import PendingConsent
+from store.sql.models import Administrator, ApiKey, Membership, Organization, Role, now
 from store.sql.queries import administrators, api_keys, consents, issuers
 from store.sql.queries.consents import ConsentRefusal
 from store.sql.queries.issuers import Issuer
-from store.sql.roles import Role
 from tests import people
 
 PAST, FUTURE = now() - timedelta(seconds=1), now() + timedelta(days=1)

@@ -30,6 +30,7 @@ from store.sql.models import (
     Base,
     Membership,
     Organization,
+    Role,
     User,
     UserInvitation,
     UtcDateTime,
@@ -38,7 +39,6 @@ from store.sql.models import (
 from store.sql.queries import administrators, audit, user_invitations
 from store.sql.queries.issuers import Issuer
 from store.sql.queries.user_invitations import State
-from store.sql.roles import Role
 from tests.databases import new_database, opened
 from tests.store.migrating import every_revision, lost, rows
 

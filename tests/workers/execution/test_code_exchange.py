@@ -17,14 +17,12 @@ from sqlalchemy.exc import OperationalError
 from providers.base import Token
 from providers.errors import Reason
 from providers.names import ProviderName
-from store.cache.busy_buckets import CalendarKey
-from store.security.job_secrets import JOB_SECONDS
-from store.security.oauth_states import PendingConsent, PendingExchange
-from store.sql.models import ApiKey, OAuthConnection, Organization, User
+from store.cache.busy_cache import CalendarKey
+from store.security.one_time_secrets import JOB_SECONDS, PendingConsent, PendingExchange
+from store.sql.models import ApiKey, OAuthConnection, Organization, Role, User
 from store.sql.queries import administrators, api_keys, connection_tokens, connections, organizations
 from store.sql.queries.consents import ConsentRefusal
 from store.sql.queries.issuers import Issuer
-from store.sql.roles import Role
 from tests import people
 from tests.app.days import PROVIDERS
 from workers.execution.code_exchange import CODE_REFUSED, exchange

@@ -158,7 +158,7 @@ def test_nothing_is_written_without_the_mark(runtime, sandbox, written, monkeypa
     def lost(*_):
         raise RedisLost("planted")
 
-    monkeypatch.setattr(runtime.stores.write_marks, "begin", lost)
+    monkeypatch.setattr(runtime.stores.busy, "begin_write", lost)
     failed = written(CreateEvent, draft=DRAFT)
 
     assert (failed.problem, may_have_happened(failed)) == (Problem.OUT_OF_SERVICE, False)

@@ -11,7 +11,7 @@ import pytest
 import time_machine
 
 from providers.errors import Reason
-from store.security.job_secrets import GrantTrial
+from store.security.one_time_secrets import GrantTrial
 from store.sql.models import now
 from workers.execution import token_requests
 from workers.execution.grant_check import LOST

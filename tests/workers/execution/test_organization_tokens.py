@@ -14,7 +14,7 @@ from sqlalchemy import delete
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, GrantRefused, Misconfigured, SubjectRefused, Unavailable
 from providers.events import Changes, Draft, Moment
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.coordination.locks import refresh_lock
 from store.security.crypto import Keyring
 from store.security.grant_tokens import GrantTokens, TokenOwner

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from providers.oauth.registration_probe import ProbeVerdict
-from store.security.job_secrets import RegistrationTrial
+from store.security.one_time_secrets import RegistrationTrial
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job, pack_reply, unpack_jobs, unpack_reply
 from workers.jobs import CheckRegistration, Reply

@@ -10,8 +10,7 @@ import pytest
 from providers.base import Failed
 from providers.errors import Reason
 from store.coordination.locks import LockTimeout
-from store.security.job_secrets import JOB_SECONDS
-from store.security.oauth_states import PendingRevocation
+from store.security.one_time_secrets import JOB_SECONDS, PendingRevocation
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from providers.errors import Reason
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import read_tags
 from store.sql.models import WebhookDelivery
 from store.sql.queries import organization_grants

@@ -15,7 +15,7 @@ from redis.client import Pipeline
 from providers.base import Calendar, Failed
 from providers.errors import Reason
 from providers.names import ProviderName
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.config.settings import Settings
 from store.coordination import shares

@@ -9,7 +9,7 @@ import pytest
 from providers.base import Failed, Read
 from providers.errors import Problem, Reason
 from scheduling.intervals import Intervals
-from store.metrics.schema import Counts, together
+from store.metrics.counters import Counts, together
 from tests.installation.processes import running_worker
 from tests.workers.conftest import DAY, put_work, run_drain
 from workers.jobs import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from tests.workers.upkeep.watching import MEETING, confirm
 from workers.upkeep import channel_opening
 

@@ -10,8 +10,7 @@ import pytest
 from providers.base import Failed
 from providers.errors import Reason
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyRead
+from store.cache.busy_cache import BusyRead, CalendarKey
 from store.coordination.asked_calendars import AskedCalendars
 from store.sql.queries import connection_tokens
 from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, READ, rows, run

@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from scheduling.intervals import Intervals
-from store.cache.busy_buckets import CalendarKey
-from store.cache.busy_cache import BusyRead
+from store.cache.busy_cache import BusyRead, CalendarKey
 from store.coordination.locks import try_lock
 from store.sql.models import Channel, now
 from store.sql.queries import channels

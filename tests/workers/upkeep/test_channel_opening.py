@@ -15,7 +15,7 @@ from sqlalchemy import select
 from providers.base import OpenChannel
 from providers.errors import RateLimited
 from providers.names import ProviderName
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.coordination.circuit_breaker import Access
 from store.coordination.provider_rate_limiter import CALLS_AT_ONCE
 from store.sql.models import Channel

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 
-from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import CalendarKey
 from store.sql.models import Channel
 from store.sql.queries import channels
 from workers.runtime import Runtime
