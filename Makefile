@@ -20,7 +20,7 @@ SOURCES := almanac_start.py app workers scheduling providers store clients tests
 SITE_SOURCES := mkdocs.yml $(shell find docs -path docs/engineering -prune -o -type f ! -name '*.pyc' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo audit test test-slow test-long test-races test-faults test-security test-live test-clients test-generators test-manifests manifests image-dry-run test-typescript client-types test-browser browser fuzz soak screenshots pictures check bench fix lock
+.PHONY: help setup docs demo audit test test-slow test-long test-races test-faults test-security test-live test-clients test-generators test-manifests manifests image-dry-run test-typescript client-types test-browser browser fuzz soak screenshots pictures check bench fix lock settings
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -184,6 +184,9 @@ bench: .venv/.bench ## run the benchmarks; writes docs/engineering/benchmarks.md
 
 soak: .venv/.bench ## a whole installation under load, with every answer checked; writes docs/engineering/soak.md; MINUTES=5
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5)
+
+settings: setup ## write the tables of settings and .env.example again, from the declarations
+	@$(BIN)/python -m store.config.document
 
 fix: setup ## format the code, and apply the fixes of ruff
 	@$(BIN)/ruff check --fix $(SOURCES)

@@ -11,8 +11,7 @@ from celery import Celery
 from celery.signals import setup_logging
 from kombu import Queue as KombuQueue
 
-from store.config.flower_settings import read_flower_settings
-from store.config.log_settings import read_log_settings
+from store.config.settings import read_flower_settings, read_log_settings
 from workers.celery_app import transport_options
 from workers.queues import Queue
 from workers.telemetry import logs

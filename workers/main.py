@@ -7,8 +7,7 @@ from typing import Any
 
 from celery.signals import celeryd_init, setup_logging
 
-from store.config.log_settings import read_log_settings
-from store.config.settings import SettingsError, read_settings
+from store.config.settings import SettingsError, read_log_settings, read_settings
 from workers import broker
 from workers.celery_app import Almanac, create_celery
 from workers.telemetry import logs

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from store.config.declaration import HOST
-from store.config.setting import Values
+from store.config.declaration import Network
+from store.config.setting import read
 from store.config.settings import Settings, read_settings
 
 PORT = 8080
@@ -32,7 +32,7 @@ def host_option(command: Command) -> Command:
     """Add ``--host`` to a command that listens; its value is the setting if the option is not given."""
     return click.option(
         "--host",
-        callback=lambda _, __, value: value or Values([HOST])[HOST],
+        callback=lambda _, __, value: value or read(Network).host,
         help="The address to listen on (ALMANAC_HOST, 127.0.0.1).",
     )(command)
 

@@ -24,7 +24,7 @@ def flower(host: str, port: int, url_prefix: str, data: Path | None) -> None:
     from app.server import commands
     from app.server.flower import address_and_sign_in, environment, sign_in
     from app.server.ports import require_free
-    from store.config.flower_settings import read_flower_settings
+    from store.config.settings import read_flower_settings
 
     if data is not None:
         os.environ["ALMANAC_DATA_DIR"] = str(data)

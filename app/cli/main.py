@@ -18,10 +18,9 @@ from app.cli.common import FLOWER_PORT, PORT, become, data_option, host_option
 from app.cli.common import settings as _settings
 from app.cli.db import db
 from app.cli.keys import keys
-from store.config import log_settings
 from store.config.data_folder import make_private
 from store.config.embedded_redis import NoRedis
-from store.config.settings import SettingsError, read_settings
+from store.config.settings import SettingsError, read_log_settings, read_settings
 from store.sql.database import MigrationBlocked
 from store.stores import Stores
 from workers.telemetry import logs
@@ -55,13 +54,13 @@ def main(verbose: bool) -> None:
     parts, manage them, or check them. Settings come from the environment (ALMANAC_...);
     docs/reference/settings.md lists them.
     """
-    settings = log_settings.read_log_settings()
-    if verbose and settings.level > logging.INFO:
+    settings = read_log_settings()
+    if verbose and settings.log_level > logging.INFO:
         # Processes that this one starts, or becomes, read the variable.
-        os.environ[log_settings.LEVEL] = "info"
+        os.environ["ALMANAC_LOG_LEVEL"] = "info"
         # Both the variable and its file would be an error.
-        os.environ.pop(f"{log_settings.LEVEL}_FILE", None)
-        settings = log_settings.read_log_settings()
+        os.environ.pop("ALMANAC_LOG_LEVEL_FILE", None)
+        settings = read_log_settings()
     logs.configure(Path(sys.argv[0]).name, settings)
 
 

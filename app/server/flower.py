@@ -6,8 +6,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from store.config.flower_settings import FlowerSettings
-from store.config.settings import Settings, SettingsError
+from store.config.settings import FlowerSettings, Settings, SettingsError
 from store.security.redirect_allowlist import is_this_machine
 
 # Flower reads its credentials from this variable: an argument would be visible in the process list.

@@ -13,7 +13,7 @@ from granian.log import LogLevels
 
 from app.server.ports import reserve
 from store.config.garbage_collection import OF_ANSWERS, collect_seldom
-from store.config.log_settings import read_log_settings
+from store.config.settings import read_log_settings
 from workers.telemetry import logs
 
 # Of one process. Further ones wait in the kernel's queue, which holds ``BACKLOG`` for each process.
@@ -65,7 +65,7 @@ def main(host: str, port: int, processes: int, target: str) -> None:
         backlog=BACKLOG,
         backpressure=CONNECTIONS,
         http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=MAX_HEAD),
-        log_level=LogLevels(logging.getLevelName(settings.level).lower()),
+        log_level=LogLevels(logging.getLevelName(settings.log_level).lower()),
         log_dictconfig=LOGGING,
         respawn_failed_workers=True,
         respawn_interval=OVERLAP,

@@ -1,19 +1,56 @@
-"""Keeps the data folder of the embedded default private: it holds email addresses and encrypted tokens."""
+"""The data folder of the embedded default. It is private: it holds email addresses and encrypted tokens."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import logging
 import os
 import stat
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
-
-from store.config.settings import make_data_dir
 
 log = logging.getLogger(__name__)
 
 # What Almanac writes into the folder, by the start of the name.
 OWN = ("almanac.db", "secrets", "redis.", "beat-schedule")
 OTHERS = 0o077
+# sockaddr_un holds 108 bytes on Linux and 104 on macOS.
+MAX_SOCKET_PATH = 100
+
+
+def make_data_dir(folder: Path) -> None:
+    """Create the data folder for its owner only."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def socket_path(folder: Path) -> Path:
+    """A socket in the data folder, or in the temporary folder if the data folder's path is too long."""
+    inside = folder.resolve() / "redis.sock"
+    if len(str(inside)) <= MAX_SOCKET_PATH:
+        return inside
+    name = hashlib.sha256(str(inside).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"almanac-{name}.sock"
+
+
+def stored_secrets(folder: Path, new: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """The secret key and the encryption key in the data folder; ``new`` makes them for the first start."""
+    file = folder / "secrets"
+    if not file.exists():
+        make_data_dir(folder)
+        _write_once(file, "\n".join(new()))
+    secret_key, encryption_key = file.read_text().split("\n")
+    return secret_key, encryption_key
+
+
+def _write_once(file: Path, text: str) -> None:
+    """Create ``file`` atomically, readable by its owner only. The first of several writers wins."""
+    with tempfile.NamedTemporaryFile("w", dir=file.parent) as draft:
+        draft.write(text)
+        draft.flush()
+        with contextlib.suppress(FileExistsError):
+            os.link(draft.name, file)
 
 
 def make_private(folder: Path) -> None:

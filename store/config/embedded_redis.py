@@ -14,7 +14,7 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import RedisError
 
-from store.config.settings import make_data_dir
+from store.config.data_folder import make_data_dir
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection, Result, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
 
-from store.config.settings import make_data_dir
+from store.config.data_folder import make_data_dir
 from store.sql.models import (
     Administrator,
     ApiKey,

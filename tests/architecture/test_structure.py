@@ -11,7 +11,6 @@ import click
 import pytest
 
 from app.cli.main import main
-from store.config import document
 from store.config.declaration import SETTINGS
 
 ROOT = Path(__file__).parents[2]
@@ -28,16 +27,6 @@ def test_packages_import_only_what_they_may():
     )
 
     assert linted.returncode == 0, linted.stdout
-
-
-@pytest.mark.parametrize(
-    ("file", "generate"), [(document.DOCUMENT, document.document), (document.DOTENV, document.dotenv)]
-)
-def test_every_setting_is_documented_as_it_is_declared(file, generate):
-    """After a change of a declaration, `python -m store.config.document` writes both files."""
-    text = file.read_text()
-
-    assert text == generate(text)
 
 
 def test_code_names_no_other_variables_than_declared_settings():

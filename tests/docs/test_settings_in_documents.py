@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from store.config.declaration import SECTIONS, SETTINGS
+from store.config.declaration import GROUPS, SETTINGS
 from store.config.document import DOCUMENT, DOTENV, document, dotenv
-from store.config.setting import value_text
+from store.config.setting import declared, value_text
 from tests.docs.fences import DOCUMENTS, ROOT
 from tests.live import credentials as live
 
-DECLARED = {setting.name: setting for section in SECTIONS for setting in section.settings}
+DECLARED = {setting.name: setting for group in GROUPS for setting in declared(group)}
 # Variables that are no settings: those of compose, of traces, and examples of what was removed.
 NOT_DECLARED = {
     *("ALMANAC_WORKER_MEMORY", "ALMANAC_WEBHOOK_SECRET", "ALMANAC_URL", "ALMANAC_API_KEY"),
@@ -67,10 +67,10 @@ def test_documents_name_at_least_eight_defaults():
 
 @pytest.mark.parametrize(("file", "name", "text"), list(told()))
 def test_a_default_in_a_sentence_is_the_declared_one(file, name, text):
-    declared = value_text(DECLARED[name].default)
+    default = value_text(DECLARED[name].default)
     meant = _WORDS.get(text, text)
 
-    assert float(declared) == float(meant), f"{file} says {text} of {name}, which is {declared}"
+    assert float(default) == float(meant), f"{file} says {text} of {name}, which is {default}"
 
 
 def test_the_pauses_between_attempts_are_the_declared_ones():
@@ -78,7 +78,7 @@ def test_the_pauses_between_attempts_are_the_declared_ones():
     (pauses,) = re.findall(r"are about ([^()]*) \(`ALMANAC_WEBHOOKS_RETRY_SECONDS`\)", text)
     seconds = {"s": 1, "min": 60, "h": 3600}
 
-    shown = [int(number) * seconds[unit] for number, unit in re.findall(r"(\d+) (s|min|h)\b", pauses)]
+    shown = tuple(int(number) * seconds[unit] for number, unit in re.findall(r"(\d+) (s|min|h)\b", pauses))
     assert shown == DECLARED["ALMANAC_WEBHOOKS_RETRY_SECONDS"].default
 
 
@@ -89,8 +89,8 @@ def test_the_defaults_in_tables_are_the_declared_ones():
         for row in re.findall(rows, file.read_text(), re.MULTILINE):
             name, shown = row
             if file != DOCUMENT:
-                declared = value_text(DECLARED[name].default) or "none"
-                assert shown.strip("`") == declared, f"{file.name}: {name}"
+                default = value_text(DECLARED[name].default) or "none"
+                assert shown.strip("`") == default, f"{file.name}: {name}"
 
 
 def test_the_five_that_come_first_are_settings():

@@ -16,10 +16,16 @@ import pytest
 import yaml
 
 from app.cli import secrets
-from store.config import log_settings
 from store.config.declaration import SETTINGS
-from store.config.flower_settings import FlowerSettings, read_flower_settings
-from store.config.settings import Settings, SettingsError, read_settings
+from store.config.settings import (
+    FlowerSettings,
+    LogSettings,
+    Settings,
+    SettingsError,
+    read_flower_settings,
+    read_log_settings,
+    read_settings,
+)
 from tests.packaging.files import ROOT, compose, dockerfile, of
 
 SERVICES = {name: service for name, service in compose()["services"].items() if service["image"] == "almanac"}
@@ -92,14 +98,14 @@ def interpolated(value: str, dotenv: dict[str, str]) -> str:
     return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: dotenv.get(found[1]) or found[2], value)
 
 
-def read(environment: dict[str, str]) -> tuple[Settings, log_settings.LogSettings]:
+def read(environment: dict[str, str]) -> tuple[Settings, LogSettings]:
     with only(environment):
-        return read_settings(), log_settings.read_log_settings()
+        return read_settings(), read_log_settings()
 
 
-def read_flower(environment: dict[str, str]) -> tuple[FlowerSettings, log_settings.LogSettings]:
+def read_flower(environment: dict[str, str]) -> tuple[FlowerSettings, LogSettings]:
     with only(environment):
-        return read_flower_settings(), log_settings.read_log_settings()
+        return read_flower_settings(), read_log_settings()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.orjson import OrjsonFormatter
 
-from store.config.log_settings import LogSettings
+from store.config.settings import LogSettings
 from workers.telemetry import request_ids
 
 # Lowest level of a logger and those below it, whatever the settings say. Verbose lines of libraries contain
@@ -36,9 +36,9 @@ ADDRESS = re.compile(r"[^\s@'\"<>=(]+@[^\s@'\"<>)]+\.[^\s@'\"<>)]+")
 def configure(process: str, settings: LogSettings) -> None:
     """Log to standard error, with the name of this process."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Json(process) if settings.format == "json" else Text(process))
+    handler.setFormatter(Json(process) if settings.log_format == "json" else Text(process))
     handler.addFilter(lambda record: record.levelno >= min_level(record.name))
-    logging.basicConfig(level=settings.level, handlers=[handler], force=True)
+    logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)
 
 
 @cache

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from app.cli.doctor.diagnosis import CheckResult, State
 from store.config.declaration import SETTINGS
-from store.config.setting import FILE_SUFFIX, PREFIX, Values, value_text
+from store.config.setting import FILE_SUFFIX, PREFIX, raw_values, value_text
 
 # Variables of clients of the API, such as `almanac mcp`.
 OF_CLIENTS = frozenset({"ALMANAC_API_KEY", "ALMANAC_URL"})
@@ -26,9 +26,9 @@ def settings(environment: Mapping[str, str]) -> CheckResult:
 
 
 def _changed() -> Iterator[str]:
-    values = Values(SETTINGS)
+    values = raw_values(SETTINGS)
     for setting in SETTINGS:
-        if (value := values[setting]) != setting.default:
+        if (value := values[setting.name]) != setting.default:
             yield f"{setting.name} (secret)" if setting.secret else f"{setting.name}={value_text(value)}"
 
 

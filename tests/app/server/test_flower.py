@@ -18,8 +18,8 @@ import requests
 
 from app.server import flower
 from app.server.flower import SignIn, sign_in
-from store.config.flower_settings import FlowerSettings, read_flower_settings
-from store.config.settings import SettingsError, socket_path
+from store.config.data_folder import socket_path
+from store.config.settings import FlowerSettings, SettingsError, read_flower_settings
 from store.coordination import heartbeats
 from tests.app.cli.test_commands import ALMANAC, almanac, clean_environment
 from tests.conftest import settings_of
@@ -104,12 +104,16 @@ def test_it_reads_no_setting_but_its_own(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
         monkeypatch.delenv(name)
     embedded = read_flower_settings(tmp_path)
-    assert embedded == FlowerSettings(f"redis+socket://{socket_path(tmp_path)}", "almanac", "")
+    assert embedded == FlowerSettings(
+        broker_url=f"redis+socket://{socket_path(tmp_path)}", flower_user="almanac", flower_password=""
+    )
 
     monkeypatch.setenv("ALMANAC_REDIS_URL", "redis://redis:6379/0")
     (tmp_path / "password").write_text(PASSWORD)
     monkeypatch.setenv("ALMANAC_FLOWER_PASSWORD_FILE", str(tmp_path / "password"))
-    assert read_flower_settings() == FlowerSettings("redis://redis:6379/0", "almanac", PASSWORD)
+    assert read_flower_settings() == FlowerSettings(
+        broker_url="redis://redis:6379/0", flower_user="almanac", flower_password=PASSWORD
+    )
     assert PASSWORD not in repr(read_flower_settings())
 
     monkeypatch.setenv("ALMANAC_BROKER_URL", "amqp://broker")

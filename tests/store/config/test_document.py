@@ -10,7 +10,7 @@ from store.config import document
 from store.config.declaration import SETTINGS
 from store.config.document import document as generated_document
 from store.config.document import dotenv
-from store.config.setting import Values, value_text
+from store.config.setting import raw_values, value_text
 
 
 @pytest.fixture
@@ -73,6 +73,4 @@ def test_every_default_is_a_valid_value(monkeypatch):
         monkeypatch.delenv(setting.file_variable, raising=False)
         monkeypatch.setenv(setting.name, value_text(setting.default))
 
-    values = Values(SETTINGS)
-
-    assert {each.name: values[each] for each in SETTINGS} == {each.name: each.default for each in SETTINGS}
+    assert raw_values(SETTINGS) == {each.name: each.default for each in SETTINGS}

@@ -9,7 +9,7 @@ import sys
 import orjson
 import pytest
 
-from store.config.log_settings import LogSettings
+from store.config.settings import LogSettings
 from workers.telemetry import request_ids
 from workers.telemetry.logs import Json, Text, configure
 
