@@ -10,7 +10,7 @@ from providers.sandbox.client import SandboxAccount
 from store.security.crypto import Keyring
 from store.sql.models import OAuthConnection, Role, User
 from store.sql.queries import administrators, connections
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.issuers import Issuer
 
 # An account that no provider has; its tokens do not expire.

@@ -13,7 +13,7 @@ from app.availability.selection import Target, shown_as
 from app.services import services
 from providers.base import PRIMARY
 from store.sql.queries import connections
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 
 
 def renamed(targets: Sequence[Target]) -> Sequence[Target]:

@@ -17,8 +17,8 @@ from app.http.provider_failures import one_calendar_failed
 from app.services import services
 from providers.base import PRIMARY, Failed
 from providers.scopes import Operation
-from store.sql.queries import connection_refs, organizations
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries import connection_rows, organizations
+from store.sql.queries.connection_rows import ConnectionRef
 
 
 def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
@@ -30,7 +30,7 @@ def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, 
 
     def load() -> list[ConnectionRef] | None:
         with services().stores.database.reading() as session:
-            return connection_refs.of_user(session, custom_id, organization_id=only)
+            return connection_rows.of_user(session, custom_id, organization_id=only)
 
     refs = authentication.rows.get_or_load(_cache_key(authentication, custom_id), load)
     if refs is None:
@@ -54,7 +54,7 @@ def of_users(authentication: Authentication, custom_ids: Iterable[str]) -> dict[
     missing = {custom_id for custom_id, refs in known.items() if refs is None}
     if missing:
         with services().stores.database.reading() as session:
-            loaded = connection_refs.of_users(
+            loaded = connection_rows.of_users(
                 session, missing, organization_id=authentication.organization_id
             )
         known |= {
@@ -81,7 +81,7 @@ def of_members(authentication: Authentication, slug: str) -> Mapping[str, Sequen
             if not found:
                 return None
             return dict(
-                sorted(connection_refs.of_members(session, found[slug], only_organization_id=only).items())
+                sorted(connection_rows.of_members(session, found[slug], only_organization_id=only).items())
             )
 
     members = authentication.rows.get_or_load(("members", slug, only), load, weight=_connections)
@@ -114,7 +114,7 @@ def identified(authentication: Authentication, refs: Iterable[ConnectionRef]) ->
     missing = [each for each, ref in known.items() if ref is None]
     if missing:
         with services().stores.database.reading() as session:
-            loaded = connection_refs.by_id(session, missing)
+            loaded = connection_rows.by_id(session, missing)
         for each, ref in loaded.items():
             if ref.main_calendar_id is not None:
                 known[each] = cached.get_or_load(("identified", each), partial(_itself, ref))

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.accounts.ownership import CONNECTION, own_user
 from app.services import services
 from store.sql.models import User
-from store.sql.queries import audit, channels, connection_refs, connections
+from store.sql.queries import audit, channels, connection_rows, connections
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.connections import RemovedConnection
 from workers.execution import revocation
@@ -48,7 +48,7 @@ def forget_connections(caller: Caller, custom_id: str, provider: str, *, revoke:
 def stop_channels(custom_id: str, provider: str | None = None) -> None:
     """Close the channels of a user's connections, while their grants are still valid."""
     with services().stores.database.reading() as session:
-        refs = connection_refs.of_user(session, custom_id, organization_id=None) or []
+        refs = connection_rows.of_user(session, custom_id, organization_id=None) or []
     stop_channels_of([ref.id for ref in refs if ref.alive and provider in (None, ref.provider)])
 
 

@@ -25,9 +25,9 @@ from providers.scopes import permitted
 from store.security import redirect_allowlist
 from store.security.crypto import digest
 from store.security.one_time_secrets import STATE_SECONDS, PendingConsent, PendingExchange
-from store.sql.queries import connections, consents, users
+from store.sql.queries import connections, user_invitations, users
 from store.sql.queries.api_keys import Caller
-from store.sql.queries.consents import ConsentRefusal
+from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.code_exchange import (
     CODE_REFUSED,
     NO_CALENDARS,
@@ -217,7 +217,7 @@ def check_still_allowed(consent: PendingConsent) -> None:
         reach the user any more, or other organizations share the user
     """
     with services().stores.database.writing() as session:
-        found = consents.check(session, consent)
+        found = user_invitations.check_consent(session, consent)
     if isinstance(found, ConsentRefusal):
         raise consent_refused(found.value)
 

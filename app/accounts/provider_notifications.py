@@ -12,9 +12,10 @@ from app.services import services
 from providers.names import ProviderName
 from providers.notifications import Notification, NotificationKind
 from store.cache.busy_cache import CalendarKey
-from store.sql.queries import channels, webhooks
+from store.security.crypto import digest
+from store.sql.queries import channels, webhook_events
 from store.sql.queries.channels import ChannelWithAccount
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries.webhook_events import WebhookEvent
 from workers.upkeep.channel_opening import remove_and_allow_reopening, watch
 
 log = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ ROUND_SECONDS = 60.0
 CHANNEL = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 # Compared with if there is no channel, so that every rejection takes the same code path.
-_UNKNOWN = ChannelWithAccount("", "", CalendarKey("", ""), channels.digest(secrets.token_urlsafe(32)))
+_UNKNOWN = ChannelWithAccount("", "", CalendarKey("", ""), digest(secrets.token_urlsafe(32)))
 
 
 def handle(provider: ProviderName, notifications: Sequence[Notification]) -> bool:
@@ -66,7 +67,7 @@ def _handle_change(channel: ChannelWithAccount) -> None:
     stores.busy.invalidate_changed(channel, channel.key, stores.calendar_lists.owner(channel, channel.key))
     connection, calendar = channel.key
     with stores.database.writing() as session:
-        webhooks.record(session, WebhookEvent.CALENDAR_CHANGED, connection, calendar_id=calendar)
+        webhook_events.record(session, WebhookEvent.CALENDAR_CHANGED, connection, calendar_id=calendar)
 
 
 def _channels(names: Collection[str]) -> dict[str, ChannelWithAccount]:

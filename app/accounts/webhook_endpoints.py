@@ -11,7 +11,7 @@ from app.http.error_codes import Code
 from app.http.errors import Conflict, Invalid, NotFound
 from app.services import services
 from store.sql.models import WebhookDelivery, WebhookEndpoint, now
-from store.sql.queries import audit, delivery_log, webhook_secrets, webhooks
+from store.sql.queries import audit, deliveries, webhook_events, webhooks
 from store.sql.queries.api_keys import Caller
 from workers.webhooks import ssrf_guard
 
@@ -117,7 +117,7 @@ def rotate_secret(
     :raise NotFound: when there is no such endpoint that the caller reaches
     """
     row = find(session, caller, endpoint_id)
-    secret = webhook_secrets.rotate(session, services().stores.keyring, row, overlap=overlap)
+    secret = webhooks.rotate(session, services().stores.keyring, row, overlap=overlap)
     audit.record(session, actor=caller.visible, action="rotateWebhookSecret", subject=endpoint_id)
     return row, secret
 
@@ -134,7 +134,7 @@ def send_test(session: Session, caller: Caller, endpoint_id: str) -> WebhookDeli
         state, code = ("disabled", Code.WEBHOOK_DISABLED) if disabled else ("paused", Code.WEBHOOK_PAUSED)
         raise Conflict(f"The webhook is {state}: resume it first, with paused: false", code)
     audit.record(session, actor=caller.visible, action="testWebhook", subject=endpoint_id)
-    return webhooks.record_test(session, row.id)
+    return webhook_events.record_test(session, row.id)
 
 
 def remove(session: Session, caller: Caller, endpoint_id: str) -> None:
@@ -153,7 +153,7 @@ def replay_failed(session: Session, caller: Caller, endpoint_id: str) -> int:
 
     :raise NotFound: when there is no such endpoint that the caller reaches
     """
-    count = delivery_log.replay_failed(session, find(session, caller, endpoint_id).id)
+    count = deliveries.replay_failed(session, find(session, caller, endpoint_id).id)
     if count:
         audit.record(session, actor=caller.visible, action="replayFailedDeliveries", subject=endpoint_id)
     return count
@@ -164,7 +164,7 @@ def replay(session: Session, caller: Caller, endpoint_id: str, delivery_id: str)
 
     :raise NotFound: when there is no such endpoint, or its log shows no such delivery
     """
-    row = delivery_log.replay(session, find(session, caller, endpoint_id).id, delivery_id)
+    row = deliveries.replay(session, find(session, caller, endpoint_id).id, delivery_id)
     if row is None:
         raise NotFound("Delivery not found", Code.DELIVERY_NOT_FOUND)
     audit.record(

@@ -42,7 +42,7 @@ from app.schemas.records import SuccessSchema
 from providers.base import Failed
 from providers.events import Event
 from providers.scopes import Operation
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import CreateEvent, DeleteEvent, EventWrite, GetEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 

@@ -19,7 +19,7 @@ from app.http.route_facts import route_facts
 from app.schemas.availability import ZoneHeader
 from app.schemas.holds import HoldBody, HoldQuery, HoldSchema, HoldsQuery, hold_view
 from app.schemas.records import SuccessSchema
-from store.sql.queries.hold_events import HoldView
+from store.sql.queries.webhook_events import HoldView
 
 blp = Blueprint(
     "holds",

@@ -37,8 +37,8 @@ from providers.errors import Reason, connection_ended
 from providers.names import ProviderName
 from providers.scopes import expand_levels
 from store.sql.models import OAuthConnection
-from store.sql.queries import audit, connection_tokens, connections, users
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries import audit, connection_rows, connections, users
+from store.sql.queries.connection_rows import Tokens
 from workers.execution.tokens import ends_soon
 from workers.jobs import FreshToken
 from workers.queues import Queue
@@ -212,7 +212,7 @@ def _view(row: OAuthConnection, custom_id: str, *, shown: bool) -> dict[str, Any
         audit.record(
             session, actor=caller().visible, action="showToken", subject=f"{custom_id}/{row.provider}"
         )
-    return connection_view(row, connection_tokens.open_credentials(row, stores.keyring).tokens)
+    return connection_view(row, connection_rows.open_credentials(row, stores.keyring).tokens)
 
 
 def _instant(moment: Moment | None) -> datetime | None:

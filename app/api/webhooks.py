@@ -29,7 +29,7 @@ from app.schemas.webhooks import (
     webhook_view,
 )
 from app.services import services
-from store.sql.queries import delivery_log, webhooks
+from store.sql.queries import deliveries, webhooks
 
 blp = Blueprint(
     "webhooks",
@@ -164,7 +164,7 @@ class Deliveries(MethodView):
         The newest first; deliveries are deleted after 30 days.
         """
         with services().stores.database.reading() as session:
-            rows = delivery_log.page(
+            rows = deliveries.page(
                 session,
                 webhook_endpoints.find(session, caller(), webhookId).id,
                 before=paging.after(params),

@@ -14,7 +14,7 @@ from providers.base import Failed
 from providers.errors import Reason
 from providers.names import ProviderName
 from providers.scopes import allows, valid_scopes
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 
 NO_CALENDARS = "User has no connected calendars"
 

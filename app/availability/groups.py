@@ -24,7 +24,7 @@ from providers.errors import Reason
 from scheduling.intervals import Indexes
 from scheduling.query import Query, Slots, slots
 from scheduling.shared_slots import Requirement, shared
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 
 _NO_USER = Failed(Reason.NOT_FOUND, "User not found")
 _NO_CALENDARS = Failed(Reason.NOT_FOUND, connections.NO_CALENDARS)

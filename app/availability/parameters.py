@@ -20,7 +20,7 @@ from app.services import services
 from scheduling.json_render import timestamp
 from scheduling.query import Query, max_slots_of
 from scheduling.windows import DAY, MINUTE, DateOverride, Window
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 
 MINUTES_OF_A_DAY = 1440
 

@@ -14,7 +14,7 @@ from providers.names import ProviderName
 from providers.scopes import Operation, allows, require
 from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 
 Lists = Mapping[str, CalendarList]
 """Calendar lists by connection id."""

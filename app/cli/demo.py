@@ -25,7 +25,7 @@ from store.config.settings import read_settings
 from store.security.crypto import visible_part
 from store.sql.models import Organization, User
 from store.sql.queries import api_keys, audit, connections, organization_grants, organizations, users
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.organization_grants import NewGrant
 from store.stores import Stores
 

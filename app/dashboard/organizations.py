@@ -23,7 +23,7 @@ from app.http.route_facts import route_facts
 from app.schemas.fields import SLUG, Text
 from app.services import services
 from store.sql.models import Role
-from store.sql.queries import api_keys, audit, connection_states, users, webhooks
+from store.sql.queries import api_keys, audit, connections, users, webhooks
 from store.sql.queries import organizations as stored
 from store.sql.queries.organizations import Summary
 
@@ -158,7 +158,7 @@ def organization_page(
             grants=grants,
             grant_ids=[each.grant.id for each in grants if each.grant is not None],
             delegated=sum(each.members for each in grants),
-            ended=connection_states.dead(session, organization_id=found.id, limit=MAX_NAMED),
+            ended=connections.dead(session, organization_id=found.id, limit=MAX_NAMED),
             keys=api_keys.count(session, found.id),
             webhooks=webhooks.count(session, found.id),
             q=searched(),

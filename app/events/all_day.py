@@ -15,7 +15,7 @@ from providers.base import Calendar
 from providers.events import Day
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, wall_instant
 from scheduling.windows import zone_exists
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import ShowCalendars
 from workers.queues import Queue
 

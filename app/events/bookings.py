@@ -29,8 +29,8 @@ from providers.names import ProviderName
 from providers.scopes import Operation
 from store.cache.cache_tags import booked_names
 from store.cache.calendar_lists import CalendarList
-from store.sql.queries import connection_refs, users
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries import connection_rows, users
+from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import ListCalendars
 from workers.queues import Queue
 
@@ -129,7 +129,7 @@ def _load(
     organization_id = authentication.organization_id
     with services().stores.database.reading() as session:
         numbers = users.ids(session, wanted, organization_id=organization_id)
-        connections = connection_refs.of_users(session, wanted, organization_id=organization_id)
+        connections = connection_rows.of_users(session, wanted, organization_id=organization_id)
     if not numbers.keys() == connections.keys() == set(wanted):
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     return numbers, connections

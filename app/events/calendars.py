@@ -10,7 +10,7 @@ from app.availability.selection import precheck
 from app.events import worker_calls
 from providers.base import Calendar
 from providers.scopes import Operation
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import Reply, ShowCalendars
 from workers.queues import Queue
 

@@ -37,7 +37,7 @@ from providers.base import PRIMARY
 from providers.errors import Problem
 from providers.events import Changes, Day, Moment
 from store.sql.queries import holds as hold_queries
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from store.sql.queries.holds import ClaimedHold, NewHold, TakenHold
 from workers.fanout.admission import Overloaded
 from workers.jobs import GetEvent

@@ -16,7 +16,7 @@ from app.schemas.timestamps import Moment as Written
 from providers.base import PRIMARY
 from providers.events import Changes, Day, Draft, Moment, When, edge_error
 from providers.names import ProviderName
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 
 UTC = ZoneInfo("UTC")
 

@@ -26,8 +26,8 @@ from providers.base import PRIMARY
 from scheduling.windows import DAY
 from store.sql.queries import audit, holds, users
 from store.sql.queries.api_keys import Caller
-from store.sql.queries.hold_events import HoldView
 from store.sql.queries.holds import NewHold, TakenHold
+from store.sql.queries.webhook_events import HoldView
 
 log = logging.getLogger(__name__)
 

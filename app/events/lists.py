@@ -26,7 +26,7 @@ from providers.events import Event
 from providers.names import ProviderName
 from providers.scopes import Operation
 from store.cache.calendar_lists import CalendarList
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import ListCalendars, ReadEvents
 from workers.queues import Queue
 

@@ -19,7 +19,7 @@ from providers.events import Changes, Event, Moment
 from providers.scopes import Operation
 from providers.timestamps import DAY
 from scheduling.intervals import Intervals
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import GetEvent, ReadBusyWithout
 from workers.queues import Queue
 

@@ -27,7 +27,7 @@ from providers.errors import Problem
 from providers.events import Changes, Draft, Event
 from providers.scopes import Operation
 from store.coordination.locks import LockTimeout, unified_lock
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import CreateEvent, DeleteEvent, EventWrite, GetEvent, Reply, UpdateEvent
 from workers.queues import Queue
 

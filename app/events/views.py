@@ -8,7 +8,7 @@ from typing import Any
 from app.accounts.calendar_names import calendar_name
 from providers.events import Attendee, Event, Organizer
 from scheduling.json_render import timestamp
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 
 
 def event_view(event: Event, calendar_id: str) -> dict[str, Any]:

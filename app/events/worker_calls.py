@@ -12,7 +12,7 @@ from app.services import services
 from providers.errors import Reason
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import write_tags
-from store.sql.queries import connection_tokens
+from store.sql.queries import connection_rows
 from workers.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 
@@ -64,7 +64,7 @@ def _invalidate(
     stores = services().stores
     try:
         with stores.database.reading() as session:
-            rows = connection_tokens.sealed(session, connection_ids)
+            rows = connection_rows.sealed(session, connection_ids)
     except SQLAlchemyError as error:
         # Workers invalidate their own writes. Only if one died do other connections stay stale for the TTL.
         log.warning("failed write invalidated for its own connection only: %s", type(error).__name__)

@@ -15,7 +15,7 @@ from app.http.error_codes import Code
 from app.http.errors import ApiError, ServiceUnavailable
 from providers.base import Failed
 from providers.errors import Problem
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from workers.failures import BROKEN, TIMED_OUT
 from workers.jobs import CreateEvent, EventWrite, Reply, UpdateEvent
 

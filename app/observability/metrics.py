@@ -20,7 +20,7 @@ from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import Quota
 from store.metrics.counters import BOUNDS, GROUPS, READS, REQUESTS, STATUSES, WRITES, Histogram, Totals
-from store.sql.queries.connection_states import ConnectionCounts
+from store.sql.queries.connections import ConnectionCounts
 from workers.queues import Queue
 
 # The upper bounds of the buckets as label values in seconds; ``BOUNDS`` is in milliseconds.

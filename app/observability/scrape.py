@@ -25,7 +25,7 @@ from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import MIB, Quota, reported, share_of
 from store.metrics import counters
 from store.metrics.counters import Totals
-from store.sql.queries import connection_states, delivery_log, holds
+from store.sql.queries import connections, deliveries, holds
 from store.stores import Stores
 from workers import broker
 from workers.fanout.admission import QUOTAS, most_waiting
@@ -97,8 +97,8 @@ def _quotas(stores: Stores) -> Mapping[Quota, QuotaUse]:
 def _records(services: Services) -> Records:
     with services.stores.database.reading() as session:
         return Records(
-            connection_states.counts(session),
-            delivery_log.waiting(session),
+            connections.counts(session),
+            deliveries.waiting(session),
             holds.count_active(session, now=now_ms()),
             QuotaUse(holds.most_held_users(session, now=now_ms()), services.settings.max_held_users),
         )

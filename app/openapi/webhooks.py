@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from store.sql.queries.webhooks import TEST_EVENT, WebhookEvent
+from store.sql.queries.webhook_events import TEST_EVENT, WebhookEvent
 
 # The summary and the description of each event.
 TEXTS: dict[str, tuple[str, str]] = {

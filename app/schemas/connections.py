@@ -20,7 +20,7 @@ from app.schemas.fields import (
 from app.schemas.paging import PageQuery
 from providers.names import ProviderName
 from store.sql.models import OAuthConnection
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.users import ListedConnection
 
 # Printable ASCII without spaces, as an HTTP header allows; providers use more than RFC 6750 allows.

@@ -39,7 +39,7 @@ from app.schemas.parameters import (
     ProviderQuery,
 )
 from scheduling.json_render import timestamp
-from store.sql.queries.hold_events import HoldView
+from store.sql.queries.webhook_events import HoldView
 
 # A hold locks the rows of its users, and reads all of them at once.
 MAX_USERS = 100

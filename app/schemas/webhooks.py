@@ -26,8 +26,8 @@ from app.schemas.fields import (
 from app.schemas.paging import MAX_AT_ONCE, PageQuery
 from providers.names import ProviderName
 from store.sql.models import WebhookDelivery, WebhookEndpoint
-from store.sql.queries import delivery_log
-from store.sql.queries.webhooks import TEST_EVENT, WebhookEvent
+from store.sql.queries import deliveries
+from store.sql.queries.webhook_events import TEST_EVENT, WebhookEvent
 from workers.webhooks.ssrf_guard import ForbiddenUrl, parse
 
 EVENTS = tuple(event.value for event in WebhookEvent)
@@ -286,7 +286,7 @@ def delivery_view(row: WebhookDelivery) -> dict[str, Any]:
     """A delivery for ``DeliverySchema``."""
     return {
         "id": row.id,
-        "status": delivery_log.status(row),
+        "status": deliveries.status(row),
         "payload": row.payload | {"timestamp": datetime.fromisoformat(row.payload["timestamp"])},
         "attempts": row.attempts,
         "createdAt": row.created_at,

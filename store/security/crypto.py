@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -76,13 +76,25 @@ SECRET_BYTES = 24
 VISIBLE = 8
 
 
+def tried_and_failed(openings: Iterable[Callable[[], object]]) -> tuple[int, int]:
+    """Try to open encrypted values; returns how many were tried, and how many no key decrypts."""
+    tried = failed = 0
+    for each in openings:
+        tried += 1
+        try:
+            each()
+        except Undecipherable:
+            failed += 1
+    return tried, failed
+
+
 def new_key(prefix: str) -> str:
     """A new key: ``prefix`` followed by 192 random bits."""
     return prefix + secrets.token_urlsafe(SECRET_BYTES)
 
 
 def digest(key: str) -> str:
-    """The hash under which a key is stored. One SHA-256 is enough, because keys are random."""
+    """The hash under which a key or another secret is stored. One SHA-256 is enough, as all are random."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import URL, Engine, create_engine, event, text
+from sqlalchemy import URL, CursorResult, Delete, Engine, Update, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Result, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
@@ -21,6 +22,7 @@ from store.sql.models import (
     Administrator,
     ApiKey,
     AuditRecord,
+    Base,
     Channel,
     DashboardSession,
     HeldName,
@@ -230,6 +232,17 @@ class Database:
 def note_events(session: Session, endpoint_ids: Iterable[str]) -> None:
     """Report these endpoints when the session's transaction commits."""
     session.info.setdefault(_ENDPOINTS, set()).update(endpoint_ids)
+
+
+def insert_or_update(session: Session, model: type[Base]) -> Any:
+    """An INSERT that may have ON CONFLICT, which SQLAlchemy has for each dialect only."""
+    dialects = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+    return dialects[session.get_bind().dialect.name](model)
+
+
+def changed_rows(session: Session, statement: Update | Delete) -> int:
+    """Execute a statement; returns the number of rows that it has changed. It must not return rows."""
+    return cast(CursorResult[Any], session.execute(statement)).rowcount
 
 
 def alembic_config(connection: Connection) -> Config:

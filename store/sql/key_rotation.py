@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, CursorResult, func, inspect, literal, select, tuple_, update
+from sqlalchemy import ColumnElement, func, inspect, literal, select, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from store.security.crypto import PREFIX_BYTES, Keyring, Undecipherable
-from store.sql.database import UNCACHED, Database
+from store.sql.database import UNCACHED, Database, changed_rows
 from store.sql.models import (
     Administrator,
     Base,
@@ -21,12 +21,12 @@ from store.sql.models import (
     WebhookEndpoint,
 )
 from store.sql.queries import (
-    connection_tokens,
+    connection_rows,
     idempotency,
     organization_grants,
     provider_clients,
     second_factors,
-    webhook_secrets,
+    webhooks,
 )
 
 # Rows of one transaction: SQLite allows one writer at a time, and requests write too.
@@ -50,19 +50,17 @@ EVERY = (
     SealedColumn(
         OAuthConnection,
         OAuthConnection.sealed_access_token,
-        lambda id: connection_tokens.associated_data(id, "access"),
+        lambda id: connection_rows.associated_data(id, "access"),
     ),
     SealedColumn(
         OAuthConnection,
         OAuthConnection.sealed_refresh_token,
-        lambda id: connection_tokens.associated_data(id, "refresh"),
+        lambda id: connection_rows.associated_data(id, "refresh"),
     ),
     SealedColumn(OrganizationGrant, OrganizationGrant.sealed_secret, organization_grants.associated_data),
     SealedColumn(ProviderClient, ProviderClient.sealed_secret, provider_clients.associated_data),
-    SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_secret, webhook_secrets.associated_data),
-    SealedColumn(
-        WebhookEndpoint, WebhookEndpoint.sealed_previous_secret, webhook_secrets.previous_associated_data
-    ),
+    SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_secret, webhooks.associated_data),
+    SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_previous_secret, webhooks.previous_associated_data),
     SealedColumn(Administrator, Administrator.sealed_totp_secret, second_factors.associated_data),
     SealedColumn(IdempotencyKey, IdempotencyKey.sealed_answer, idempotency.associated_data),
 )
@@ -137,8 +135,7 @@ def _seal(database: Database, keyring: Keyring, rows: Sequence[Sequence[Any]], p
             # Only if the value is still the same: a token may have been refreshed meanwhile.
             replace = update(sealed.model).where(*row, sealed.column == old).values({sealed.column: new})
             # The plaintext stays the same, so no cache has to be invalidated.
-            done = session.execute(replace.execution_options(**{UNCACHED: True}))
-            progress.reencrypted += cast(CursorResult[Any], done).rowcount
+            progress.reencrypted += changed_rows(session, replace.execution_options(**{UNCACHED: True}))
 
 
 def _other(keyring: Keyring, sealed: SealedColumn) -> ColumnElement[bool]:

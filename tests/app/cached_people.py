@@ -12,7 +12,7 @@ from scheduling.windows import MINUTE
 from store.cache.busy_cache import BusyRead, CalendarKey
 from store.sql.models import Membership, Organization, User
 from store.sql.queries import connections
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.connection_rows import Tokens
 from store.stores import Stores
 from tests.scheduling import oracle
 

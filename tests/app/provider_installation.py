@@ -14,7 +14,7 @@ from app.services import EXTENSION
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.cache.busy_cache import CLOCK_MARGIN, GAP_KEY, CalendarKey
 from store.config.settings import Settings
-from store.sql.queries import connection_refs
+from store.sql.queries import connection_rows
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
 from tests.conftest import Api, application, connect
@@ -49,7 +49,7 @@ class Installation:
         assert self.api.post("/users", {"id": user}).status_code == 201
         connect(self.api, user, account)
         with self.stores.database.reading() as session:
-            (ref,) = connection_refs.of_user(session, user, organization_id=None) or []
+            (ref,) = connection_rows.of_user(session, user, organization_id=None) or []
         return Person(self, sandbox, user, account, ref.id)
 
     def keep(self) -> None:

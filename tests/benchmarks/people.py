@@ -14,8 +14,8 @@ from providers.names import ProviderName
 from providers.scopes import Level, level_scopes
 from store.security.crypto import Keyring
 from store.sql.models import Membership, OAuthConnection, Organization, User
-from store.sql.queries import connection_tokens, organization_grants
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries import connection_rows, organization_grants
+from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.organization_grants import NewGrant
 from store.stores import Stores
 
@@ -63,7 +63,7 @@ def _connection(keyring: Keyring, person: int, user: int) -> dict[str, object]:
         # Known since their first read, which is not measured.
         "main_calendar_id": address(person),
         "mailbox": address(person),
-        **connection_tokens.token_columns(connection, keyring, Tokens(f"person-{person}", None, None)),
+        **connection_rows.token_columns(connection, keyring, Tokens(f"person-{person}", None, None)),
     }
 
 

@@ -19,7 +19,7 @@ from providers.sandbox.client import Sandbox
 from store.config.settings import Settings, new_secrets
 from store.sql.database import Database
 from store.sql.models import now
-from store.sql.queries import connection_refs, deliveries, webhooks
+from store.sql.queries import connection_rows, deliveries, webhook_events
 from store.stores import Stores
 from tests import services
 from tests.browser import window
@@ -185,8 +185,8 @@ def content(
 def fail_a_delivery(stores: Stores, webhook_id: str, user: str) -> None:
     """Record that the connection of a user expired, and that the only delivery of it failed."""
     with stores.database.writing() as session:
-        (one,) = connection_refs.of_user(session, user, organization_id=None) or ()
-        webhooks.record(session, webhooks.WebhookEvent.CONNECTION_EXPIRED, one.id)
+        (one,) = connection_rows.of_user(session, user, organization_id=None) or ()
+        webhook_events.record(session, webhook_events.WebhookEvent.CONNECTION_EXPIRED, one.id)
     with stores.database.writing() as session:
         claimed = deliveries.claim(session, webhook_id, until=now() + timedelta(seconds=30))
         assert claimed is not None

@@ -31,7 +31,7 @@ from store.sql.queries import (
     administrators,
     api_keys,
     audit,
-    connection_refs,
+    connection_rows,
     connections,
     dashboard_sessions,
     deliveries,
@@ -40,9 +40,10 @@ from store.sql.queries import (
     second_factors,
     user_invitations,
     users,
+    webhook_events,
     webhooks,
 )
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.deliveries import AttemptResult
 from store.sql.queries.organization_grants import NewGrant
 from store.stores import Stores
@@ -146,7 +147,7 @@ def filled(stores: Stores, sandbox_url: str, *, administrator: str) -> Iterator[
 
 
 def _end_access(session: Session, company: int) -> None:
-    (dead,) = connection_refs.of_members(session, company)[demo.UNREADABLE]
+    (dead,) = connection_rows.of_members(session, company)[demo.UNREADABLE]
     ended = {"alive": False, "ended_at": now(), "ended_because": f"Google says: {HTML} {LONG}"}
     session.execute(update(OAuthConnection).where(OAuthConnection.id == dead.id).values(ended))
 
@@ -283,7 +284,7 @@ def _keys(session: Session, company: int) -> None:
 
 def _webhooks(session: Session, stores: Stores, company: int) -> str:
     url = f"https://hooks.example.com/{LONG}?token=x&b=<b>"
-    events = tuple(webhooks.WebhookEvent)
+    events = tuple(webhook_events.WebhookEvent)
     webhooks.create(
         session, stores.keyring, url="https://example.com/", events=events[:1], organization_id=None
     )
@@ -293,10 +294,12 @@ def _webhooks(session: Session, stores: Stores, company: int) -> str:
 
 def _deliveries(session: Session, company: int, endpoint: str) -> str:
     living = [
-        each for refs in connection_refs.of_members(session, company).values() for each in refs if each.alive
+        each for refs in connection_rows.of_members(session, company).values() for each in refs if each.alive
     ]
     for answer, connection in zip(ANSWERS, living, strict=False):
-        webhooks.record(session, webhooks.WebhookEvent.CALENDAR_CHANGED, connection.id, calendar_id=HTML)
+        webhook_events.record(
+            session, webhook_events.WebhookEvent.CALENDAR_CHANGED, connection.id, calendar_id=HTML
+        )
         session.flush()
         claimed = deliveries.claim(session, endpoint, until=now() + timedelta(seconds=30))
         assert claimed is not None
@@ -304,7 +307,7 @@ def _deliveries(session: Session, company: int, endpoint: str) -> str:
             deliveries.delivered(session, claimed, answer, most_attempts=10)
         else:
             deliveries.failed(session, claimed, answer, again_at=now() + timedelta(hours=1))
-    webhooks.record(session, webhooks.WebhookEvent.CONNECTION_RESTORED, living[0].id)
+    webhook_events.record(session, webhook_events.WebhookEvent.CONNECTION_RESTORED, living[0].id)
     return claimed.id
 
 

@@ -6,7 +6,7 @@ import pytest
 import requests
 from selenium.webdriver.common.by import By
 
-from store.sql.queries import connection_refs, connections, webhooks
+from store.sql.queries import connection_rows, connections, webhook_events, webhooks
 from store.stores import Stores
 from tests.browser import window
 from tests.browser.conftest import dashboard, fail_a_delivery
@@ -83,7 +83,7 @@ def test_a_partial_consent_keeps_the_connection_that_works(sandbox, new_user, co
 def test_ended_connection_is_not_shown_as_refreshed(new_user, sandbox, page, settings):
     user = new_user(sandbox.account("google", ADA))
     with Stores(settings) as stores, stores.database.writing() as session:
-        (one,) = connection_refs.of_user(session, user, organization_id=None)
+        (one,) = connection_rows.of_user(session, user, organization_id=None)
         connections.mark_dead(session, one.id, "The grant was withdrawn")
 
     visitor = page(f"/dashboard/users/{user}")
@@ -108,7 +108,7 @@ def failing(settings):
     """A webhook whose only delivery failed."""
     with Stores(settings) as stores:
         with stores.database.writing() as session:
-            events = (webhooks.WebhookEvent.CONNECTION_EXPIRED,)
+            events = (webhook_events.WebhookEvent.CONNECTION_EXPIRED,)
             row, _ = webhooks.create(
                 session, stores.keyring, url="https://example.com/fails", events=events, organization_id=None
             )

@@ -13,7 +13,7 @@ from app.dashboard.sign_in import second_factor
 from store.sql.models import Role
 from store.sql.queries import (
     administrators,
-    connection_refs,
+    connection_rows,
     dashboard_sessions,
     provider_clients,
     second_factors,
@@ -155,7 +155,7 @@ def test_an_account_is_disconnected(web, browser, keys, stores, new_user, sandbo
 
     assert keys.notices[0].startswith("Google is disconnected: ")
     with stores.database.reading() as session:
-        assert connection_refs.of_user(session, user, organization_id=None) == []
+        assert connection_rows.of_user(session, user, organization_id=None) == []
 
 
 def test_a_grant_is_removed(web, browser, keys, stores, sandbox, new_organization):

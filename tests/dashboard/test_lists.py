@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store.sql.queries import connection_refs, connections
+from store.sql.queries import connection_rows, connections
 from tests.dashboard.visiting import words
 
 ROWS = 25
@@ -121,7 +121,7 @@ def test_users_are_filtered_by_the_state_of_their_connections(signed_in, sandbox
     ill = new_user(sandbox.account("google", f"{mark}2@example.com"), name=f"{mark}-ill")
     none = new_user(name=f"{mark}-none")
     with stores.database.writing() as session:
-        for each in connection_refs.of_user(session, ill, organization_id=None):
+        for each in connection_rows.of_user(session, ill, organization_id=None):
             connections.mark_dead(session, each.id, "The grant was withdrawn")
 
     page = signed_in.get("/users", q=mark)

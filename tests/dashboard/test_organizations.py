@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.dashboard.organizations import suggestion
-from store.sql.queries import connection_refs, connection_tokens, connections, users
+from store.sql.queries import connection_rows, connections, users
 from tests.dashboard.audit_records import records
 from tests.dashboard.untrusted import TEXTS
 from tests.dashboard.visiting import words
@@ -18,7 +18,7 @@ def members(page):
 def end_connections(stores, user):
     """End a grant as a worker does when the provider reports it as revoked."""
     with stores.database.writing() as session:
-        for each in connection_refs.of_user(session, user, organization_id=None):
+        for each in connection_rows.of_user(session, user, organization_id=None):
             connections.mark_dead(session, each.id, "The grant was withdrawn")
 
 
@@ -230,7 +230,7 @@ def test_names_and_addresses_are_text(signed_in, stores, sandbox, api, new_user,
             provider="google",
             email=text,
             scope=[],
-            tokens=connection_tokens.Tokens("a", None, None),
+            tokens=connection_rows.Tokens("a", None, None),
         )
 
     pages = [

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.connection import AbstractConnection
 
-from store.sql.queries import connection_refs, connections
+from store.sql.queries import connection_rows, connections
 from tests.conftest import connect
 from tests.dashboard.audit_records import records
 from tests.dashboard.untrusted import HTML
@@ -131,7 +131,7 @@ def test_a_user_shows_accounts_with_their_access_in_words(signed_in, sandbox, ne
 def test_ended_connection_shows_time_reason_and_advice(signed_in, stores, sandbox, new_user):
     user = new_user(sandbox.account("google", "gone@example.com"))
     with stores.database.writing() as session:
-        (ref,) = connection_refs.of_user(session, user, organization_id=None)
+        (ref,) = connection_rows.of_user(session, user, organization_id=None)
         connections.mark_dead(session, ref.id, f"Google answered {HTML}")
 
     page = signed_in.get(f"/users/{user}")

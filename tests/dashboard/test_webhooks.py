@@ -6,7 +6,7 @@ import pytest
 
 from store.sql.models import WebhookEndpoint, now
 from store.sql.queries import deliveries, webhooks
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.dashboard.audit_records import actions
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words

@@ -16,7 +16,7 @@ from app.cli.doctor.report import report
 from store.coordination import heartbeats
 from store.sql.models import User
 from store.sql.queries import connections, provider_clients, webhooks
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.provider_clients import StoredClient
 from tests import services
 from tests.app.cli.test_commands import almanac

@@ -25,7 +25,7 @@ import requests
 
 from providers.sandbox.client import SandboxAccount
 from store.cache.busy_cache import MARK_MARGIN_SECONDS, CalendarKey
-from store.sql.queries import connection_refs
+from store.sql.queries import connection_rows
 from tests.app.at_provider import INSERT, AtProvider
 from tests.faults.history import HOUR, Gap, History, Reader, Times, table
 from tests.faults.installation import PATIENCE, PROVIDERS, children
@@ -75,7 +75,7 @@ class Calendar:
         self.lost = 0
         installation.get(f"/users/{self.user}/calendar/busy", start=tomorrow, end=tomorrow + HOUR)
         with installation.stores.database.reading() as session:
-            (ref,) = connection_refs.of_user(session, self.user, organization_id=None) or []
+            (ref,) = connection_rows.of_user(session, self.user, organization_id=None) or []
         self.key = CalendarKey(ref.id, "primary")
         until(lambda: installation.stores.busy.watched([self.key])[0])
 

@@ -14,7 +14,7 @@ from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import Quota
 from store.metrics.counters import BOUNDS, Cache, Counts, Histogram, Totals
-from store.sql.queries.connection_states import ConnectionCounts
+from store.sql.queries.connections import ConnectionCounts
 from tests.observability.scraping import parse
 from workers.queues import Queue
 

@@ -14,8 +14,8 @@ from werkzeug.test import TestResponse
 
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.sql.models import Base, WebhookDelivery, now
-from store.sql.queries import connection_refs, organizations, webhooks
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries import connection_rows, organizations, webhook_events, webhooks
+from store.sql.queries.webhook_events import WebhookEvent
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
 from tests.conftest import Api, connect
@@ -99,8 +99,8 @@ def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
         endpoint, _ = webhooks.create(
             session, stores.keyring, url=f"{URL}/{word}", events=EVENTS, organization_id=number
         )
-        (connection, *_) = connection_refs.of_user(session, tenant.user, organization_id=None) or ()
-        webhooks.record(session, WebhookEvent.CALENDAR_CHANGED, connection.id, calendar_id="primary")
+        (connection, *_) = connection_rows.of_user(session, tenant.user, organization_id=None) or ()
+        webhook_events.record(session, WebhookEvent.CALENDAR_CHANGED, connection.id, calendar_id="primary")
         told = session.scalars(
             select(WebhookDelivery).where(WebhookDelivery.endpoint_id == endpoint.id)
         ).one()

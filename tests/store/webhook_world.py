@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 from store.security.crypto import Keyring
 from store.sql.database import Database
 from store.sql.models import Membership, Organization, User, WebhookDelivery
-from store.sql.queries import deliveries, organizations, webhooks
+from store.sql.queries import deliveries, organizations, webhook_events, webhooks
 from store.sql.queries.deliveries import AttemptResult, ClaimedDelivery
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries.webhook_events import WebhookEvent
 from tests import people
 
 SECOND = timedelta(seconds=1)
@@ -71,7 +71,7 @@ class WebhookWorld:
 
     def record(self, event: WebhookEvent, connection: str, calendar_id: str | None = None) -> None:
         with self.database.writing() as session:
-            webhooks.record(session, event, connection, calendar_id=calendar_id)
+            webhook_events.record(session, event, connection, calendar_id=calendar_id)
 
     def claim(self, endpoint: str, *, until: datetime | None = None) -> ClaimedDelivery | None:
         with self.database.writing() as session:

@@ -9,7 +9,7 @@ from typing import Any
 
 from providers.base import Failed, Read
 from providers.errors import Reason
-from store.sql.queries.connection_tokens import Credentials
+from store.sql.queries.connection_rows import Credentials
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, read_one, replies, run_drain
 from workers.execution import reads

@@ -21,9 +21,9 @@ from store.config import embedded_redis
 from store.config.settings import Settings
 from store.coordination.single_flight import ReadTerms, SingleFlight
 from store.sql.models import Channel, OAuthConnection, WebhookEndpoint
-from store.sql.queries import connection_tokens, connections, webhooks
-from store.sql.queries.connection_tokens import Credentials
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries import connection_rows, connections, webhook_events, webhooks
+from store.sql.queries.connection_rows import Credentials
+from store.sql.queries.webhook_events import WebhookEvent
 from tests import people
 from tests.conftest import settings_of
 from tests.databases import opened as opened_database
@@ -99,7 +99,7 @@ def row(runtime: Runtime) -> Callable[[str], OAuthConnection | None]:
 
     def find(connection: str) -> OAuthConnection | None:
         with runtime.stores.database.reading() as session:
-            return connection_tokens.sealed(session, [connection]).get(connection)
+            return connection_rows.sealed(session, [connection]).get(connection)
 
     return find
 
@@ -107,7 +107,7 @@ def row(runtime: Runtime) -> Callable[[str], OAuthConnection | None]:
 @pytest.fixture
 def opened(runtime: Runtime, row: Callable[[str], OAuthConnection]) -> Callable[[str], Credentials]:
     """A connection with its tokens."""
-    return lambda connection: connection_tokens.open_credentials(row(connection), runtime.stores.keyring)
+    return lambda connection: connection_rows.open_credentials(row(connection), runtime.stores.keyring)
 
 
 def busy_jobs(connection: str, count: int) -> list[Job]:
@@ -230,7 +230,7 @@ def record_event(runtime: Runtime, connected: Callable[..., str]) -> Callable[..
     ) -> str:
         connection = connection or connected()
         with runtime.stores.database.writing() as session:
-            webhooks.record(session, event, connection, calendar_id=calendar)
+            webhook_events.record(session, event, connection, calendar_id=calendar)
         return connection
 
     return make

@@ -14,7 +14,7 @@ from providers.microsoft.mailbox import user_path
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import Access, CircuitKey
 from store.sql.queries import connections
-from store.sql.queries.connection_tokens import Credentials
+from store.sql.queries.connection_rows import Credentials
 from workers.execution.call_policy import AccountCallReporter
 from workers.execution.former_calendars import FormerCalendars
 from workers.execution.organization_tokens import OrganizationTokens

@@ -26,7 +26,7 @@ from providers.names import ProviderName
 from providers.scopes import Operation, allows
 from store.coordination.circuit_breaker import Access, CircuitBreakers, CircuitKey
 from store.coordination.provider_rate_limiter import AcquireRequest, Permit, ProviderRateLimiter, WaitReason
-from store.sql.queries.connection_tokens import Credentials, SealedConnection
+from store.sql.queries.connection_rows import Credentials, SealedConnection
 from workers.egress import Egress
 from workers.jobs import (
     CreateEvent,

@@ -19,10 +19,10 @@ from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
 from store.security.one_time_secrets import PendingConsent, PendingExchange
 from store.sql.models import now
-from store.sql.queries import audit, connection_tokens, connections, consents, user_invitations
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries import audit, connection_rows, connections, user_invitations
+from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.connections import ProviderAccount, RemovedConnection
-from store.sql.queries.consents import ConsentRefusal
+from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.consent_gaps import INCOMPLETE, missing_permissions
 from workers.execution.registrations import note_registration
 from workers.execution.revocation import BUSY, evict_and_list_revocations, revoke_unused
@@ -126,7 +126,7 @@ def _store(
         if stores.account_locks.revoked_since(opened, exchanged.began):
             return REVOKED_MEANWHILE
         with stores.database.writing() as session:
-            user = consents.check(session, consent)
+            user = user_invitations.check_consent(session, consent)
             if isinstance(user, ConsentRefusal):
                 return _REFUSED[user]
             if missing := _missing(session, consent, exchanged):
@@ -213,7 +213,7 @@ def _refresh_token_so_far(
     if row.account_id is not None and account.id is not None and row.account_id != account.id:
         return None, True
     try:
-        tokens = connection_tokens.open_credentials(row, runtime.stores.keyring).tokens
+        tokens = connection_rows.open_credentials(row, runtime.stores.keyring).tokens
     except Undecipherable:
         log.warning("a stored refresh token cannot be decrypted", extra={"connection": row.id})
         return None, True

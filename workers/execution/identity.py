@@ -20,7 +20,7 @@ from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import Tags, owner_of, read_tags
 from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries import connections
-from store.sql.queries.connection_tokens import Credentials, SealedConnection
+from store.sql.queries.connection_rows import Credentials, SealedConnection
 from store.stores import Stores
 from workers.execution import former_calendars
 

@@ -12,7 +12,7 @@ from providers.base import Account, CallReporter, Failed, Member, ReadAlone
 from providers.errors import ProviderError, SubjectRefused
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import Access
-from store.sql.queries.connection_tokens import Credentials
+from store.sql.queries.connection_rows import Credentials
 from workers.execution import identity
 from workers.execution.account_context import call_reporter
 from workers.execution.organization_tokens import OrganizationTokens

@@ -20,7 +20,7 @@ from providers.names import ProviderName
 from store.coordination.locks import LockTimeout, refresh_lock
 from store.security.grant_tokens import TokenOwner
 from store.sql.queries import organization_grants
-from store.sql.queries.connection_tokens import Credentials
+from store.sql.queries.connection_rows import Credentials
 from store.sql.queries.organization_grants import GrantCredentials
 from workers.execution import token_requests
 from workers.execution.registrations import note_registration

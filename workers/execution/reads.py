@@ -12,7 +12,7 @@ from providers.errors import AuthorizationInvalid, ProviderError, Reason
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
-from store.sql.queries.connection_tokens import Credentials, SealedConnection
+from store.sql.queries.connection_rows import Credentials, SealedConnection
 from store.stores import Stores
 from workers.execution import identity
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account

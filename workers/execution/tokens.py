@@ -9,8 +9,8 @@ from providers.errors import AuthorizationInvalid, GrantGone, Unavailable
 from providers.names import ProviderName
 from providers.oauth.client import OAuth
 from store.coordination.locks import LockTimeout, refresh_lock
-from store.sql.queries import connection_tokens, connections
-from store.sql.queries.connection_tokens import Credentials, Tokens
+from store.sql.queries import connection_rows, connections
+from store.sql.queries.connection_rows import Credentials, Tokens
 from store.stores import Stores
 from workers.execution.registrations import note_registration
 from workers.runtime import Runtime
@@ -61,10 +61,10 @@ class ConnectionTokens:
 
     def _reload(self) -> Tokens:
         with self._stores.database.reading() as session:
-            row = connection_tokens.sealed(session, [self._id]).get(self._id)
+            row = connection_rows.sealed(session, [self._id]).get(self._id)
         if row is None:
             raise AuthorizationInvalid("The connection was removed")
-        tokens = connection_tokens.open_credentials(row, self._stores.keyring).tokens
+        tokens = connection_rows.open_credentials(row, self._stores.keyring).tokens
         if tokens is None:
             raise AuthorizationInvalid("The connection was replaced")
         return tokens

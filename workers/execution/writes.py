@@ -15,7 +15,7 @@ from providers.events import Event
 from providers.write_outcomes import is_unclear
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Access
-from store.sql.queries.connection_tokens import Credentials
+from store.sql.queries.connection_rows import Credentials
 from workers import failures
 from workers.execution import grant_check, identity, registration_check
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account

@@ -13,7 +13,7 @@ from providers.base import Failed
 from providers.errors import Reason
 from store.coordination.provider_rate_limiter import GO, AcquireRequest, Permit, WaitReason
 from store.coordination.single_flight import Locked, Recorded, SharedRead, Waiting, Wanted
-from store.sql.queries import connection_tokens
+from store.sql.queries import connection_rows
 from workers.execution import call_policy, reads
 from workers.failures import BROKEN
 from workers.fanout import bundles, reports
@@ -73,7 +73,7 @@ def load(runtime: Runtime, jobs: Sequence[TakenJob]) -> None:
     if not ids:
         return
     with runtime.stores.database.engine.connect() as connection:
-        rows = connection_tokens.sealed(connection, ids)
+        rows = connection_rows.sealed(connection, ids)
     for each in jobs:
         each.row = rows.get(each.job.connection or "")
         if each.row is not None:

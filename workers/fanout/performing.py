@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from providers.base import Failed, ReadAlone
 from providers.errors import Reason
-from store.sql.queries import connection_tokens
-from store.sql.queries.connection_tokens import Credentials
+from store.sql.queries import connection_rows
+from store.sql.queries.connection_rows import Credentials
 from workers import failures
 from workers.egress import Attempt
 from workers.execution import member_reads
@@ -47,7 +47,7 @@ def run(runtime: Runtime, request: Request, perform: Perform, work: Work) -> Seq
 def _run_one(runtime: Runtime, request: Request, perform: Perform, taken: TakenJob) -> FinishedJob:
     attempt, credentials = Attempt(), None
     if taken.row is not None:
-        credentials = connection_tokens.open_credentials(taken.row, runtime.stores.keyring)
+        credentials = connection_rows.open_credentials(taken.row, runtime.stores.keyring)
     began = time.monotonic()
     performing = runtime.egress.performing(taken.provider, attempt)
     with tracing.job(taken.job, taken.row) as span, performing:
@@ -60,7 +60,7 @@ def _run_bundle(runtime: Runtime, request: Request, work: Work) -> list[Finished
     """Perform the jobs of a bundle with one request to the provider."""
     attempt = Attempt()
     reads = [
-        MemberRead(each.job, connection_tokens.open_credentials(each.row, runtime.stores.keyring))
+        MemberRead(each.job, connection_rows.open_credentials(each.row, runtime.stores.keyring))
         for each in work
         if isinstance(each.job, ReadBusy) and each.row is not None
     ]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from providers.base import Failed
 from store.coordination.provider_rate_limiter import AcquireRequest
 from store.coordination.single_flight import ReadTerms, SharedRead
-from store.sql.queries.connection_tokens import SealedConnection
+from store.sql.queries.connection_rows import SealedConnection
 from workers.failures import BROKEN
 from workers.jobs import Job, Reply
 

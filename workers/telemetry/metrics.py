@@ -7,7 +7,7 @@ from typing import get_args
 
 from providers.base import Failed
 from store.metrics.counters import Counters
-from store.sql.queries.connection_tokens import SealedConnection
+from store.sql.queries.connection_rows import SealedConnection
 from workers.jobs import CalendarRead, EventWrite, Job, Reply
 
 # Other jobs concern a grant or a channel and are not counted.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from providers.base import Failed
 from providers.http import send
 from store.config.settings import traces
-from store.sql.queries.connection_tokens import SealedConnection
+from store.sql.queries.connection_rows import SealedConnection
 from workers.jobs import Job
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from store.cache.busy_cache import BusyRead
 from store.coordination.circuit_breaker import Access
 from store.sql.models import Channel
 from store.sql.queries import channels
-from store.sql.queries.connection_tokens import Credentials
+from store.sql.queries.connection_rows import Credentials
 from workers.execution import reads
 from workers.execution.call_policy import calls
 from workers.jobs import ReadBusy, Reply

@@ -17,8 +17,8 @@ from store.cache.busy_cache import CalendarKey
 from store.coordination.circuit_breaker import Access
 from store.security.crypto import Undecipherable
 from store.sql.models import Channel, now
-from store.sql.queries import channels, connection_tokens
-from store.sql.queries.connection_tokens import Credentials
+from store.sql.queries import channels, connection_rows
+from store.sql.queries.connection_rows import Credentials
 from store.stores import Stores
 from workers.celery_app import Almanac
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
@@ -177,11 +177,11 @@ def close_channel(runtime: Runtime, row: Channel) -> None:
 def credentials_of(runtime: Runtime, connection: str) -> Credentials | None:
     """A connection with its tokens; None if it is dead or removed, or its tokens cannot be decrypted."""
     with runtime.stores.database.reading() as session:
-        row = connection_tokens.sealed(session, [connection]).get(connection)
+        row = connection_rows.sealed(session, [connection]).get(connection)
     if row is None or not row.alive:
         return None
     try:
-        return connection_tokens.open_credentials(row, runtime.stores.keyring)
+        return connection_rows.open_credentials(row, runtime.stores.keyring)
     except Undecipherable:
         log.exception("tokens cannot be decrypted", extra={"connection": connection})
         return None

@@ -18,7 +18,7 @@ from store.coordination.provider_rate_limiter import (
     AcquireRequest,
     WaitReason,
 )
-from store.sql.queries.connection_tokens import Credentials
+from store.sql.queries.connection_rows import Credentials
 from workers.execution.call_policy import circuit_open_error, leased_mailbox, rate_limited_message
 from workers.runtime import Runtime
 

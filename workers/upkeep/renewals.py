@@ -12,7 +12,7 @@ from store.coordination.circuit_breaker import Access
 from store.coordination.locks import LockTimeout, try_lock
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
-from store.sql.queries import connection_states, connection_tokens, holds, idempotency
+from store.sql.queries import connection_rows, connections, holds, idempotency
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, purge
@@ -35,7 +35,7 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
     try:
         with try_lock(runtime.stores.redis, "renew_tokens", deadline=deadline):
             with runtime.stores.database.reading() as session:
-                rows = connection_states.expiring(
+                rows = connections.expiring(
                     session, after=after, before=before, providers=configured, limit=MAX_RENEWALS
                 )
             return Batch(runtime, rows, lambda row: _renew(runtime, row), deadline).run()
@@ -62,7 +62,7 @@ def _now() -> int:
 def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
     deadline = time.monotonic() + SECONDS_FOR_EACH
     try:
-        credentials = connection_tokens.open_credentials(row, runtime.stores.keyring)
+        credentials = connection_rows.open_credentials(row, runtime.stores.keyring)
         if credentials.tokens is None:
             return False
         _, account = open_account(runtime, credentials, Access.READS)

@@ -18,9 +18,9 @@ from standardwebhooks import Webhook
 from store.coordination.locks import LockTimeout, try_lock
 from store.coordination.shares import UNBOUND
 from store.security.crypto import Undecipherable
-from store.sql.queries import deliveries, delivery_log, webhook_secrets, webhooks
+from store.sql.queries import deliveries, webhook_events, webhooks
 from store.sql.queries.deliveries import AttemptResult, ClaimedDelivery
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries.webhook_events import WebhookEvent
 from store.stores import Stores
 from workers.runtime import Runtime
 from workers.upkeep import batches
@@ -50,7 +50,9 @@ def calendar_changed(stores: Stores, connection_id: str, calendar_id: str) -> No
     """Record that a calendar has changed. A failure is logged, because the change itself is done."""
     try:
         with stores.database.writing() as session:
-            webhooks.record(session, WebhookEvent.CALENDAR_CHANGED, connection_id, calendar_id=calendar_id)
+            webhook_events.record(
+                session, WebhookEvent.CALENDAR_CHANGED, connection_id, calendar_id=calendar_id
+            )
     except SQLAlchemyError:
         log.exception("a change was not recorded for webhooks", extra={"connection": connection_id})
 
@@ -82,8 +84,8 @@ def deliver(runtime: Runtime, endpoint_id: str) -> None:
 def purge(runtime: Runtime) -> int:
     """Delete expired secrets, and deliveries that are too old for the log; returns how many deliveries."""
     with runtime.stores.database.writing() as session:
-        webhook_secrets.forget_expired(session)
-    return batches.purge(runtime, delivery_log.purge)
+        webhooks.forget_expired(session)
+    return batches.purge(runtime, deliveries.purge)
 
 
 def _is_due(runtime: Runtime, endpoint_id: str) -> bool:
@@ -166,9 +168,9 @@ def _secrets(runtime: Runtime, claimed: ClaimedDelivery) -> list[str]:
     :raise Undecipherable: when the key of one is no longer on the ring
     """
     endpoint_id, keyring = claimed.endpoint_id, runtime.stores.keyring
-    found = [webhook_secrets.open_secret(endpoint_id, claimed.sealed_secret, keyring)]
+    found = [webhooks.open_secret(endpoint_id, claimed.sealed_secret, keyring)]
     if claimed.sealed_previous_secret is not None:
-        found.append(webhook_secrets.open_previous(endpoint_id, claimed.sealed_previous_secret, keyring))
+        found.append(webhooks.open_previous(endpoint_id, claimed.sealed_previous_secret, keyring))
     return found
 
 

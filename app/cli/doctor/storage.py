@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.cli.doctor.diagnosis import CheckResult, Examination, State
 from store.security.crypto import Undecipherable
 from store.sql.database import MigrationState
-from store.sql.queries import connection_tokens, organization_grants, provider_clients, webhook_secrets
+from store.sql.queries import connection_rows, organization_grants, provider_clients, webhooks
 
 # The first version that has every command in use.
 OLDEST_REDIS = (6, 2)
@@ -108,9 +108,9 @@ def encryption_keys(examination: Examination) -> CheckResult:
     """The keys decrypt all registrations, the newest and oldest connections, and some webhooks."""
     stores = examination.services.stores
     with stores.database.reading() as session:
-        tried, closed = connection_tokens.check_decryption(session, stores.keyring, SAMPLE)
+        tried, closed = connection_rows.check_decryption(session, stores.keyring, SAMPLE)
         clients = list(provider_clients.load(session).values())
-        endpoints, unreadable = webhook_secrets.check_decryption(session, stores.keyring, SAMPLE)
+        endpoints, unreadable = webhooks.check_decryption(session, stores.keyring, SAMPLE)
         grants, unusable = organization_grants.check_decryption(session, stores.keyring, SAMPLE)
     lost = [f"{closed} of {tried} connections"] if closed else []
     if unreadable:

@@ -23,8 +23,8 @@ from app.services import services
 from scheduling.intervals import Groups, Intervals
 from scheduling.layers import Layers, layers
 from scheduling.query import slots_of_each
-from store.sql.queries import connection_refs
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries import connection_rows
+from store.sql.queries.connection_rows import ConnectionRef
 
 NO_INTERVALS = Intervals.of(())
 
@@ -106,7 +106,7 @@ def _people(query: ExplorerQuery) -> tuple[dict[str, Sequence[ConnectionRef] | N
     if not query.users:
         raise Invalid("Choose an organization, or name users", param="organization")
     with services().stores.database.reading() as session:
-        refs_of = connection_refs.of_users(session, query.users, organization_id=None)
+        refs_of = connection_rows.of_users(session, query.users, organization_id=None)
     return {user: refs_of.get(user) for user in query.users}, 0
 
 

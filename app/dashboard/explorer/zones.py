@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from app.dashboard.explorer.svg import Day, clock_of
 from app.services import services
 from scheduling.windows import zone_exists
-from store.sql.queries import connection_refs
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries import connection_rows
+from store.sql.queries.connection_rows import ConnectionRef
 
 MINUS, SPACE = "\N{MINUS SIGN}", "\N{NO-BREAK SPACE}"
 
@@ -51,7 +51,7 @@ def _identified_since(people: Mapping[str, Sequence[ConnectionRef]]) -> Mapping[
     if not users:
         return {}
     with services().stores.database.reading() as session:
-        return connection_refs.of_users(session, users, organization_id=None)
+        return connection_rows.of_users(session, users, organization_id=None)
 
 
 def _is_identified(connection: ConnectionRef) -> bool:

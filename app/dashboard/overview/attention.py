@@ -17,7 +17,7 @@ from app.dashboard.sign_in import roles
 from providers.names import ProviderName
 from providers.scopes import shows_times
 from store.sql.models import User
-from store.sql.queries import attention, connection_states, organization_grants, user_invitations
+from store.sql.queries import attention, connections, organization_grants, user_invitations
 from store.sql.queries.attention import OtherCounts, ScopesWithoutCalendars, ScopeText, UserCounts, UserKind
 
 # The overview names at most this many of each kind.
@@ -119,7 +119,7 @@ def _ended(session: Session) -> list[Subject]:
             ": ".join(filter(None, (connection_badge.title(each.provider), each.email, each.ended_because))),
             each.ended_at,
         )
-        for each in connection_states.dead(session, limit=MAX_NAMED)
+        for each in connections.dead(session, limit=MAX_NAMED)
     ]
 
 

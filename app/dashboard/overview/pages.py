@@ -27,9 +27,9 @@ from app.services import services
 from providers.names import ProviderName
 from providers.scopes import shows_times
 from store.coordination.circuit_breaker import Access, CircuitState
-from store.sql.queries import api_keys, connection_states, delivery_log, organizations, users
+from store.sql.queries import api_keys, connections, deliveries, organizations, users
 from store.sql.queries import attention as stored_attention
-from store.sql.queries.connection_states import ConnectionCounts
+from store.sql.queries.connections import ConnectionCounts
 from workers.execution.call_policy import PROVIDER_TITLES
 
 PARTS = {
@@ -181,10 +181,10 @@ def _figures(session: Session) -> Figures:
     return Figures(
         users=users.count(session),
         organizations=organizations.count(session),
-        connections=connection_states.counts(session),
+        connections=connections.counts(session),
         useless=_useless(session),
         keys=api_keys.count_in_force(session),
-        waiting=delivery_log.waiting(session),
+        waiting=deliveries.waiting(session),
     )
 
 

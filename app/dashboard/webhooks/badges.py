@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from store.sql.models import WebhookEndpoint
 from store.sql.queries.attention import FailingWebhook
-from store.sql.queries.delivery_log import Counts
+from store.sql.queries.deliveries import Counts
 
 
 def badge_of(

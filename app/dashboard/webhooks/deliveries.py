@@ -21,8 +21,8 @@ from app.http.route_facts import route_facts
 from app.schemas.fields import DELIVERY_ID
 from app.services import services
 from store.sql.models import Role, WebhookDelivery
-from store.sql.queries import delivery_log, organizations
-from store.sql.queries.delivery_log import Status
+from store.sql.queries import deliveries, organizations
+from store.sql.queries.deliveries import Status
 
 RELOAD = "Reload this page in a moment to see the result."
 
@@ -42,10 +42,10 @@ def webhook(webhook_id: str) -> ResponseReturnValue:
         endpoint = webhook_endpoints.find(session, caller(), webhook_id)
         bound = endpoint.organization_id
         organization = None if bound is None else organizations.slug_of(session, bound)
-        counts = delivery_log.counts(session, [webhook_id])[webhook_id]
+        counts = deliveries.counts(session, [webhook_id])[webhook_id]
         failing = attention.failing(session)
         found = ResultPage.of(
-            delivery_log.recent(
+            deliveries.recent(
                 session, status=status, endpoint_id=webhook_id, before=_before(), limit=ResultPage.FETCHED
             )
         )
@@ -59,7 +59,7 @@ def webhook(webhook_id: str) -> ResponseReturnValue:
         found=found,
         only=status,
         badges=BADGES,
-        status_of=delivery_log.status,
+        status_of=deliveries.status,
         payload=payload,
         overlaps=OVERLAPS,
         ticket=form_tokens.new_form_token(),

@@ -19,9 +19,9 @@ from app.schemas.fields import Text
 from app.schemas.webhooks import EVENTS, WebhookUrl
 from app.services import services
 from store.sql.models import Role, WebhookEndpoint
-from store.sql.queries import delivery_log, organizations
+from store.sql.queries import deliveries, organizations
 from store.sql.queries import webhooks as stored
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries.webhook_events import WebhookEvent
 
 # The value of ``show`` for endpoints that fail.
 FAILING = "failing"
@@ -62,7 +62,7 @@ def webhooks() -> ResponseReturnValue:
         found = ResultPage.of(
             stored.listed(session, after=after(), limit=ResultPage.FETCHED, endpoint_ids=among)
         )
-        counts = delivery_log.counts(session, [each.endpoint.id for each in found.rows])
+        counts = deliveries.counts(session, [each.endpoint.id for each in found.rows])
     shown = [
         Chip("All", same_list("webhooks", show=None, after=None), not narrow),
         Chip("Failing", same_list("webhooks", show=FAILING, after=None), narrow, len(failing)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Collection, Sequence
 from datetime import timedelta
@@ -10,6 +9,7 @@ from datetime import timedelta
 from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from store.security.crypto import digest
 from store.sql.models import Administrator, Invitation, Role, now
 from store.sql.queries import dashboard_sessions, issuers
 from store.sql.queries.issuers import Issuer
@@ -131,7 +131,7 @@ def invite(session: Session, role: Role = Role.ADMINISTRATOR, *, by: Issuer | No
     session.execute(delete(Invitation).where(Invitation.expires_at <= now()))
     session.add(
         Invitation(
-            digest=_digest(secret),
+            digest=digest(secret),
             role=role,
             administrator_id=issuer.administrator_id,
             security_stamp=issuer.security_stamp,
@@ -159,11 +159,7 @@ def _good(secret: str) -> ColumnElement[bool]:
         Invitation.administrator_id, Invitation.security_stamp, Role.ADMINISTRATOR
     )
     return and_(
-        Invitation.digest == _digest(secret),
+        Invitation.digest == digest(secret),
         Invitation.expires_at > now(),
         or_(Invitation.administrator_id.is_(None), may_still),
     )
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from sqlalchemy import ColumnElement, delete, exists, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from store.cache.busy_cache import CalendarKey
+from store.security.crypto import digest
 from store.sql.models import Channel, OAuthConnection, now
 
 # A channel is renewed when a quarter of its life is left.
@@ -40,11 +40,6 @@ class ChannelWithAccount:
     def has_secret(self, secret: str) -> bool:
         """Whether a secret is that of the channel, compared in constant time."""
         return hmac.compare_digest(self.secret_digest, digest(secret))
-
-
-def digest(secret: str) -> str:
-    """The hash under which a channel's secret is stored. The secret is as random as an API key."""
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def calendar_of(row: Channel) -> CalendarKey:

@@ -1,22 +1,39 @@
-"""Changes of OAuth connections: storing, renewing, marking as ended, and removing."""
+"""OAuth connections: storing, renewing, marking as ended and removing them; their numbers and states."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from datetime import UTC, datetime
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, CursorResult, Delete, Update, and_, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Delete,
+    and_,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring
-from store.sql.database import UNCACHED
-from store.sql.models import OAuthConnection, User, now
-from store.sql.queries import webhooks
-from store.sql.queries.connection_refs import known_to
-from store.sql.queries.connection_tokens import Tokens, associated_data, token_columns
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.database import UNCACHED, changed_rows
+from store.sql.models import Membership, OAuthConnection, User, UtcDateTime, now
+from store.sql.queries import webhook_events
+from store.sql.queries.connection_rows import (
+    ALIVE,
+    Tokens,
+    associated_data,
+    known_to,
+    token_columns,
+    with_grant,
+)
+from store.sql.queries.webhook_events import WebhookEvent
 
 # Length of the column for the reason why a grant ended.
 BECAUSE_LENGTH = 300
@@ -110,7 +127,7 @@ def replace(
     session.add(row)
     session.flush()
     if older is not None and not older.alive:
-        webhooks.record(session, WebhookEvent.CONNECTION_RESTORED, new_id)
+        webhook_events.record(session, WebhookEvent.CONNECTION_RESTORED, new_id)
     return row, older
 
 
@@ -124,8 +141,8 @@ def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens
         )
     )
     alive = {"alive": True, "ended_at": None, "ended_because": None}
-    if _changes(session, connection.where(OAuthConnection.alive.is_(False)).values(alive)):
-        webhooks.record(session, WebhookEvent.CONNECTION_RESTORED, connection_id)
+    if changed_rows(session, connection.where(OAuthConnection.alive.is_(False)).values(alive)):
+        webhook_events.record(session, WebhookEvent.CONNECTION_RESTORED, connection_id)
 
 
 def identify(
@@ -165,8 +182,8 @@ def mark_dead(session: Session, connection_id: str, because: str) -> None:
         OAuthConnection.id == connection_id, OAuthConnection.alive, OAuthConnection.grant_id.is_(None)
     )
     dead = {"alive": False, "ended_at": now(), "ended_because": because[:BECAUSE_LENGTH]}
-    if _changes(session, living.values(dead)):
-        webhooks.record(session, WebhookEvent.CONNECTION_EXPIRED, connection_id)
+    if changed_rows(session, living.values(dead)):
+        webhook_events.record(session, WebhookEvent.CONNECTION_EXPIRED, connection_id)
 
 
 def remove(session: Session, ids: Collection[str]) -> list[RemovedConnection]:
@@ -212,6 +229,98 @@ def uses_account(session: Session, account: ProviderAccount, *, or_user: int) ->
     return session.scalars(query.limit(1)).first() is not None
 
 
-def _changes(session: Session, statement: Update) -> bool:
-    """Whether a statement has changed a row. It must not return rows: rowcount would be undefined."""
-    return bool(cast(CursorResult[Any], session.execute(statement)).rowcount)
+# For connections that ended before the time was recorded: they sort behind all others.
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ConnectionCounts(NamedTuple):
+    """The numbers of live and ended connections of a provider."""
+
+    alive: int = 0
+    dead: int = 0
+
+
+class EndedConnection(NamedTuple):
+    """A connection whose grant is gone; time and reason are None when they were not recorded."""
+
+    id: str
+    user: str
+    provider: str
+    email: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    ended_because: str | None
+
+
+def expiring(
+    session: Session, *, after: datetime, before: datetime, providers: Collection[str], limit: int
+) -> Sequence[OAuthConnection]:
+    """Live connections with a refresh token whose access token expires between two times.
+
+    The latest come first, so that connections whose refresh fails repeatedly do not delay the others.
+    """
+    query = (
+        select(OAuthConnection)
+        .where(
+            OAuthConnection.alive,
+            OAuthConnection.sealed_refresh_token.is_not(None),
+            OAuthConnection.expires_at > after,
+            OAuthConnection.expires_at < before,
+            OAuthConnection.provider.in_(providers),
+        )
+        .order_by(OAuthConnection.expires_at.desc(), OAuthConnection.id)
+        .limit(limit)
+    )
+    return session.scalars(query).all()
+
+
+def counts(session: Session) -> dict[str, ConnectionCounts]:
+    """The connections of each provider that has any. A delegated one is alive while its grant is, too."""
+    query = with_grant(select(OAuthConnection.provider, ALIVE, func.count())).group_by(
+        OAuthConnection.provider, ALIVE
+    )
+    found: dict[str, ConnectionCounts] = {}
+    for provider, alive, count in session.execute(query):
+        so_far = found.get(provider, ConnectionCounts())
+        found[provider] = so_far._replace(**{"alive" if alive else "dead": count})
+    return found
+
+
+def dead(
+    session: Session,
+    *,
+    organization_id: int | None = None,
+    after: tuple[datetime | None, str] | None = None,
+    limit: int | None = None,
+) -> list[EndedConnection]:
+    """Ended connections, the latest first, beginning after ``after``: ``(ended_at, id)`` of the previous one.
+
+    ``organization_id`` limits to one organization's members. Delegated connections whose grant has ended are
+    absent: the organization's grant has to be replaced, and not each of them.
+    """
+    query = (
+        select(
+            OAuthConnection.id,
+            User.custom_id,
+            OAuthConnection.provider,
+            OAuthConnection.email,
+            OAuthConnection.created_at,
+            OAuthConnection.ended_at,
+            OAuthConnection.ended_because,
+        )
+        .join(User, User.id == OAuthConnection.user_id)
+        .where(OAuthConnection.alive.is_(False))
+        .order_by(_ENDED_AT.desc(), OAuthConnection.id)
+    )
+    if organization_id is not None:
+        members = select(Membership.user_id).where(Membership.organization_id == organization_id)
+        query = query.where(OAuthConnection.user_id.in_(members))
+    if after is not None:
+        ended_at, last = after
+        moment = literal(ended_at or LONG_AGO, UtcDateTime())
+        same = and_(moment == _ENDED_AT, OAuthConnection.id > last)
+        query = query.where(or_(moment > _ENDED_AT, same))
+    return [EndedConnection(*row) for row in session.execute(query.limit(limit))]
+
+
+_ENDED_AT = func.coalesce(OAuthConnection.ended_at, literal(LONG_AGO, UtcDateTime()))

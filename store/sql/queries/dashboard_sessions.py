@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.orm import Session
 
+from store.security.crypto import digest
 from store.sql.database import UNCACHED
 from store.sql.models import Administrator, DashboardSession, Role, now
 
@@ -47,7 +47,7 @@ def begin(session: Session, administrator_id: int, *, address: str, agent: str) 
     session.add(
         DashboardSession(
             id=secrets.token_hex(8),
-            digest=_digest(secret),
+            digest=digest(secret),
             administrator_id=administrator_id,
             expires_at=moment + LIFETIME,
             address=address[:64],
@@ -71,7 +71,7 @@ def load(session: Session, secret: str) -> SignedIn | None:
             DashboardSession.expires_at,
         )
         .join(Administrator, Administrator.id == DashboardSession.administrator_id)
-        .where(DashboardSession.digest == _digest(secret), _lives())
+        .where(DashboardSession.digest == digest(secret), _lives())
     )
     row = session.execute(query).one_or_none()
     if row is None:
@@ -116,7 +116,3 @@ def end_others(session: Session, administrator_id: int, *, but: str | None) -> i
 def _lives() -> ColumnElement[bool]:
     moment = now()
     return and_(DashboardSession.expires_at > moment, DashboardSession.seen_at > moment - IDLE_LIFETIME)
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()

@@ -34,9 +34,8 @@ from sqlalchemy.orm import Session
 
 from store.cache.cache_tags import USER, user_name
 from store.sql.models import HeldName, HeldTime, Hold, Membership, User
-from store.sql.queries import connection_refs, hold_events
-from store.sql.queries.hold_events import HoldView
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries import connection_rows, webhook_events
+from store.sql.queries.webhook_events import HoldView, WebhookEvent
 
 # Names in one statement. SQLite takes 32 766 values, PostgreSQL 65 535.
 _MOST_NAMES = 10_000
@@ -149,7 +148,7 @@ def promise(session: Session, hold_id: str, *, expires_at: int, now: int) -> Hol
         return None
     view = find(session, hold_id, organization_id=None, now=now)
     if view is not None:
-        hold_events.record(session, WebhookEvent.HOLD_CREATED, [view])
+        webhook_events.record_holds(session, WebhookEvent.HOLD_CREATED, [view])
     return view
 
 
@@ -212,7 +211,7 @@ def names(session: Session, hold_id: str) -> list[str]:
     """The names of everything that a hold takes, and of the calendars that its users have by now."""
     users = session.scalars(select(HeldTime.user_id).where(HeldTime.hold_id == hold_id)).all()
     booked = session.scalars(select(HeldName.name).where(HeldName.hold_id == hold_id))
-    return [*map(user_name, users), *{*booked, *connection_refs.main_names(session, users)}]
+    return [*map(user_name, users), *{*booked, *connection_rows.main_names(session, users)}]
 
 
 def claim(
@@ -266,7 +265,7 @@ def release(session: Session, hold_id: str, *, reason: str, token: str | None = 
     if session.scalars(gone).one_or_none() is None:
         return False
     if view is not None:
-        hold_events.record(session, WebhookEvent.HOLD_RELEASED, [view], reason=reason)
+        webhook_events.record_holds(session, WebhookEvent.HOLD_RELEASED, [view], reason=reason)
     return True
 
 
@@ -360,7 +359,9 @@ def _remove_expired(session: Session, some: ColumnElement[bool], now: int) -> in
         return 0
     views = _load(session, [Hold.id.in_(ids), Hold.promised])
     gone = set(session.scalars(delete(Hold).where(Hold.id.in_(ids)).returning(Hold.id)))
-    hold_events.record(session, WebhookEvent.HOLD_EXPIRED, [view for view in views if view.id in gone])
+    webhook_events.record_holds(
+        session, WebhookEvent.HOLD_EXPIRED, [view for view in views if view.id in gone]
+    )
     return len(gone)
 
 

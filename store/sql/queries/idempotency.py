@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, or_, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring
+from store.sql.database import insert_or_update
 from store.sql.models import IdempotencyKey, now
 
 # Counted from the last claim or answer.
 LIFETIME = timedelta(hours=24)
 
-_INSERT: Mapping[str, Callable[..., Any]] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 _NAME = (IdempotencyKey.api_key_id, IdempotencyKey.digest)
 
 
@@ -61,7 +59,7 @@ def claim(
         "sealed_answer": None,
         "expires_at": now() + LIFETIME,
     }
-    insert = _INSERT[session.get_bind().dialect.name](IdempotencyKey)
+    insert = insert_or_update(session, IdempotencyKey)
     # One statement, so that of two concurrent claims one succeeds and the other finds it.
     statement = (
         insert.values(api_key_id=api_key_id, digest=digest, **state)

@@ -6,20 +6,18 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from functools import partial
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, CursorResult, and_, delete, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from store.security.crypto import Keyring, Undecipherable
-from store.sql.database import UNCACHED
+from store.security.crypto import Keyring, tried_and_failed
+from store.sql.database import UNCACHED, changed_rows, insert_or_update
 from store.sql.models import OAuthConnection, Organization, OrganizationGrant, User, now
-from store.sql.queries import connections, webhooks
+from store.sql.queries import connections, webhook_events
 from store.sql.queries.connections import BECAUSE_LENGTH, RemovedConnection
-from store.sql.queries.webhooks import WebhookEvent
-
-_INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+from store.sql.queries.webhook_events import WebhookEvent
 
 
 class SealedGrant(NamedTuple):
@@ -231,7 +229,7 @@ def save(session: Session, keyring: Keyring, organization_id: int, grant: NewGra
         "ended_at": None,
         "ended_because": None,
     }
-    upsert = _INSERT[session.get_bind().dialect.name](OrganizationGrant).values(
+    upsert = insert_or_update(session, OrganizationGrant).values(
         id=grant_id, organization_id=organization_id, provider=grant.provider, created_at=now(), **values
     )
     unique = [OrganizationGrant.organization_id, OrganizationGrant.provider]
@@ -243,7 +241,7 @@ def save(session: Session, keyring: Keyring, organization_id: int, grant: NewGra
         )
     )
     if older[2] is False:
-        webhooks.record_grant(session, WebhookEvent.GRANT_RESTORED, organization_id, grant.provider)
+        webhook_events.record_grant(session, WebhookEvent.GRANT_RESTORED, organization_id, grant.provider)
     (stored,) = of_organization(session, organization_id, grant.provider)
     theirs = update(OAuthConnection).where(OAuthConnection.grant_id == stored.id)
     alive = {"alive": True, "ended_at": None, "ended_because": None}
@@ -312,7 +310,7 @@ def delegate(session: Session, grant: GrantSummary, emails: Mapping[int, str]) -
         session.execute(insert(OAuthConnection), rows)
     dead = {each.user_id for each in done.replaced if not each.alive}
     restored = [str(row["id"]) for row in rows if row["user_id"] in dead]
-    webhooks.record_all(session, WebhookEvent.CONNECTION_RESTORED, restored)
+    webhook_events.record_all(session, WebhookEvent.CONNECTION_RESTORED, restored)
     return done
 
 
@@ -353,14 +351,14 @@ def mark_dead(session: Session, grant_id: str, because: str) -> None:
     """
     living = update(OrganizationGrant).where(OrganizationGrant.id == grant_id, OrganizationGrant.alive)
     dead = {"alive": False, "ended_at": now(), "ended_because": because[:BECAUSE_LENGTH]}
-    if not cast(CursorResult[Any], session.execute(living.values(dead))).rowcount:
+    if not changed_rows(session, living.values(dead)):
         return
     row = session.execute(
         select(OrganizationGrant.organization_id, OrganizationGrant.provider).where(
             OrganizationGrant.id == grant_id
         )
     ).one()
-    webhooks.record_grant(session, WebhookEvent.GRANT_EXPIRED, row.organization_id, row.provider)
+    webhook_events.record_grant(session, WebhookEvent.GRANT_EXPIRED, row.organization_id, row.provider)
 
 
 def check_decryption(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
@@ -372,13 +370,7 @@ def check_decryption(session: Session, keyring: Keyring, most: int) -> tuple[int
         .limit(most)
     )
     rows = [SealedGrant(*row) for row in session.execute(query)]
-    closed = 0
-    for row in rows:
-        try:
-            open_credentials(row, keyring)
-        except Undecipherable:
-            closed += 1
-    return len(rows), closed
+    return tried_and_failed(partial(open_credentials, row, keyring) for row in rows)
 
 
 def associated_data(grant_id: str) -> str:

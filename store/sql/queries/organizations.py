@@ -7,18 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, ScalarSelect, Select, case, delete, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, subqueryload
 
+from store.sql.database import insert_or_update
 from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import Membership, OAuthConnection, Organization, OrganizationGrant, User
-
-# INSERT ... ON CONFLICT is specific to a dialect; SQLite and PostgreSQL use the same syntax.
-_INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
-
 
 # The number of members that a preview lists.
 PREVIEWED_MEMBERS = 100
@@ -209,7 +205,7 @@ def add_members(session: Session, organization_id: int, user_ids: Collection[int
         return set()
     # In one order, so that concurrent calls do not deadlock.
     rows = [{"organization_id": organization_id, "user_id": user_id} for user_id in sorted(set(user_ids))]
-    insert = _INSERT[session.get_bind().dialect.name](Membership)
+    insert = insert_or_update(session, Membership)
     added = session.scalars(insert.on_conflict_do_nothing().returning(Membership.user_id), rows)
     return set(added)
 

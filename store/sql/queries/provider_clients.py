@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-from sqlalchemy import CursorResult, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring
+from store.sql.database import changed_rows, insert_or_update
 from store.sql.models import ProviderClient, now
-
-_INSERT: Mapping[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
 class SealedClient(NamedTuple):
@@ -62,14 +59,13 @@ def save(session: Session, keyring: Keyring, provider: str, client: StoredClient
         "tenant": client.tenant,
         "updated_at": now(),
     }
-    insert = _INSERT[session.get_bind().dialect.name](ProviderClient).values(provider=provider, **values)
+    insert = insert_or_update(session, ProviderClient).values(provider=provider, **values)
     session.execute(insert.on_conflict_do_update(index_elements=[ProviderClient.provider], set_=values))
 
 
 def remove(session: Session, provider: str) -> bool:
     """Delete a registration; False when there is none."""
-    gone = session.execute(delete(ProviderClient).where(ProviderClient.provider == provider))
-    return bool(cast(CursorResult[Any], gone).rowcount)
+    return bool(changed_rows(session, delete(ProviderClient).where(ProviderClient.provider == provider)))
 
 
 _ALL = select(*(getattr(ProviderClient, name) for name in SealedClient._fields))

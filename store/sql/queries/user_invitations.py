@@ -1,4 +1,4 @@
-"""Invitations of users: links by which a person connects an account."""
+"""Invitations of users, links by which a person connects an account; and the check of a pending consent."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from store.security.crypto import digest
+from store.security.one_time_secrets import PendingConsent
 from store.sql.models import (
-    Administrator,
     Membership,
     OAuthConnection,
     Organization,
-    Role,
     User,
     UserInvitation,
     now,
 )
+from store.sql.queries import issuers, users
 from store.sql.queries.issuers import Issuer
 
 LIFETIME = timedelta(days=7)
@@ -236,13 +236,7 @@ def _open() -> ColumnElement[bool]:
         UserInvitation.connected_at.is_(None),
         UserInvitation.revoked_at.is_(None),
         UserInvitation.expires_at > now(),
-        _issuer_in_force(),
-    )
-
-
-def _issuer_in_force() -> ColumnElement[bool]:
-    return Administrator.may_still(
-        UserInvitation.administrator_id, UserInvitation.security_stamp, Role.OPERATOR
+        UserInvitation.issuer_in_force,
     )
 
 
@@ -260,7 +254,40 @@ _IS: dict[State, Callable[[], ColumnElement[bool]]] = {
         UserInvitation.connected_at.is_(None),
         or_(
             UserInvitation.revoked_at.is_not(None),
-            and_(UserInvitation.expires_at > now(), ~_issuer_in_force()),
+            and_(UserInvitation.expires_at > now(), ~UserInvitation.issuer_in_force),
         ),
     ),
 }
+
+
+class ConsentRefusal(Enum):
+    """Why a consent is refused."""
+
+    USER_GONE = "User not found"
+    KEY_GONE = "The API key that made this link is no longer in force"
+    PERSON_GONE = "This link was withdrawn; ask the person who sent it for a new one"
+    INVITATION_GONE = "This invitation has expired, or was used or withdrawn"
+    USER_SHARED = "The user belongs to other organizations too"
+
+
+def check_consent(session: Session, consent: PendingConsent) -> User | ConsentRefusal:
+    """The user to connect, locked until the transaction ends; else why the consent is refused.
+
+    The API key or the person who made the link must still be in force. If the key is bound to an
+    organization, the user must still be a member there, and of no other organization. An invitation must
+    still be open.
+    """
+    organization_id = consent.within
+    issuer = Issuer(consent.key_id, consent.administrator_id, consent.security_stamp)
+    if not issuers.in_force(session, issuer):
+        return ConsentRefusal.PERSON_GONE if issuer.key_id is None else ConsentRefusal.KEY_GONE
+    user = users.by_number(session, consent.user_id, organization_id=organization_id, to_change=True)
+    if user is None:
+        return ConsentRefusal.USER_GONE
+    # After the lock, so that of two consents by one invitation the second finds it used.
+    invitation = consent.invitation_id
+    if invitation is not None and not is_open(session, invitation):
+        return ConsentRefusal.INVITATION_GONE
+    if organization_id is not None and users.organization_ids(session, user.id) != {organization_id}:
+        return ConsentRefusal.USER_SHARED
+    return user

@@ -6,20 +6,17 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, case, delete, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, subqueryload
 
+from store.sql.database import insert_or_update
 from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import Membership, OAuthConnection, Organization, User
 from store.sql.queries import organizations
-from store.sql.queries.connection_refs import ALIVE, known_to, with_grant
+from store.sql.queries.connection_rows import ALIVE, known_to, with_grant
 from store.sql.queries.organizations import Preview
-
-# INSERT ... ON CONFLICT is specific to a dialect; SQLite and PostgreSQL use the same syntax.
-_INSERT: Mapping[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 RELATIONS = ("oauthConnections", "organizations")
 
@@ -225,7 +222,7 @@ def add_missing(session: Session, custom_ids: Collection[str]) -> tuple[dict[str
     rows = [{"custom_id": each} for each in sorted(set(custom_ids))]
     added: set[int] = set()
     if rows:
-        insert = _INSERT[session.get_bind().dialect.name](User).on_conflict_do_nothing()
+        insert = insert_or_update(session, User).on_conflict_do_nothing()
         added = set(session.scalars(insert.returning(User.id), rows))
     # By id: concurrent imports lock them in one order.
     locked = select(User.custom_id, User.id).where(User.custom_id.in_(custom_ids)).order_by(User.id)

@@ -11,7 +11,7 @@ import requests
 from sqlalchemy import update
 
 from store.sql.models import ApiKey, now
-from store.sql.queries import connection_refs, connections, organizations, users
+from store.sql.queries import connection_rows, connections, organizations, users
 from tests.app.answers import connections_of, error
 from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods
@@ -258,7 +258,7 @@ def test_smaller_first_grant_is_stored_with_a_warning(api, sandbox, new_user, pr
 def test_a_smaller_grant_replaces_a_connection_that_has_ended(api, sandbox, new_user, stores, provider):
     user = new_user(sandbox.account(provider, ADA))
     with stores.database.writing() as session:
-        (ref,) = connection_refs.of_user(session, user, organization_id=None)
+        (ref,) = connection_rows.of_user(session, user, organization_id=None)
         connections.mark_dead(session, ref.id, "gone")
 
     assert arrive(api, ticking(link(api, user, provider), NARROW[provider])).status_code == 200

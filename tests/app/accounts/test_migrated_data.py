@@ -18,7 +18,7 @@ from store.sql.queries import (
     administrators,
     api_keys,
     channels,
-    connection_tokens,
+    connection_rows,
     connections,
     holds,
     organization_grants,
@@ -131,8 +131,8 @@ def test_it_goes_down_to_the_first_revision_and_up_again(own, api, written, acco
     assert {each["id"] for each in api.get("/users").json["data"]} == {"ada", "bob"}
     with database.reading() as session:
         ids = session.scalars(select(OAuthConnection.id)).all()
-        sealed = connection_tokens.sealed(session, ids)
-    opened = [connection_tokens.open_credentials(each, stores_of(own).keyring) for each in sealed.values()]
+        sealed = connection_rows.sealed(session, ids)
+    opened = [connection_rows.open_credentials(each, stores_of(own).keyring) for each in sealed.values()]
     tokens = {each.email: each.tokens.refresh_token for each in opened}
     assert tokens == {each.email: each.refresh_token for each in accounts}
     # Lost data can be written again.

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from app.accounts import disconnect
 from store.sql.models import AuditRecord
-from store.sql.queries import connection_refs
+from store.sql.queries import connection_rows
 from tests.app.answers import cached, connections_of, error
 from tests.app.routes import routes
 from tests.conftest import connect
@@ -440,7 +440,7 @@ def test_only_the_channels_of_the_removed_connection_are_closed(
 ):
     user = new_user(sandbox.account("google", "ada@example.com"), sandbox.account("microsoft", "a@b.example"))
     with stores.database.reading() as session:
-        refs = connection_refs.of_user(session, user, organization_id=None)
+        refs = connection_rows.of_user(session, user, organization_id=None)
     closed = []
     monkeypatch.setattr(disconnect, "stop_channels_of", closed.append)
 

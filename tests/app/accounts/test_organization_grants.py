@@ -12,7 +12,7 @@ from sqlalchemy import select
 from providers.base import PRIMARY
 from store.cache.busy_cache import CalendarKey
 from store.sql.models import AuditRecord, OrganizationGrant
-from store.sql.queries import connection_refs, organization_grants, organizations
+from store.sql.queries import connection_rows, organization_grants, organizations
 from tests import rsa_keys
 from tests.conftest import stores_of
 from tests.store.statements import recorded
@@ -485,7 +485,7 @@ def test_nothing_stays_cached_of_the_members_of_a_removed_grant(api, granted, un
     assert api.get(f"/users/{name}/calendar/busy", start="2026-12-03", end="2026-12-04").status_code == 200
     stores = stores_of(api.client.application)
     with stores.database.reading() as session:
-        (ref,) = connection_refs.of_user(session, name, organization_id=None)
+        (ref,) = connection_rows.of_user(session, name, organization_id=None)
     thursday = 1_796_256_000_000
 
     def cached():

@@ -13,8 +13,9 @@ from werkzeug.test import TestResponse
 from app.services import EXTENSION
 from store.cache.busy_cache import CalendarKey
 from store.coordination.channel_usage import ROUND
+from store.security.crypto import digest
 from store.sql.models import now
-from store.sql.queries import channels, connection_refs, webhooks
+from store.sql.queries import channels, connection_rows, webhook_events
 from tests.app.at_provider import AtProvider
 from tests.app.days import DAY, PROVIDERS, meeting, periods
 from tests.conftest import connect
@@ -33,7 +34,7 @@ class Watched:
         self.provider, self.channel = account.provider, channel
         self.there = AtProvider(sandbox, account)
         with stores.database.reading() as session:
-            (ref,) = connection_refs.of_user(session, user, organization_id=None)
+            (ref,) = connection_rows.of_user(session, user, organization_id=None)
         self.key = CalendarKey(ref.id, "primary")
 
     @property
@@ -241,7 +242,7 @@ def test_the_secret_of_one_channel_is_not_that_of_another(watched, stores):
     ada, eve = watched("google"), watched("google")
     with stores.database.writing() as session:
         row = channels.of_connections(session, [eve.key.connection])[0]
-        row.secret_digest = channels.digest("another")
+        row.secret_digest = digest("another")
     assert eve.tell().status_code == 404
     assert ada.tell().status_code == 204
 
@@ -363,7 +364,7 @@ def test_a_notification_that_cannot_be_recorded_is_to_be_sent_again(watched, api
     try:
         with monkeypatch.context() as patch:
             patch.setitem(app.config, "PROPAGATE_EXCEPTIONS", False)
-            patch.setattr(webhooks, "record", down)
+            patch.setattr(webhook_events, "record", down)
             assert ada.tell(news).status_code >= 500
         assert api.get(f"/webhooks/{endpoint}/deliveries").json["data"] == []
 

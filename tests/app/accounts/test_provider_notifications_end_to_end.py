@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from store.cache.busy_cache import CalendarKey
-from store.sql.queries import channels, connection_refs
+from store.sql.queries import channels, connection_rows
 from tests.app.days import PROVIDERS
 from tests.app.provider_installation import TTL, Installation, Person, installed, kept, when
 from tests.waiting import until
@@ -266,7 +266,7 @@ def test_channels_and_cached_data_end_with_grant_organization_or_membership(
     assert api.post(f"{path}/members", {"members": [{"userId": user, "email": address}]}).status_code == 200
     busy = partial(api.get, f"/users/{user}/calendar/busy", start=f"{when(0)}Z", end=f"{when(23)}Z")
     with installation.stores.database.reading() as session:
-        (ref,) = connection_refs.of_user(session, user, organization_id=None) or []
+        (ref,) = connection_rows.of_user(session, user, organization_id=None) or []
     assert busy().status_code == 200
     until(lambda: installation.stores.busy.watched([CalendarKey(ref.id, "primary")])[0] is not None)
     tokens = grant_tokens(installation)

@@ -10,7 +10,7 @@ from standardwebhooks import WebhookVerificationError
 
 from app.services import EXTENSION
 from store.sql.models import WebhookEndpoint
-from store.sql.queries import connection_refs, connections, webhook_secrets, webhooks
+from store.sql.queries import connection_rows, connections, webhooks
 from tests.app.answers import error
 from tests.app.at_provider import NINE, AtProvider, Person
 from tests.conftest import connect
@@ -329,7 +329,7 @@ def test_a_broker_that_is_down_fails_no_request(new_app, new_api, api, sandbox, 
     user = new_user(sandbox.account("google", "ada@example.com"))
     broken = new_app(broker_url="redis://127.0.0.1:1/0")
     with broken.extensions[EXTENSION].stores.database.writing() as session:
-        ref = connection_refs.of_user(session, user, organization_id=None)[0]
+        ref = connection_rows.of_user(session, user, organization_id=None)[0]
         connections.mark_dead(session, ref.id, "the grant has ended")
     assert [each["status"] for each in log(api, endpoint)] == ["pending"]
 
@@ -493,7 +493,7 @@ def test_a_bad_overlap_rotates_nothing(api, stores, body, message):
     assert error(api.post(f"/webhooks/{endpoint['id']}/secret", body), 400) == message
     with stores.database.reading() as session:
         row = session.get_one(WebhookEndpoint, endpoint["id"])
-    opened = webhook_secrets.open_secret(endpoint["id"], row.sealed_secret, stores.keyring)
+    opened = webhooks.open_secret(endpoint["id"], row.sealed_secret, stores.keyring)
     assert opened == endpoint["secret"]
 
 

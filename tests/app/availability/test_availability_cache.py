@@ -10,7 +10,7 @@ import requests
 
 from providers.base import PRIMARY
 from store.cache.busy_cache import HEAD, CalendarKey
-from store.sql.queries import connection_refs
+from store.sql.queries import connection_rows
 from tests.app.answers import cached
 from tests.app.at_provider import AtProvider
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts
@@ -46,7 +46,7 @@ def connection(stores):
 
     def find(user):
         with stores.database.reading() as session:
-            (ref,) = connection_refs.of_user(session, user, organization_id=None)
+            (ref,) = connection_rows.of_user(session, user, organization_id=None)
         return ref.id
 
     return find

@@ -16,7 +16,7 @@ from scheduling.intervals import Groups
 from scheduling.query import Query
 from scheduling.windows import MINUTE
 from store.cache.busy_cache import CalendarKey
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from store.sql.queries.holds import ActiveTime
 from tests.scheduling.strategies import at
 

@@ -14,7 +14,7 @@ import requests
 
 from providers.sandbox.client import SandboxAccount
 from store.cache.busy_cache import CLOCK_MARGIN, GAP_KEY, CalendarKey
-from store.sql.queries import connection_refs
+from store.sql.queries import connection_rows
 from tests.app.at_provider import AtProvider
 from tests.app.days import PROVIDERS
 from tests.app.provider_installation import DAY, READ, Person, installed, kept, when
@@ -114,7 +114,7 @@ class Watched:
         self.user = made.user("ada", account)
         self.busy()
         with made.stores.database.reading() as session:
-            (ref,) = connection_refs.of_user(session, self.user, organization_id=None) or []
+            (ref,) = connection_rows.of_user(session, self.user, organization_id=None) or []
         self.key = CalendarKey(ref.id, "primary")
         until(lambda: made.stores.busy.watched([self.key])[0])
         self.settle("09:00")

@@ -23,7 +23,7 @@ from app.services import EXTENSION
 from providers.names import ProviderName
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.scopes import Operation, valid_scopes
-from store.sql.queries import api_keys, connection_refs, connections
+from store.sql.queries import api_keys, connection_rows, connections
 from tests.app.answers import forget_patience
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts, starts_of
 from tests.conftest import Api, connect
@@ -292,7 +292,7 @@ def infect(
         stores = caller.client.application.extensions[EXTENSION].stores
         with stores.database.writing() as session:
             for user in users[:2]:
-                for ref in connection_refs.of_user(session, user, organization_id=None) or ():
+                for ref in connection_rows.of_user(session, user, organization_id=None) or ():
                     if ref.provider == provider:
                         connections.mark_dead(session, ref.id, "the grant has ended")
 

@@ -9,7 +9,7 @@ import pytest
 from app.events import worker_calls
 from providers.base import PRIMARY, Failed
 from providers.errors import Reason
-from store.sql.queries import connection_refs
+from store.sql.queries import connection_rows
 from tests.app.at_provider import NINE, AtProvider
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.conftest import stores_of
@@ -68,7 +68,7 @@ def test_a_failed_write_that_may_have_succeeded_is_seen_too(
     AtProvider(sandbox, account).post()
     application = api.client.application
     with stores_of(application).database.reading() as session:
-        (ref,) = connection_refs.of_user(session, one, organization_id=None)
+        (ref,) = connection_rows.of_user(session, one, organization_id=None)
     jobs = {ref.id: DeleteEvent(ref.id, PRIMARY, "event", None)}
 
     with application.app_context(), monkeypatch.context() as patched:

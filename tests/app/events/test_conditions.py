@@ -11,7 +11,7 @@ from redis.exceptions import ConnectionError as RedisDown
 from app.events import conditions, free_time, worker_calls
 from store.cache.versioned_cache import version_key
 from store.sql.models import HeldTime, Hold, User
-from store.sql.queries import connection_refs, connections, holds
+from store.sql.queries import connection_rows, connections, holds
 from tests.app.answers import error
 from tests.app.at_provider import INSERT, NINE, AtProvider, one
 from tests.app.days import PROVIDERS, before_thursday, meeting
@@ -460,7 +460,7 @@ def test_the_zone_of_the_main_calendar_does_not_count_for_another_one(new_person
         events=[{"start": "2026-12-02T11:00Z", "end": "2026-12-02T12:00Z"}],
     )
     with stores_of(api.client.application).database.writing() as session:
-        (ref,) = connection_refs.of_user(session, person.user, organization_id=None)
+        (ref,) = connection_rows.of_user(session, person.user, organization_id=None)
         connections.identify(
             session,
             ref.id,

@@ -8,7 +8,7 @@ import pytest
 
 from app.events.drafts import changes, draft
 from app.schemas.timestamps import parse
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 
 ADA = ConnectionRef(
     id="c-1", user="ada", provider="google", email="ada@example.com", scope=frozenset({"openid"}), alive=True

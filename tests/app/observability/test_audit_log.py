@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from store.sql.queries import audit, connection_refs, webhooks
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries import audit, connection_rows, webhook_events
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.app.cli.test_commands import almanac
 
 
@@ -93,8 +93,8 @@ def test_a_delivery_that_is_sent_again(api, actor, stores, new_user, sandbox, wr
     user = new_user(sandbox.account("google", "ada@example.com"))
     webhook = api.post("/webhooks", {"url": "http://127.0.0.1:9/"}).json["data"]["id"]
     with stores.database.writing() as session:
-        ((connection,),) = connection_refs.of_users(session, [user], organization_id=None).values()
-        webhooks.record(session, WebhookEvent.CONNECTION_EXPIRED, connection.id)
+        ((connection,),) = connection_rows.of_users(session, [user], organization_id=None).values()
+        webhook_events.record(session, WebhookEvent.CONNECTION_EXPIRED, connection.id)
     (delivery,) = api.get(f"/webhooks/{webhook}/deliveries").json["data"]
 
     assert api.post(f"/webhooks/{webhook}/deliveries/{delivery['id']}/replay").status_code == 200

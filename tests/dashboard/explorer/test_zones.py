@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.dashboard.explorer import svg
 from app.dashboard.explorer.zones import MINUS, of_users, person_zone
 from scheduling.windows import zone_exists
-from store.sql.queries.connection_refs import ConnectionRef
+from store.sql.queries.connection_rows import ConnectionRef
 from tests.dashboard.explorer_queries import explorer_queries, explorer_query
 
 NOW = int(datetime(2026, 11, 24, 9, 15, tzinfo=UTC).timestamp() * 1000)

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from store.sql.models import OAuthConnection, User, WebhookEndpoint, now
 from store.sql.queries import api_keys, connections
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
 from tests.store.statements import statements

@@ -11,7 +11,7 @@ from app.cli import administrator_setup
 from app.http.route_facts import RouteFacts, declared_facts
 from providers.sandbox.client import Sandbox
 from store.sql.models import Role, now
-from store.sql.queries import user_invitations, users, webhooks
+from store.sql.queries import user_invitations, users, webhook_events, webhooks
 from store.stores import Stores
 from tests import people
 from tests.browser.content import DELEGATED, UNREADABLE, filled
@@ -54,7 +54,7 @@ def content(settings, database, sandbox_process, administrator):
                 session,
                 stores.keyring,
                 url="https://example.com/paused",
-                events=(webhooks.WebhookEvent.CALENDAR_CHANGED,),
+                events=(webhook_events.WebhookEvent.CALENDAR_CHANGED,),
                 organization_id=None,
             )
             paused.paused_at = now()

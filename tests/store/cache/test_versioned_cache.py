@@ -15,8 +15,8 @@ from store.cache.fast_redis import FastRedis
 from store.cache.versioned_cache import VERSION_KEY, VersionedCache
 from store.sql.database import Database
 from store.sql.models import ApiKey, AuditRecord, Membership, OAuthConnection, Organization, User, now
-from store.sql.queries import api_keys, connection_tokens, connections, idempotency, organizations
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries import api_keys, connection_rows, connections, idempotency, organizations
+from store.sql.queries.connection_rows import Tokens
 
 
 @pytest.fixture
@@ -262,9 +262,9 @@ def test_renewed_tokens_bump_version_only_if_they_revive(watched, changes, keyri
         connections.renew(session, keyring, row.id, fresh)
     assert changes == ["changing", "changing"]
     with watched.reading() as session:
-        stored = connection_tokens.sealed(session, [row.id])[row.id]
+        stored = connection_rows.sealed(session, [row.id])[row.id]
         assert stored.alive
-        assert connection_tokens.open_credentials(stored, keyring).tokens == fresh
+        assert connection_rows.open_credentials(stored, keyring).tokens == fresh
 
 
 def test_revoked_key_bumps_version_and_new_key_does_not(watched, changes):

@@ -8,7 +8,7 @@ import pytest
 
 from store.sql.keyset import Position
 from store.sql.models import ApiKey, Membership, Organization, User, now
-from store.sql.queries import api_keys, audit, connection_states, connections, organizations, webhooks
+from store.sql.queries import api_keys, audit, connections, organizations, webhooks
 from tests import people
 
 
@@ -91,8 +91,8 @@ def test_connections_that_ended_in_one_organization(fresh_database, keyring, acm
                     connections.mark_dead(session, row.id, "It is gone")
 
     with fresh_database.reading() as session:
-        (ended,) = connection_states.dead(session, organization_id=acme.id)
-        assert len(connection_states.dead(session)) == 2
+        (ended,) = connections.dead(session, organization_id=acme.id)
+        assert len(connections.dead(session)) == 2
     # A member of two organizations is there once.
     assert (ended.user, ended.provider, ended.ended_because) == ("ada", "google", "It is gone")
 

@@ -10,8 +10,8 @@ from sqlalchemy import text
 from store.security.crypto import Keyring, Undecipherable
 from store.sql.database import Database
 from store.sql.models import OAuthConnection, User, now
-from store.sql.queries import connection_refs, connection_states, connection_tokens, connections, users
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries import connection_rows, connections, users
+from store.sql.queries.connection_rows import Tokens
 
 SOON = datetime(2026, 11, 20, tzinfo=UTC)
 TOKENS = Tokens("planted-access", "planted-refresh", SOON)
@@ -56,8 +56,8 @@ def test_credentials_open_what_was_stored_and_show_nothing(fresh_database, keyri
     connection_id, _ = put(fresh_database, keyring, user_id)
 
     with fresh_database.reading() as session:
-        row = connection_tokens.sealed(session, [connection_id])[connection_id]
-    credentials = connection_tokens.open_credentials(row, keyring)
+        row = connection_rows.sealed(session, [connection_id])[connection_id]
+    credentials = connection_rows.open_credentials(row, keyring)
 
     assert credentials.tokens == TOKENS
     assert "planted" not in repr(credentials)
@@ -69,9 +69,9 @@ def test_tokens_copied_to_another_row_do_not_open(fresh_database, keyring, user_
         session.execute(text("UPDATE oauth_connections SET id = 'other'"))
 
     with fresh_database.reading() as session:
-        row = connection_tokens.sealed(session, ["other"])["other"]
+        row = connection_rows.sealed(session, ["other"])["other"]
     with pytest.raises(Undecipherable):
-        connection_tokens.open_credentials(row, keyring)
+        connection_rows.open_credentials(row, keyring)
 
 
 def test_posting_again_replaces_under_a_new_id(fresh_database, keyring, user_id):
@@ -81,7 +81,7 @@ def test_posting_again_replaces_under_a_new_id(fresh_database, keyring, user_id)
     assert replaced_at_first is None
     assert replaced == first != second
     with fresh_database.reading() as session:
-        assert list(connection_tokens.sealed(session, [first, second])) == [second]
+        assert list(connection_rows.sealed(session, [first, second])) == [second]
 
 
 def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database, keyring, user_id):
@@ -89,12 +89,12 @@ def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database,
     with fresh_database.writing() as session:
         connections.mark_dead(session, connection_id, "the grant has ended")
     with fresh_database.reading() as session:
-        assert connection_refs.of_user(session, "ada", organization_id=None)[0].alive is False
+        assert connection_rows.of_user(session, "ada", organization_id=None)[0].alive is False
 
     with fresh_database.writing() as session:
         connections.renew(session, keyring, connection_id, Tokens("newer", "rotated", SOON))
     with fresh_database.reading() as session:
-        ref = connection_refs.of_user(session, "ada", organization_id=None)[0]
+        ref = connection_rows.of_user(session, "ada", organization_id=None)[0]
         assert ref.alive is True
 
     with fresh_database.writing() as session:
@@ -102,7 +102,7 @@ def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database,
     with fresh_database.writing() as session:
         connections.renew(session, keyring, connection_id, TOKENS)
     with fresh_database.reading() as session:
-        assert connection_refs.of_user(session, "ada", organization_id=None) == []
+        assert connection_rows.of_user(session, "ada", organization_id=None) == []
 
 
 def ended(database, connection_id):
@@ -148,8 +148,8 @@ def test_a_reason_of_any_length_fits(fresh_database, keyring, user_id):
 
 def test_unknown_user_differs_from_user_without_connections(fresh_database, user_id):
     with fresh_database.reading() as session:
-        assert connection_refs.of_user(session, "ada", organization_id=None) == []
-        assert connection_refs.of_user(session, "nobody", organization_id=None) is None
+        assert connection_rows.of_user(session, "ada", organization_id=None) == []
+        assert connection_rows.of_user(session, "nobody", organization_id=None) is None
 
 
 @pytest.fixture
@@ -158,9 +158,7 @@ def expiring(fresh_database):
 
     def find(after: datetime, before: datetime, providers=("google",), limit=10) -> list[str]:
         with fresh_database.reading() as session:
-            rows = connection_states.expiring(
-                session, after=after, before=before, providers=providers, limit=limit
-            )
+            rows = connections.expiring(session, after=after, before=before, providers=providers, limit=limit)
         return [row.id for row in rows]
 
     return find
@@ -202,7 +200,7 @@ def test_ids_outside_an_organization_are_unknown_to_its_key(fresh_database, user
 def test_a_connection_has_the_zone_that_its_first_read_has_stored(fresh_database, keyring, user_id):
     def zones():
         with fresh_database.reading() as session:
-            return [each.time_zone for each in connection_refs.of_user(session, "ada", organization_id=None)]
+            return [each.time_zone for each in connection_rows.of_user(session, "ada", organization_id=None)]
 
     with fresh_database.writing() as session:
         _, microsoft = (

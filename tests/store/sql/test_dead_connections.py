@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import update
 
 from store.sql.models import OAuthConnection
-from store.sql.queries import connection_states, connections
-from store.sql.queries.connection_states import ConnectionCounts
+from store.sql.queries import connections
+from store.sql.queries.connections import ConnectionCounts
 from tests import people
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -43,12 +43,12 @@ def end(fresh_database):
 
 def test_connections_are_counted_by_provider_and_whether_they_live(fresh_database, connected, end):
     with fresh_database.reading() as session:
-        assert connection_states.counts(session) == {}
+        assert connections.counts(session) == {}
     one, _, _ = connected("ada"), connected("bob"), connected("eve", "microsoft")
     end(NOON, one)
 
     with fresh_database.reading() as session:
-        assert connection_states.counts(session) == {
+        assert connections.counts(session) == {
             "google": ConnectionCounts(1, 1),
             "microsoft": ConnectionCounts(1, 0),
         }
@@ -60,7 +60,7 @@ def test_those_that_have_ended_are_listed_the_latest_first(fresh_database, conne
     end(NOON + timedelta(seconds=1), late)
 
     with fresh_database.reading() as session:
-        found = connection_states.dead(session)
+        found = connections.dead(session)
 
     assert [(each.id, each.user, each.provider, each.ended_at) for each in found] == [
         (late, "late", "microsoft", NOON + timedelta(seconds=1)),
@@ -76,9 +76,9 @@ def test_pages_are_complete_with_equal_or_unknown_times(fresh_database, connecte
         end(moment, connected(f"user-{n}"))
 
     with fresh_database.reading() as session:
-        everything = connection_states.dead(session)
+        everything = connections.dead(session)
         pages, after = [], None
-        while page := connection_states.dead(session, after=after, limit=2):
+        while page := connections.dead(session, after=after, limit=2):
             pages += page
             after = page[-1].ended_at, page[-1].id
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from store.sql.models import WebhookEndpoint
-from store.sql.queries import deliveries, delivery_log, webhooks
+from store.sql.queries import deliveries, webhook_events, webhooks
 from store.sql.queries.deliveries import AttemptResult
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.store.webhook_world import WebhookWorld
 
 SECOND = timedelta(seconds=1)
@@ -89,7 +89,7 @@ def test_outcome_of_a_lost_claim_is_ignored(world, endpoint):
     world.succeed(claimed)
     world.fail(late, pause=3600)
     row = world.row(delivery)
-    assert (delivery_log.status(row), row.last_status, row.topic) == ("delivered", 204, None)
+    assert (deliveries.status(row), row.last_status, row.topic) == ("delivered", 204, None)
 
 
 def test_the_oldest_comes_first_and_what_failed_waits(world, endpoint, recorded):
@@ -102,7 +102,7 @@ def test_the_oldest_comes_first_and_what_failed_waits(world, endpoint, recorded)
     assert world.claim(endpoint).id == second
     assert world.claim(endpoint) is None
     row = world.row(first)
-    assert (delivery_log.status(row), row.attempts, row.last_error) == ("pending", 1, "it failed")
+    assert (deliveries.status(row), row.attempts, row.last_error) == ("pending", 1, "it failed")
 
 
 def test_what_is_given_up_is_in_the_log_as_failed(world, endpoint, recorded):
@@ -111,7 +111,7 @@ def test_what_is_given_up_is_in_the_log_as_failed(world, endpoint, recorded):
     with world.database.writing() as session:
         deliveries.failed(session, claimed, AttemptResult(None, "no answer"), again_at=None)
     row = world.row(delivery)
-    assert (delivery_log.status(row), row.last_status, row.last_error) == ("failed", None, "no answer")
+    assert (deliveries.status(row), row.last_status, row.last_error) == ("failed", None, "no answer")
     assert due(world, endpoint) == []
 
 
@@ -162,39 +162,39 @@ def test_replay_resets_attempts_and_enables_endpoint(world, endpoint, recorded):
     claimed, other = world.claim(endpoint), world.endpoint()
     with world.database.writing() as session:
         deliveries.gone(session, claimed, AttemptResult(410, "answered 410"))
-        assert delivery_log.replay(session, endpoint, "msg_none") is None
-        assert delivery_log.replay(session, other, claimed.id) is None
+        assert deliveries.replay(session, endpoint, "msg_none") is None
+        assert deliveries.replay(session, other, claimed.id) is None
     world.reported.clear()
     with world.database.writing() as session:
-        row = delivery_log.replay(session, endpoint, claimed.id)
-        assert delivery_log.status(row) == "pending"
+        row = deliveries.replay(session, endpoint, claimed.id)
+        assert deliveries.status(row) == "pending"
     assert world.reported == [{endpoint}]
     again = world.claim(endpoint)
     assert (again.id, world.claim(endpoint)) == (claimed.id, None)
     assert again.attempts == claimed.attempts == 1
-    assert delivery_log.status(world.row(({first, second} - {claimed.id}).pop())) == "failed"
+    assert deliveries.status(world.row(({first, second} - {claimed.id}).pop())) == "failed"
 
 
 def test_the_log_shows_the_newest_first_in_pages(world, endpoint, recorded):
     ids = recorded(5)
     with world.database.reading() as session:
-        page = delivery_log.page(session, endpoint, limit=2)
-        rest = delivery_log.page(session, endpoint, before=page[-1].id)
+        page = deliveries.page(session, endpoint, limit=2)
+        rest = deliveries.page(session, endpoint, before=page[-1].id)
     assert [row.id for row in (*page, *rest)] == sorted(ids, reverse=True)
 
 
 def test_what_is_old_is_purged_unless_it_still_waits(world, endpoint, recorded):
     ids = recorded(4)
-    old = datetime.now(UTC) - delivery_log.LOG_LIFETIME - SECOND
+    old = datetime.now(UTC) - deliveries.LOG_LIFETIME - SECOND
     for each in ids[:3]:
         world.change(each, created_at=old)
     for each in (ids[0], ids[1], ids[3]):
         world.change(each, next_attempt_at=None)
     with world.database.writing() as session:
-        assert delivery_log.purge(session, limit=1) == 1
-        assert delivery_log.purge(session, limit=10) == 1
-        assert delivery_log.purge(session, limit=10) == 0
-        assert {row.id for row in delivery_log.page(session, endpoint)} == set(ids[2:])
+        assert deliveries.purge(session, limit=1) == 1
+        assert deliveries.purge(session, limit=10) == 1
+        assert deliveries.purge(session, limit=10) == 0
+        assert {row.id for row in deliveries.page(session, endpoint)} == set(ids[2:])
 
 
 def test_a_claim_shows_no_secret(world, endpoint, recorded):
@@ -216,7 +216,7 @@ def test_nothing_of_a_paused_endpoint_is_due(world, endpoint, recorded):
     (while_paused,) = recorded()
     assert (world.claim(endpoint), due(world, endpoint)) == (None, [])
     with world.database.reading() as session:
-        assert delivery_log.waiting(session) == 0
+        assert deliveries.waiting(session) == 0
     world.reported.clear()
     with world.database.writing() as session:
         webhooks.resume(session, session.get_one(WebhookEndpoint, endpoint))
@@ -238,19 +238,19 @@ def test_a_replay_waits_for_a_paused_endpoint(world, endpoint, recorded):
     world.succeed(world.claim(endpoint))
     paused(world, endpoint)
     with world.database.writing() as session:
-        delivery_log.replay(session, endpoint, delivery)
-    assert (world.claim(endpoint), delivery_log.status(world.row(delivery))) == (None, "pending")
+        deliveries.replay(session, endpoint, delivery)
+    assert (world.claim(endpoint), deliveries.status(world.row(delivery))) == (None, "pending")
 
 
 def test_a_test_event_is_of_no_user_and_shown_in_every_log(world):
     own = world.organization("own")
     for endpoint in (world.endpoint(), world.endpoint(organization_id=own)):
         with world.database.writing() as session:
-            sent = webhooks.record_test(session, endpoint)
+            sent = webhook_events.record_test(session, endpoint)
         assert world.claim(endpoint).id == sent.id
         with world.database.reading() as session:
-            assert [row.id for row in delivery_log.page(session, endpoint)] == [sent.id]
-            (logged,) = delivery_log.recent(session, endpoint_id=endpoint)
+            assert [row.id for row in deliveries.page(session, endpoint)] == [sent.id]
+            (logged,) = deliveries.recent(session, endpoint_id=endpoint)
         assert (logged.delivery.id, logged.user) == (sent.id, None)
         with world.database.writing() as session:
-            assert delivery_log.replay(session, endpoint, sent.id) is not None
+            assert deliveries.replay(session, endpoint, sent.id) is not None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from store.sql.models import now
-from store.sql.queries import deliveries, delivery_log, webhooks
-from store.sql.queries.delivery_log import Counts
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries import deliveries, webhooks
+from store.sql.queries.deliveries import Counts
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.store.statements import statements
 from tests.store.webhook_world import WebhookWorld
 
@@ -33,7 +33,7 @@ def busy(world):
 
 def log(world, **wanted):
     with world.database.reading() as session:
-        return delivery_log.recent(session, **wanted)
+        return deliveries.recent(session, **wanted)
 
 
 def test_endpoints_are_listed_with_their_organization(world, busy):
@@ -52,7 +52,7 @@ def test_a_page_of_endpoints_with_their_counts_takes_two_statements(world, busy)
     one, two, silent = busy
     with statements(world.database) as (session, sent):
         rows = webhooks.listed(session)
-        counts = delivery_log.counts(session, [row.endpoint.id for row in rows])
+        counts = deliveries.counts(session, [row.endpoint.id for row in rows])
 
     assert counts == {one: Counts(1, 1, 1), two: Counts(pending=3), silent: Counts()}
     assert len(sent) == 2
@@ -60,7 +60,7 @@ def test_a_page_of_endpoints_with_their_counts_takes_two_statements(world, busy)
 
 def test_log_of_all_endpoints_is_newest_first_in_one_statement(world, busy):
     with statements(world.database) as (session, sent):
-        rows = delivery_log.recent(session)
+        rows = deliveries.recent(session)
 
     ids = [row.delivery.id for row in rows]
     assert len(ids) == 6
@@ -75,7 +75,7 @@ def test_log_of_all_endpoints_is_newest_first_in_one_statement(world, busy):
 def test_the_log_of_one_status_holds_what_has_it(world, busy, status, expected):
     rows = log(world, status=status)
 
-    assert {delivery_log.status(row.delivery) for row in rows} == {status}
+    assert {deliveries.status(row.delivery) for row in rows} == {status}
     assert len(rows) == expected
 
 
@@ -92,4 +92,4 @@ def test_the_log_of_one_endpoint_and_its_pages(world, busy):
 
 def test_what_is_on_its_way_to_all_is_counted(world, busy):
     with world.database.reading() as session:
-        assert delivery_log.waiting(session) == len(world.waiting()) == 4
+        assert deliveries.waiting(session) == len(world.waiting()) == 4

@@ -11,9 +11,9 @@ from sqlalchemy import select
 
 from store.cache.cache_tags import user_name
 from store.sql.models import HeldTime, Hold, Membership, Organization, WebhookDelivery
-from store.sql.queries import deliveries, delivery_log, holds, organizations, users, webhooks
+from store.sql.queries import deliveries, holds, organizations, users, webhooks
 from store.sql.queries.holds import NewHold, TakenHold
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries.webhook_events import WebhookEvent
 from tests import people
 
 MINUTE = 60_000
@@ -401,7 +401,7 @@ def test_an_event_names_only_users_who_are_members_when_it_is_sent(fresh_databas
     assert sorted(sent(made[None])) == [["ada", "bob"], ["bob"]]
     assert list(sent(made[team["acme"]])) == [["ada"]]
     with fresh_database.reading() as session:
-        log = delivery_log.page(session, made[team["acme"]])
+        log = deliveries.page(session, made[team["acme"]])
         assert sorted((row.payload["data"]["users"], row.last_error) for row in log) == [
             ([], "no longer a member"),
             (["ada"], None),

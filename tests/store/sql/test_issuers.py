@@ -9,9 +9,9 @@ import pytest
 
 from store.security.one_time_secrets import PendingConsent
 from store.sql.models import Administrator, ApiKey, Membership, Organization, Role, now
-from store.sql.queries import administrators, api_keys, consents, issuers
-from store.sql.queries.consents import ConsentRefusal
+from store.sql.queries import administrators, api_keys, issuers, user_invitations
 from store.sql.queries.issuers import Issuer
+from store.sql.queries.user_invitations import ConsentRefusal
 from tests import people
 
 PAST, FUTURE = now() - timedelta(seconds=1), now() + timedelta(days=1)
@@ -125,7 +125,7 @@ def consent(fresh_database, key):
 def check(fresh_database):
     def check(consent):
         with fresh_database.writing() as session:
-            found = consents.check(session, consent)
+            found = user_invitations.check_consent(session, consent)
             return found if isinstance(found, ConsentRefusal) else found.custom_id
 
     return check

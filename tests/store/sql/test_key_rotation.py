@@ -14,16 +14,15 @@ from store.sql.models import Base, IdempotencyKey, OAuthConnection, Organization
 from store.sql.queries import (
     administrators,
     api_keys,
-    connection_tokens,
+    connection_rows,
     connections,
     idempotency,
     organization_grants,
     provider_clients,
     second_factors,
-    webhook_secrets,
     webhooks,
 )
-from store.sql.queries.connection_tokens import Tokens
+from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.organization_grants import NewGrant
 from store.sql.queries.provider_clients import StoredClient
 from tests import people
@@ -57,7 +56,7 @@ def connect(session, keyring, n):
 def tokens(database, keyring):
     with database.reading() as session:
         rows = session.scalars(select(OAuthConnection)).all()
-        return {row.id: connection_tokens.open_credentials(row, keyring).tokens for row in rows}
+        return {row.id: connection_rows.open_credentials(row, keyring).tokens for row in rows}
 
 
 def run(database, keyring, batch=2):
@@ -86,7 +85,7 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         endpoint, secret = webhooks.create(
             session, old, url="https://a.example", events=[], organization_id=None
         )
-        rotated = webhook_secrets.rotate(session, old, endpoint, overlap=timedelta(days=1))
+        rotated = webhooks.rotate(session, old, endpoint, overlap=timedelta(days=1))
         session.add(Organization(id=1, slug="acme"))
         session.flush()
         grant = NewGrant("google", "admin@acme.example", "robot", None, None, "key file", ["calendar"])
@@ -117,10 +116,10 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         assert provider_clients.open_client(row, new).secret == "client-secret"
         sealed = organization_grants.sealed(session, [saved.id])[saved.id]
         assert organization_grants.open_credentials(sealed, new).secret == "key file"
-        assert webhook_secrets.check_decryption(session, new, 10) == (1, 0)
+        assert webhooks.check_decryption(session, new, 10) == (1, 0)
         (row,) = session.scalars(select(WebhookEndpoint))
-        assert webhook_secrets.open_secret(endpoint.id, row.sealed_secret, new) == rotated
-        assert webhook_secrets.open_previous(endpoint.id, row.sealed_previous_secret, new) == secret
+        assert webhooks.open_secret(endpoint.id, row.sealed_secret, new) == rotated
+        assert webhooks.open_previous(endpoint.id, row.sealed_previous_secret, new) == secret
         row = administrators.load(session, ada)
         assert new.decrypt(row.sealed_totp_secret, second_factors.associated_data(ada)) == totp
         kept = idempotency.claim(session, new, **key, until=now())

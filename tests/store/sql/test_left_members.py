@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from store.sql.queries import deliveries, delivery_log
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries import deliveries
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.store.webhook_world import WebhookWorld
 
 
@@ -38,7 +38,7 @@ def record(world, own):
 
 def log(world, endpoint):
     with world.database.reading() as session:
-        return [row.id for row in delivery_log.page(session, endpoint)]
+        return [row.id for row in deliveries.page(session, endpoint)]
 
 
 def test_what_waits_for_their_organization_is_never_sent(world, own, theirs, record):
@@ -46,7 +46,7 @@ def test_what_waits_for_their_organization_is_never_sent(world, own, theirs, rec
     world.leave("member", own)
     assert world.claim(theirs) is None
     row = world.row(delivery)
-    assert (delivery_log.status(row), row.last_error, row.attempts) == ("failed", "no longer a member", 0)
+    assert (deliveries.status(row), row.last_error, row.attempts) == ("failed", "no longer a member", 0)
     with world.database.reading() as session:
         assert not deliveries.has_due(session, theirs)
 
@@ -67,7 +67,7 @@ def test_events_of_remaining_members_are_delivered(world, own, theirs, record):
     assert claimed.payload["data"]["userId"] == "other"
     assert log(world, theirs) == [claimed.id]
     assert world.claim(theirs) is None
-    assert delivery_log.status(world.row(left)) == "failed"
+    assert deliveries.status(world.row(left)) == "failed"
 
 
 def test_service_wide_endpoint_receives_events_of_former_members(world, own, record):
@@ -85,10 +85,10 @@ def test_neither_the_log_nor_a_replay_knows_them_until_they_are_back(world, own,
     world.leave("member", own)
     assert log(world, theirs) == []
     with world.database.writing() as session:
-        assert delivery_log.replay(session, theirs, delivery) is None
+        assert deliveries.replay(session, theirs, delivery) is None
     assert world.claim(theirs) is None
     world.join("member", own)
     assert log(world, theirs) == [delivery]
     with world.database.writing() as session:
-        assert delivery_log.replay(session, theirs, delivery) is not None
+        assert deliveries.replay(session, theirs, delivery) is not None
     assert world.claim(theirs).id == delivery

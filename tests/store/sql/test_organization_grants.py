@@ -10,16 +10,14 @@ from sqlalchemy import func, select
 from store.security.crypto import Keyring, Undecipherable
 from store.sql.models import Membership, OAuthConnection, Organization, WebhookDelivery, now
 from store.sql.queries import (
-    connection_refs,
-    connection_states,
-    connection_tokens,
+    connection_rows,
     connections,
     organization_grants,
     organizations,
+    webhook_events,
     webhooks,
 )
-from store.sql.queries.connection_states import ConnectionCounts
-from store.sql.queries.connections import ProviderAccount
+from store.sql.queries.connections import ConnectionCounts, ProviderAccount
 from store.sql.queries.organization_grants import NewGrant
 from tests import people
 from tests.store.statements import recorded
@@ -74,7 +72,7 @@ def end(fresh_database):
 
 def of_user(database, name, organization_id=None):
     with database.reading() as session:
-        return connection_refs.of_user(session, name, organization_id=organization_id)
+        return connection_rows.of_user(session, name, organization_id=organization_id)
 
 
 def events(database):
@@ -121,8 +119,10 @@ def test_an_event_of_a_delegated_connection_goes_to_its_own_organization(fresh_d
         session.add(Membership(organization_id=other.id, user_id=user.id))
         endpoints = {number: endpoint(number) for number in (acme, other.id, None)}
         session.add_all(endpoints.values())
-        own = connection_refs.of_user(session, "ada", organization_id=None)[0].id
-        webhooks.record(session, webhooks.WebhookEvent.CALENDAR_CHANGED, own, calendar_id="primary")
+        own = connection_rows.of_user(session, "ada", organization_id=None)[0].id
+        webhook_events.record(
+            session, webhook_events.WebhookEvent.CALENDAR_CHANGED, own, calendar_id="primary"
+        )
     with fresh_database.reading() as session:
         found = {row.endpoint_id for row in session.scalars(select(WebhookDelivery))}
     assert found == {endpoints[acme].id, endpoints[None].id}
@@ -133,7 +133,7 @@ def test_a_replaced_grant_keeps_its_connections_and_revives_them(fresh_database,
     delegated("ada")
     with fresh_database.writing() as session:
         session.add(endpoint())
-        own = connection_refs.of_user(session, "ada", organization_id=None)[0].id
+        own = connection_rows.of_user(session, "ada", organization_id=None)[0].id
         connections.mark_dead(session, own, "The account was suspended")
     end(first)
     end(first)
@@ -152,7 +152,7 @@ def test_a_replaced_grant_keeps_its_connections_and_revives_them(fresh_database,
     ]
 
 
-def endpoint(organization_id=None, events=tuple(webhooks.WebhookEvent)):
+def endpoint(organization_id=None, events=tuple(webhook_events.WebhookEvent)):
     return webhooks.WebhookEndpoint(
         id=f"wh_{organization_id}", organization_id=organization_id, url="-", events=list(events),
         sealed_secret=b"",
@@ -193,14 +193,14 @@ def test_a_delegated_connection_lives_only_while_its_grant_does(
     (bob,) = of_user(fresh_database, "bob")
     assert (ada.alive, ada.grant, bob.alive, bob.grant) == (False, save_again.id, True, None)
     with fresh_database.reading() as session:
-        row = connection_tokens.sealed(session, [ada.id])[ada.id]
+        row = connection_rows.sealed(session, [ada.id])[ada.id]
         assert (row.alive, row.grant, row.sealed_access_token) == (False, save_again.id, None)
         stored = session.get_one(OAuthConnection, ada.id)
         assert (stored.alive, stored.usable) == (True, False)
-        assert connection_states.counts(session) == {"google": ConnectionCounts(1, 1)}
-        assert connection_states.dead(session) == []
+        assert connections.counts(session) == {"google": ConnectionCounts(1, 1)}
+        assert connections.dead(session) == []
         assert organizations.summary(session, "acme").dead == 1
-        assert connection_tokens.check_decryption(session, keyring, 10) == (1, 0)
+        assert connection_rows.check_decryption(session, keyring, 10) == (1, 0)
 
 
 def test_credentials_of_a_delegated_connection_have_no_tokens(fresh_database, keyring, delegated):
@@ -208,10 +208,10 @@ def test_credentials_of_a_delegated_connection_have_no_tokens(fresh_database, ke
     (ref,) = of_user(fresh_database, "ada")
 
     with fresh_database.reading() as session:
-        row = connection_tokens.sealed(session, [ref.id])[ref.id]
+        row = connection_rows.sealed(session, [ref.id])[ref.id]
         stored = session.get_one(OAuthConnection, ref.id)
     for each in (row, stored):
-        opened = connection_tokens.open_credentials(each, keyring)
+        opened = connection_rows.open_credentials(each, keyring)
         assert (opened.tokens, opened.grant) == (None, ref.grant)
 
 
@@ -234,8 +234,8 @@ def test_grant_connection_is_hidden_from_another_organization(fresh_database, ac
     assert len(of_user(fresh_database, "ada")) == len(of_user(fresh_database, "ada", acme)) == 1
     assert of_user(fresh_database, "ada", other.id) == []
     with fresh_database.reading() as session:
-        assert connection_refs.of_members(session, other.id, only_organization_id=other.id) == {"ada": []}
-        assert len(connection_refs.of_members(session, other.id)["ada"]) == 1
+        assert connection_rows.of_members(session, other.id, only_organization_id=other.id) == {"ada": []}
+        assert len(connection_rows.of_members(session, other.id)["ada"]) == 1
 
 
 def test_removing_a_grant_removes_its_connections_alone(fresh_database, keyring, acme, delegated):

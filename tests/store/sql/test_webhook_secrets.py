@@ -8,8 +8,8 @@ import pytest
 
 from store.security.crypto import Undecipherable
 from store.sql.models import WebhookEndpoint, now
-from store.sql.queries import webhook_secrets
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries import webhooks
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.store.webhook_world import SECOND, WebhookWorld
 
 DAY = timedelta(days=1)
@@ -24,7 +24,7 @@ def rotated(world, endpoint, overlap=DAY):
     """Replace the secret of an endpoint; returns the new one."""
     with world.database.writing() as session:
         row = session.get_one(WebhookEndpoint, endpoint)
-        return webhook_secrets.rotate(session, world.keyring, row, overlap=overlap)
+        return webhooks.rotate(session, world.keyring, row, overlap=overlap)
 
 
 def row_of(world, endpoint):
@@ -42,8 +42,8 @@ def test_a_replaced_secret_is_kept_for_the_overlap(world):
     endpoint = world.endpoint()
     secret = rotated(world, endpoint)
     row = row_of(world, endpoint)
-    assert webhook_secrets.open_secret(endpoint, row.sealed_secret, world.keyring) == secret
-    old = webhook_secrets.open_previous(endpoint, row.sealed_previous_secret, world.keyring)
+    assert webhooks.open_secret(endpoint, row.sealed_secret, world.keyring) == secret
+    old = webhooks.open_previous(endpoint, row.sealed_previous_secret, world.keyring)
     assert old == world.secrets[endpoint] != secret
     assert timedelta(hours=23) < row.overlap_until - now() <= DAY
 
@@ -53,9 +53,9 @@ def test_the_two_secrets_of_a_row_do_not_open_in_each_others_place(world):
     rotated(world, endpoint)
     row = row_of(world, endpoint)
     with pytest.raises(Undecipherable):
-        webhook_secrets.open_secret(endpoint, row.sealed_previous_secret, world.keyring)
+        webhooks.open_secret(endpoint, row.sealed_previous_secret, world.keyring)
     with pytest.raises(Undecipherable):
-        webhook_secrets.open_previous(endpoint, row.sealed_secret, world.keyring)
+        webhooks.open_previous(endpoint, row.sealed_secret, world.keyring)
 
 
 def test_of_two_rotations_the_second_keeps_the_secret_of_the_first(world):
@@ -63,7 +63,7 @@ def test_of_two_rotations_the_second_keeps_the_secret_of_the_first(world):
     first = rotated(world, endpoint)
     rotated(world, endpoint)
     row = row_of(world, endpoint)
-    assert webhook_secrets.open_previous(endpoint, row.sealed_previous_secret, world.keyring) == first
+    assert webhooks.open_previous(endpoint, row.sealed_previous_secret, world.keyring) == first
 
 
 def test_a_rotation_keeps_the_secret_of_a_concurrent_one(world):
@@ -73,9 +73,9 @@ def test_a_rotation_keeps_the_secret_of_a_concurrent_one(world):
     first = rotated(world, endpoint)
     with world.database.writing() as session:
         session.add(outdated)
-        webhook_secrets.rotate(session, world.keyring, outdated, overlap=DAY)
+        webhooks.rotate(session, world.keyring, outdated, overlap=DAY)
     row = row_of(world, endpoint)
-    assert webhook_secrets.open_previous(endpoint, row.sealed_previous_secret, world.keyring) == first
+    assert webhooks.open_previous(endpoint, row.sealed_previous_secret, world.keyring) == first
 
 
 def test_without_an_overlap_nothing_of_the_old_secret_is_left(world):
@@ -92,7 +92,7 @@ def test_a_secret_that_no_key_opens_is_replaced_and_not_kept(world):
         session.get_one(WebhookEndpoint, endpoint).sealed_secret = b"lost"
     secret = rotated(world, endpoint)
     row = row_of(world, endpoint)
-    assert webhook_secrets.open_secret(endpoint, row.sealed_secret, world.keyring) == secret
+    assert webhooks.open_secret(endpoint, row.sealed_secret, world.keyring) == secret
     assert (row.sealed_previous_secret, row.overlap_until) == (None, None)
 
 
@@ -113,7 +113,7 @@ def test_old_secrets_are_deleted_when_their_overlap_has_passed(world):
         rotated(world, endpoint)
     expired(world, over)
     with world.database.writing() as session:
-        webhook_secrets.forget_expired(session)
+        webhooks.forget_expired(session)
     assert row_of(world, over).sealed_previous_secret is None
     assert row_of(world, over).overlap_until is None
     assert row_of(world, within).sealed_previous_secret is not None

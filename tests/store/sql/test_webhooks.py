@@ -12,9 +12,9 @@ from sqlalchemy import select
 from store.security.crypto import Undecipherable
 from store.sql.database import Database
 from store.sql.models import OAuthConnection, Organization, User, WebhookDelivery, WebhookEndpoint, now
-from store.sql.queries import connections, deliveries, organizations, webhook_secrets, webhooks
-from store.sql.queries.connection_tokens import Tokens
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries import connections, deliveries, organizations, webhook_events, webhooks
+from store.sql.queries.connection_rows import Tokens
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.store.webhook_world import WebhookWorld
 
 
@@ -147,7 +147,7 @@ def test_a_change_moves_up_the_one_that_waits_for_long(world):
     world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="team")
     world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     moved, _ = world.waiting()
-    assert timedelta(0) < moved.next_attempt_at - now() <= webhooks.SOON
+    assert timedelta(0) < moved.next_attempt_at - now() <= webhook_events.SOON
     # The newer change has all attempts before it.
     assert moved.attempts == 0
     assert world.reported == [{endpoint}] * 2
@@ -254,12 +254,12 @@ def test_a_secret_opens_for_its_own_endpoint_alone(world):
     endpoint = world.endpoint()
     with world.database.reading() as session:
         row = session.get_one(WebhookEndpoint, endpoint)
-    secret = webhook_secrets.open_secret(endpoint, row.sealed_secret, world.keyring)
+    secret = webhooks.open_secret(endpoint, row.sealed_secret, world.keyring)
     assert secret == world.secrets[endpoint]
     assert secret.startswith("whsec_")
     assert secret.encode() not in row.sealed_secret
     with pytest.raises(Undecipherable):
-        webhook_secrets.open_secret("wh_other", row.sealed_secret, world.keyring)
+        webhooks.open_secret("wh_other", row.sealed_secret, world.keyring)
 
 
 def test_an_endpoint_goes_with_its_log_and_its_organization(world):

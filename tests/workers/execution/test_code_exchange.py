@@ -20,9 +20,9 @@ from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
 from store.security.one_time_secrets import JOB_SECONDS, PendingConsent, PendingExchange
 from store.sql.models import ApiKey, OAuthConnection, Organization, Role, User
-from store.sql.queries import administrators, api_keys, connection_tokens, connections, organizations
-from store.sql.queries.consents import ConsentRefusal
+from store.sql.queries import administrators, api_keys, connection_rows, connections, organizations
 from store.sql.queries.issuers import Issuer
+from store.sql.queries.user_invitations import ConsentRefusal
 from tests import people
 from tests.app.days import PROVIDERS
 from workers.execution.code_exchange import CODE_REFUSED, exchange
@@ -120,7 +120,7 @@ def stored(runtime, user_id):
             row = connections.find(session, user_id, provider)
         if row is None:
             return None
-        return row, connection_tokens.open_credentials(row, runtime.stores.keyring).tokens
+        return row, connection_rows.open_credentials(row, runtime.stores.keyring).tokens
 
     return find
 

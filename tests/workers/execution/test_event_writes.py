@@ -13,7 +13,7 @@ from providers.errors import Problem, Reason
 from providers.events import Changes, Draft, Moment
 from store.cache.cache_tags import Tags
 from store.sql.models import OAuthConnection, WebhookDelivery
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.workers.conftest import put_work, replies, run_drain
 from workers.execution import writes
 from workers.jobs import CreateEvent, DeleteEvent, UpdateEvent

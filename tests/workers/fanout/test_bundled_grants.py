@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store.sql.queries.connection_tokens import SealedConnection
+from store.sql.queries.connection_rows import SealedConnection
 from workers.fanout.bundles import divide
 from workers.fanout.taken import TakenJob
 from workers.jobs import GrantRef, ReadBusy

@@ -12,7 +12,7 @@ from providers.errors import Reason
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyRead, CalendarKey
 from store.coordination.asked_calendars import AskedCalendars
-from store.sql.queries import connection_tokens
+from store.sql.queries import connection_rows
 from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, READ, rows, run
 from workers.execution import identity
 from workers.runtime import Runtime
@@ -147,7 +147,7 @@ def test_what_an_audit_stores_is_invalidated_by_writes_through_other_connections
     cache(reached, key, MEETING)
     run(reached)
     with reached.stores.database.reading() as session:
-        row = connection_tokens.sealed(session, [key.connection])[key.connection]
+        row = connection_rows.sealed(session, [key.connection])[key.connection]
     (tags,) = identity.known_tags(row, [key.calendar]).values()
     assert read_at(reached, key) is not None
 

@@ -14,8 +14,8 @@ from standardwebhooks import WebhookVerificationError
 from store.config.settings import RETRY_SECONDS
 from store.coordination.locks import try_lock
 from store.sql.models import WebhookDelivery, WebhookEndpoint
-from store.sql.queries import deliveries, delivery_log
-from store.sql.queries.webhooks import WebhookEvent
+from store.sql.queries import deliveries
+from store.sql.queries.webhook_events import WebhookEvent
 from tests.receiver import receiving
 from tests.waiting import until
 from workers.runtime import Runtime
@@ -39,13 +39,13 @@ def log(runtime):
 
     def read(endpoint):
         with runtime.stores.database.reading() as session:
-            return delivery_log.page(session, endpoint)[::-1]
+            return deliveries.page(session, endpoint)[::-1]
 
     return read
 
 
 def statuses(rows):
-    return [delivery_log.status(row) for row in rows]
+    return [deliveries.status(row) for row in rows]
 
 
 def test_an_event_arrives_signed_and_is_in_the_log(runtime, receiver, register, record_event, log):
@@ -59,7 +59,7 @@ def test_an_event_arrives_signed_and_is_in_the_log(runtime, receiver, register, 
     assert received.id == row.id
     with pytest.raises(WebhookVerificationError):
         received.verified("whsec_" + "A" * 32)
-    assert (delivery_log.status(row), row.attempts, row.last_status) == ("delivered", 1, 204)
+    assert (deliveries.status(row), row.attempts, row.last_status) == ("delivered", 1, 204)
     assert sending.due(runtime) == []
     sending.deliver(runtime, endpoint)
     assert len(receiver.received) == 1
@@ -169,10 +169,10 @@ def test_delivery_fails_after_its_last_attempt_and_can_be_replayed(
         _make_due(patient)
         sending.deliver(patient, endpoint)
     (given_up,) = log(endpoint)
-    assert (delivery_log.status(given_up), given_up.last_error) == ("failed", "answered 500")
+    assert (deliveries.status(given_up), given_up.last_error) == ("failed", "answered 500")
     assert given_up.attempts == len(receiver.received) == attempts
     with patient.stores.database.writing() as session:
-        delivery_log.replay(session, endpoint, row.id)
+        deliveries.replay(session, endpoint, row.id)
     sending.deliver(patient, endpoint)
     assert {each.id for each in receiver.received} == {row.id}
     assert receiver.received[-1].verified(secret) == row.payload

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from store.sql.models import Organization
-from store.sql.queries import webhooks
+from store.sql.queries import webhook_events, webhooks
 from tests.waiting import until
 from workers.runtime import MAX_WEBHOOK_ENDPOINTS
 from workers.webhooks import delivery as sending
@@ -40,7 +40,7 @@ def test_another_tenants_event_is_sent_while_all_endpoints_of_one_hang(
     own, _ = register(receiver.url)
     with runtime.stores.database.writing() as session:
         for each in [*hanging, own]:
-            webhooks.record_test(session, each)
+            webhook_events.record_test(session, each)
 
     with ThreadPoolExecutor(len(hanging)) as threads:
         waiting = [threads.submit(sending.deliver, runtime, each) for each in hanging]

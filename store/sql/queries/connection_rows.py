@@ -1,15 +1,18 @@
-"""Connections without tokens: the accounts that a request reads, and whether they are alive."""
+"""Connections as they are loaded for a request (without tokens) and for a worker (with encrypted tokens)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TypeVarTuple
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple, TypeVarTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, func, or_, select, true
 from sqlalchemy.orm import Session
 
 from store.cache.cache_tags import PRIMARY, UserNames, booked_names, user_name
+from store.security.crypto import Keyring, tried_and_failed
 from store.sql.models import Membership, OAuthConnection, OrganizationGrant, User
 
 _Ts = TypeVarTuple("_Ts")
@@ -166,3 +169,134 @@ def _ref(row: _RefRow) -> ConnectionRef:
         names,
         UserNames((*user, *names[:1]), names[:1] or user),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens from a token endpoint, or from a client that posts a connection."""
+
+    access_token: str = field(repr=False)
+    refresh_token: str | None = field(repr=False)
+    expires_at: datetime | None
+
+
+class SealedConnection(NamedTuple):
+    """The columns that a worker needs. Loading ORM objects would take three times as long.
+
+    ``grant`` and ``alive`` as in ``ConnectionRef``.
+    """
+
+    id: str
+    provider: str
+    email: str | None
+    scope: list[str]
+    sealed_access_token: bytes | None
+    sealed_refresh_token: bytes | None
+    expires_at: datetime | None
+    alive: bool
+    account_id: str | None
+    main_calendar_id: str | None
+    mailbox: str | None
+    time_zone: str | None
+    obtained: bool
+    grant: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A connection with decrypted tokens, for a provider call. It exists in workers only.
+
+    A delegated connection has a ``grant``, the id of the organization's grant, and no ``tokens``.
+    """
+
+    id: str
+    provider: str
+    email: str | None
+    scope: frozenset[str]
+    tokens: Tokens | None
+    account_id: str | None = None
+    main_calendar_id: str | None = None
+    mailbox: str | None = None
+    time_zone: str | None = None
+    obtained: bool = False
+    grant: str | None = None
+
+
+def sealed(session: Session | Connection, ids: Collection[str]) -> dict[str, SealedConnection]:
+    """Connections with encrypted tokens, in one statement; deleted ones are absent.
+
+    A plain database connection is enough: a new session costs a third of the statement's time.
+    """
+    return {row.id: SealedConnection(*row) for row in session.execute(_SEALED, {"ids": list(ids)})}
+
+
+def check_decryption(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
+    """Try to decrypt the newest and oldest connections; returns how many were tried and how many failed.
+
+    Delegated connections have no tokens to decrypt.
+    """
+    by_age = _sealed_columns().where(OAuthConnection.grant_id.is_(None))
+    ends = (OAuthConnection.created_at.desc(), OAuthConnection.created_at)
+    tried = {row.id: row for end in ends for row in session.execute(by_age.order_by(end).limit(most // 2))}
+    return tried_and_failed(
+        partial(open_credentials, SealedConnection(*row), keyring) for row in tried.values()
+    )
+
+
+def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Credentials:
+    """Decrypt a connection's tokens for a provider call; a delegated connection has none.
+
+    :raise Undecipherable: when its key is no longer on the ring
+    """
+    return Credentials(
+        id=row.id,
+        provider=row.provider,
+        email=row.email,
+        scope=frozenset(row.scope),
+        tokens=_open_tokens(row, keyring),
+        account_id=row.account_id,
+        main_calendar_id=row.main_calendar_id,
+        mailbox=row.mailbox,
+        time_zone=row.time_zone,
+        obtained=row.obtained,
+        grant=row.grant if isinstance(row, SealedConnection) else row.grant_id,
+    )
+
+
+def _open_tokens(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Tokens | None:
+    access, refresh = row.sealed_access_token, row.sealed_refresh_token
+    if access is None:
+        return None
+    return Tokens(
+        access_token=keyring.decrypt(access, associated_data(row.id, "access")),
+        refresh_token=keyring.decrypt(refresh, associated_data(row.id, "refresh")) if refresh else None,
+        expires_at=row.expires_at,
+    )
+
+
+def _sealed_columns() -> Select[*tuple[Any, ...]]:
+    named: dict[str, Any] = {"alive": ALIVE.label("alive"), "grant": OAuthConnection.grant_id.label("grant")}
+    columns: list[Any] = [
+        named.get(name, getattr(OAuthConnection, name, None)) for name in SealedConnection._fields
+    ]
+    return with_grant(select(*columns).select_from(OAuthConnection))
+
+
+# Built once, because workers use it often.
+_SEALED = _sealed_columns().where(OAuthConnection.id.in_(bindparam("ids", expanding=True)))
+
+
+def token_columns(connection_id: str, keyring: Keyring, tokens: Tokens) -> dict[str, Any]:
+    """The columns that hold tokens."""
+    access, refresh = tokens.access_token, tokens.refresh_token
+    return {
+        "sealed_access_token": keyring.encrypt(access, associated_data(connection_id, "access")),
+        "sealed_refresh_token": refresh
+        and keyring.encrypt(refresh, associated_data(connection_id, "refresh")),
+        "expires_at": tokens.expires_at,
+    }
+
+
+def associated_data(connection_id: str, column: str) -> str:
+    """The associated data of an encrypted token; ``column`` is ``access`` or ``refresh``."""
+    return f"oauth_connections/{connection_id}/{column}"
