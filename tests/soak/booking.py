@@ -10,10 +10,11 @@ from urllib.parse import quote
 import requests
 
 from tests.soak.client import Client
+from tests.soak.faults import READS_FAULT, WRITES_FAULT
 from tests.soak.installation import DEADLINE, meeting
 from tests.soak.model import EXACT, MINUTE, Calendar, Held, Person, Question, text
 
-# Seconds until the time of a create with an unclear answer is free again.
+# Seconds until the time of a create with an unclear answer is free again: it counts as held until then.
 LEASE = 2 * DEADLINE + 6.0
 # Seconds: some holds expire during the run.
 LIVES = (30, 3600)
@@ -93,17 +94,15 @@ class BookingClient(Client):
     ) -> bool:
         """Whether the time was taken; the answer is compared. ``written`` are the calendars of the event."""
         if answer.status_code not in (status, 409):
-            if written:
-                self._unclear(answer, written, people[0].user)
-                for calendar in written:
-                    calendar.reserved.append((time.monotonic() + LEASE, (wanted.start, wanted.end)))
-            else:
-                self._failed(answer, people[0].user)
+            for calendar in written:
+                calendar.in_doubt = time.monotonic() + LEASE
+            self._records.count(unclear=len(written))
+            self._failed(answer, *(p.user for p in people), fair=WRITES_FAULT if written else READS_FAULT)
             return False
         taken = answer.status_code == status
         free = all(self._circle.is_free(each, wanted, but) for each in people)
         self._records.count(checked=1)
-        if taken != free and (taken or not any(self._circle.is_reserved(each, wanted) for each in people)):
+        if taken != free:
             sent = f"{answer.request.method} {answer.request.url} {answer.request.body!r}"
             self._records.is_wrong(
                 f"{sent}: {answer.status_code}, and the time is {'free' if free else 'taken'}"

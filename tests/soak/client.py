@@ -330,9 +330,9 @@ class Client:
             return calendar is None or calendar in self._refusable
         return failure["reason"] in ("rateLimited", "providerError")
 
-    def _failed(self, answer: requests.Response, whose: str, fair: set[int] = READS_FAULT) -> None:
+    def _failed(self, answer: requests.Response, *whose: str, fair: set[int] = READS_FAULT) -> None:
         self._records.count(named=1)
-        refused = answer.status_code == 403 and whose in self._refusable_users
+        refused = answer.status_code == 403 and not self._refusable_users.isdisjoint(whose)
         if answer.status_code not in fair and not refused:
             self._records.is_wrong(f"{answer.request.method} for {whose}: {answer.status_code} {answer.text}")
 
@@ -343,7 +343,7 @@ class Client:
 
     def _unclear(self, answer: requests.Response, calendars: Iterable[Calendar], whose: str) -> None:
         """It may have succeeded all the same, or may succeed later."""
-        self._failed(answer, whose, WRITES_FAULT)
+        self._failed(answer, whose, fair=WRITES_FAULT)
         self._records.count(unclear=1)
         for calendar in calendars:
             calendar.in_doubt = time.monotonic() + DOUBT

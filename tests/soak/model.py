@@ -36,8 +36,6 @@ class Calendar:
     earlier: list[tuple[float, State]] = field(default_factory=list)
     # Until then a write with an unclear answer may still succeed.
     in_doubt: float = 0.0
-    # The times of creates with an unclear answer, which may be reserved until then.
-    reserved: list[tuple[float, Period]] = field(default_factory=list)
 
     @property
     def now(self) -> State:
@@ -182,15 +180,6 @@ class Circle:
             for each in person.calendars
         ]
         return bool(wanted.slots(states, self.held_of(person)))
-
-    def is_reserved(self, person: Person, wanted: Question) -> bool:
-        """Whether the time may still belong to a create with an unclear answer."""
-        now, margin = time.monotonic(), wanted.padding
-        return any(
-            until > now and start - margin < wanted.end and wanted.start < end + margin
-            for each in person.calendars
-            for until, (start, end) in each.reserved
-        )
 
 
 def text(at: int) -> str:
