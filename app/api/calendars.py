@@ -8,7 +8,7 @@ from flask import Response
 from flask.views import MethodView
 
 from app.accounts import connections
-from app.events import calendars
+from app.events import lists
 from app.http import paging
 from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
@@ -35,10 +35,10 @@ class Calendars(MethodView):
         Over all accounts. An account that could not be read is named in `failedCalendars`; when none could
         be read, the request fails.
         """
-        calendar_list = calendars.find(connections.of_user(authentication(), userId, params))
+        calendar_list = lists.find_calendars(connections.of_user(authentication(), userId, params))
         failures = calendar_list.failures
         if failures and not failures.something_read:
             raise failures.error()
-        page, extra_fields = paging.cut_by_sort_key(params, calendar_list.calendars, calendars.sort_key)
+        page, extra_fields = paging.cut_by_sort_key(params, calendar_list.calendars, lists.calendar_sort_key)
         data = [calendar_view(each) for each in page]
         return json_response({"data": data, "failedCalendars": failures.calendars(), **extra_fields})

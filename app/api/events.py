@@ -17,9 +17,8 @@ from app.accounts.calendar_names import calendar_name
 from app.api import cache_control, replay_access
 from app.availability import parameters
 from app.availability.selection import CalendarSelector
-from app.events import conditions, lists, moves, worker_calls, writes
-from app.events.drafts import changes, draft, new_meta_id
-from app.events.views import event_view
+from app.events import conditions, lists, moves, worker_calls
+from app.events.bodies import changes, draft, event_view, new_meta_id
 from app.http import idempotency, paging
 from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint
@@ -44,7 +43,6 @@ from providers.events import Event
 from providers.scopes import Operation
 from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import CreateEvent, DeleteEvent, EventWrite, GetEvent, Job, Reply, UpdateEvent
-from workers.queues import Queue
 
 blp = Blueprint(
     "events",
@@ -91,13 +89,13 @@ class Events(MethodView):
             sentence = NOT_CONNECTED if bare else connections.NO_CALENDARS
             raise NotFound(sentence, Code.NO_CONNECTED_CALENDARS)
         selector = CalendarSelector(tuple(params["calendarIds"]), primary_only=False)
-        event_list = lists.find(refs, selector, start, end, cache_control.freshness())
+        event_list = lists.find_events(refs, selector, start, end, cache_control.freshness())
         if event_list.failures and not event_list.failures.something_read:
             raise event_list.failures.error()
         failed = event_list.failures.calendars()
         if bare:
             return json_response(_views(event_list.events), headers=_headers(failed))
-        page, extra_fields = paging.cut_by_sort_key(params, event_list.events, lists.sort_key)
+        page, extra_fields = paging.cut_by_sort_key(params, event_list.events, lists.event_sort_key)
         return json_response({"data": _views(page), "failedCalendars": failed, **extra_fields})
 
 
@@ -283,21 +281,21 @@ def _length(entries: Sequence[str]) -> int:
 
 
 def _read(ref: ConnectionRef, job: Job) -> Reply:
-    return worker_calls.gather({ref.id: job}, Queue.READS, deadline=worker_calls.deadline())[ref.id]
+    return worker_calls.read_one(ref, job)
 
 
 def _write(
     ref: ConnectionRef, job: EventWrite, lease: conditions.Lease | None = None, *, repeatable: bool = True
 ) -> Reply:
-    """The reply to a write; ``lease`` has the time of the event. For ``repeatable``, see ``writes.error``.
+    """The reply to a write; ``lease`` has the time of the event. ``repeatable`` as for ``error``.
 
     :raise ApiError: when it failed, or may have failed
     """
-    reply = writes.send_one(ref, job, deadline=worker_calls.deadline(), repeatable=repeatable)
+    reply = worker_calls.send_one(ref, job, repeatable=repeatable)
     if reply.failed is not None:
-        if lease is not None and writes.may_have_happened(reply.failed):
+        if lease is not None and worker_calls.may_have_happened(reply.failed):
             lease.keep()
-        raise writes.error(ref, job, reply.failed, repeatable=repeatable)
+        raise worker_calls.error(ref, job, reply.failed, repeatable=repeatable)
     return reply
 
 

@@ -12,8 +12,7 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.api import replay_access
 from app.events import conditions, unified
-from app.events.drafts import changes, new_meta_id
-from app.events.views import unified_view
+from app.events.bodies import changes, new_meta_id, unified_view
 from app.http import idempotency, query_string
 from app.http.api_key_hook import authentication
 from app.http.blueprint import Blueprint

@@ -19,7 +19,7 @@ from app.availability.selection import CalendarSelector
 from app.dashboard import connection_badge
 from app.dashboard.blueprint import blp, page
 from app.dashboard.users import get_user
-from app.events import calendars, lists
+from app.events import lists
 from app.http.api_key_hook import authentication
 from app.schemas.timestamps import EPOCH, MILLISECOND
 from providers.base import Calendar
@@ -78,7 +78,7 @@ class Entry:
 def user_calendars(custom_id: str) -> ResponseReturnValue:
     """The calendars of a user's accounts."""
     row = get_user(custom_id)
-    found = calendars.find(connections.of_user(authentication(), custom_id, {"provider": ()}))
+    found = lists.find_calendars(connections.of_user(authentication(), custom_id, {"provider": ()}))
     return page(
         "user_calendars.html",
         id=custom_id,
@@ -95,10 +95,10 @@ def user_events(custom_id: str) -> ResponseReturnValue:
     """The events of the next days in a user's calendars."""
     row = get_user(custom_id)
     refs = connections.of_user(authentication(), custom_id, {"provider": ()})
-    listed = calendars.find(refs)
+    listed = lists.find_calendars(refs)
     start = int(time.time() * 1000)
     selector = CalendarSelector((), primary_only=False)
-    found = lists.find(refs, selector, start, start + DAYS * DAY, Freshness())
+    found = lists.find_events(refs, selector, start, start + DAYS * DAY, Freshness())
     entries = _entries(found.events[:MAX_EVENTS], listed.calendars)
     return page(
         "user_events.html",

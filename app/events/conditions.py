@@ -25,9 +25,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.accounts import connections
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector, is_main, shown_as
-from app.events import all_day, bookings, free_time, holds, moves, worker_calls
-from app.events.bookings import Booking
-from app.events.free_time import Overlap, Time
+from app.events import bookings, holds, moves, worker_calls
+from app.events.bookings import Booking, Overlap, Time
 from app.events.moves import Moved
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
@@ -41,7 +40,6 @@ from store.sql.queries.connection_rows import ConnectionRef
 from store.sql.queries.holds import ClaimedHold, NewHold, TakenHold
 from workers.fanout.admission import Overloaded
 from workers.jobs import GetEvent
-from workers.queues import Queue
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +160,7 @@ def condition(
         assert isinstance(start, Day), "the content has both, of one kind"
         assert isinstance(end, Day), "the content has both, of one kind"
         # A hold of a day cannot cover that day in all zones.
-        edges = all_day.span(start, end, calendars, (zone or UTC) if "hold" in params else None)
+        edges = moves.all_day_span(start, end, calendars, (zone or UTC) if "hold" in params else None)
     meta_id = content.meta_id if repeatable else None
     time = Time.of(*edges, params)
     named, providers = params.get("calendarIds", ()), params.get("provider", ())
@@ -243,13 +241,13 @@ def _require_free(
         ref = next((each for each in calendars.connections if each.id == moved.ref.id), moved.ref)
         calendars = moves.others(calendars, moved, in_main=_is_main(ref, moved.calendar))
         known = moved.busy_without(condition.time)
-    conflicts = free_time.busy(authentication, {user: calendars}, condition.time, others, known)
+    conflicts = bookings.busy(authentication, {user: calendars}, condition.time, others, known)
     if conflicts and (created := _connections_with_event(condition)):
         kept = [ref for ref in calendars.connections if ref.id not in created]
         calendars = calendars._replace(connections=kept)
-        conflicts = free_time.busy(authentication, {user: calendars}, condition.time, others)
+        conflicts = bookings.busy(authentication, {user: calendars}, condition.time, others)
     if conflicts:
-        raise free_time.slot_taken(conflicts)
+        raise bookings.slot_taken(conflicts)
 
 
 def _claim(authentication: Authentication, condition: Condition) -> Lease:
@@ -282,7 +280,7 @@ def _claim(authentication: Authentication, condition: Condition) -> Lease:
         if view is not None and condition.user in view.users and not view.claimed:
             parts = [(time.start, min(time.end, view.starts)), (max(time.start, view.ends), time.end)]
         conflicts = [Overlap(condition.user, *part) for part in parts if part[0] < part[1]]
-        raise free_time.slot_taken(
+        raise bookings.slot_taken(
             conflicts, "The hold does not cover the time of the event, has expired, or is in use"
         )
     return Lease(claimed=claimed, token=token, kept=claimed.repeated)
@@ -327,7 +325,7 @@ def _connections_with_event(condition: Condition) -> set[str]:
         ref.id: GetEvent(ref.id, calendar, condition.meta_id, by_meta=True)
         for ref, calendar in condition.calendars
     }
-    replies = worker_calls.gather(jobs, Queue.READS, deadline=worker_calls.deadline())
+    replies = worker_calls.read(jobs)
     for ref, calendar in condition.calendars:
         failed = replies[ref.id].failed
         if failed is not None and failed.problem is not Problem.EVENT_NOT_FOUND:

@@ -15,9 +15,8 @@ from app.accounts import connections
 from app.availability import parameters
 from app.availability.freshness import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector
-from app.events import bookings, free_time
-from app.events.bookings import Booking
-from app.events.free_time import Time
+from app.events import bookings
+from app.events.bookings import Booking, Time
 from app.http.authentication import Authentication
 from app.http.error_codes import Code
 from app.http.errors import Conflict, Invalid, NotFound, ServiceUnavailable, quota_exceeded
@@ -70,8 +69,8 @@ def take(
             each: CalendarRequest(refs[each], CalendarSelector(tuple(named[each]))) for each in wanted
         }
         others = {booking.user(number): times for number, times in taken.others.items()}
-        if conflicts := free_time.busy(authentication, calendar_requests, time, others):
-            raise free_time.slot_taken(conflicts)
+        if conflicts := bookings.busy(authentication, calendar_requests, time, others):
+            raise bookings.slot_taken(conflicts)
         return _promise(authentication.caller, taken.id, body["expiresIn"])
     except BaseException:
         drop(taken.id)
@@ -144,7 +143,7 @@ def reserve(booking: Booking, time: Time, new: NewHold, *, limited: bool = False
                     for number, times in sorted(outcome.items())
                     for each in time.taken_by(booking.user(number), times)
                 ]
-                raise free_time.slot_taken(conflicts)
+                raise bookings.slot_taken(conflicts)
             held = holds.held_users(session, new.organization_id, now=moment) if limited else 0
             if held > services().settings.max_held_users:
                 raise quota_exceeded("heldUsers")

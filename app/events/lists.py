@@ -1,4 +1,4 @@
-"""Lists the events of several calendars."""
+"""Lists the calendars of several accounts, and the events of several calendars."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from app.availability.selection import (
 )
 from app.events import worker_calls
 from app.services import services
-from providers.base import Failed
+from providers.base import Calendar, Failed
 from providers.events import Event
 from providers.names import ProviderName
 from providers.scopes import Operation
 from store.cache.calendar_lists import CalendarList
 from store.sql.queries.connection_rows import ConnectionRef
-from workers.jobs import ListCalendars, ReadEvents
-from workers.queues import Queue
+from workers.jobs import ListCalendars, ReadEvents, Reply, ShowCalendars
 
 # Calendars per job. Microsoft: a Graph batch of 20, of which one request reads the zone of the mailbox.
 # Google: one calendar per call, with many calls in parallel.
@@ -43,7 +42,7 @@ class EventList:
     failures: Failures
 
 
-def find(
+def find_events(
     refs: Sequence[ConnectionRef], selector: CalendarSelector, start: int, end: int, freshness: Freshness
 ) -> EventList:
     """The events that overlap ``[start, end)``, in UTC milliseconds, in the selected calendars."""
@@ -65,11 +64,11 @@ def find(
     failures += [Failure(t.shown, t.connection, each) for t, each in read if isinstance(each, Failed)]
     calendars = [(t.shown, each) for t, each in read if not isinstance(each, Failed)]
     events = [(shown, event) for shown, each in calendars for event in each]
-    events.sort(key=sort_key)
+    events.sort(key=event_sort_key)
     return EventList(events, Failures(failures, something_read=bool(calendars)))
 
 
-def sort_key(entry: tuple[str, Event]) -> tuple[str | int, ...]:
+def event_sort_key(entry: tuple[str, Event]) -> tuple[str | int, ...]:
     """The sort key of an event with the shown id of its calendar."""
     calendar_id, event = entry
     return event.start, event.end, event.id, event.provider, calendar_id
@@ -109,7 +108,7 @@ def _lists(
     missing = {
         ref.id: ListCalendars(ref.id) for ref in connections_to_list(refs, selector) if ref.id not in lists
     }
-    replies = worker_calls.gather(missing, Queue.READS, deadline=deadline)
+    replies = worker_calls.read(missing, until=deadline)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
     for connection_id, reply in replies.items():
         if reply.listed is not None:
@@ -132,7 +131,7 @@ def _read(
 ) -> list[tuple[Target, tuple[Event, ...] | Failed]]:
     batches = list(_batches(targets))
     jobs = {str(number): _job(batch, start, end) for number, batch in enumerate(batches)}
-    replies = worker_calls.gather(jobs, Queue.READS, deadline=deadline).values()
+    replies = worker_calls.read(jobs, until=deadline).values()
     return [
         (target, reply.failed or reply.events[target.key.calendar])
         for batch, reply in zip(batches, replies, strict=True)
@@ -151,3 +150,33 @@ def _batches(targets: Sequence[Target]) -> Iterator[tuple[Target, ...]]:
 def _job(batch: Sequence[Target], start: int, end: int) -> ReadEvents:
     calendars = tuple(target.key.calendar for target in batch)
     return ReadEvents(batch[0].connection.id, calendars, start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class UserCalendarList:
+    """The calendars of the accounts that could be read, sorted; and the accounts that could not be read."""
+
+    calendars: list[Calendar]
+    failures: Failures
+
+
+def find_calendars(refs: Sequence[ConnectionRef]) -> UserCalendarList:
+    """All calendars on the lists of the accounts."""
+    precheck_failures = {
+        ref.id: failed for ref in refs if (failed := precheck(ref, Operation.LIST_CALENDARS))
+    }
+    jobs = {ref.id: ShowCalendars(ref.id) for ref in refs if ref.id not in precheck_failures}
+    replies = {each: Reply(failed=failed) for each, failed in precheck_failures.items()}
+    replies |= worker_calls.read(jobs)
+    failures = Failures(
+        [connection_failure(ref, failed) for ref in refs if (failed := replies[ref.id].failed)],
+        something_read=any(reply.failed is None for reply in replies.values()),
+    )
+    return UserCalendarList(
+        sorted((each for ref in refs for each in replies[ref.id].calendars), key=calendar_sort_key), failures
+    )
+
+
+def calendar_sort_key(calendar: Calendar) -> tuple[str | int, ...]:
+    """The sort key: Google's calendars first, in each account the main calendar first, then by name."""
+    return calendar.provider, not calendar.primary, calendar.subject, calendar.id

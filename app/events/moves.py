@@ -1,27 +1,33 @@
-"""Moves of events: an update that gives an event another time, if that is free.
+"""The time of an all-day event, and moves: updates that give an event another time, if that is free.
 
-The time that the event has now counts as free, because the move ends it. Other events in it do not.
+The time that a moved event has now counts as free, because the move ends it. Other events in it do not.
+
+An all-day event lasts from midnight to midnight in the zone of its calendar: the providers write it as days.
+The zone of the request does not matter then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import tzinfo
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from app.accounts import connections
-from app.availability.selection import CalendarRequest, CalendarSelector
+from app.availability.selection import CalendarRequest, CalendarSelector, is_main
 from app.events import worker_calls
-from app.events.free_time import Time
+from app.events.bookings import Time
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid
-from providers.base import Failed
-from providers.events import Changes, Event, Moment
+from providers.base import Calendar, Failed
+from providers.events import Changes, Day, Event, Moment
 from providers.scopes import Operation
-from providers.timestamps import DAY
+from providers.timestamps import DAY, FIRST_MIDNIGHT, LAST_MIDNIGHT, wall_instant
 from scheduling.intervals import Intervals
+from scheduling.windows import zone_exists
 from store.sql.queries.connection_rows import ConnectionRef
-from workers.jobs import GetEvent, ReadBusyWithout
-from workers.queues import Queue
+from workers.jobs import GetEvent, ReadBusyWithout, ShowCalendars
 
 
 class Moved(NamedTuple):
@@ -44,9 +50,7 @@ class Moved(NamedTuple):
         :raise ApiError: when the calendar could not be read
         """
         job = ReadBusyWithout(self.ref.id, self.calendar, self.id, *time.query().busy_range())
-        reply = worker_calls.gather({self.ref.id: job}, Queue.READS, deadline=worker_calls.deadline())[
-            self.ref.id
-        ]
+        reply = worker_calls.read_one(self.ref, job)
         outcome = reply.failed or reply.outcomes[self.calendar]
         if isinstance(outcome, Failed):
             raise connections.error(self.ref, outcome, self.calendar)
@@ -82,7 +86,7 @@ def others(calendars: CalendarRequest, moved: Moved, *, in_main: bool) -> Calend
 
 def _read(ref: ConnectionRef, calendar_id: str, event_id: str) -> Event:
     job = GetEvent(ref.id, calendar_id, event_id)
-    reply = worker_calls.gather({ref.id: job}, Queue.READS, deadline=worker_calls.deadline())[ref.id]
+    reply = worker_calls.read_one(ref, job)
     outcome = reply.failed or reply.events[calendar_id]
     if isinstance(outcome, Failed):
         raise connections.error(ref, outcome, calendar_id)
@@ -100,3 +104,39 @@ def _completed(content: Changes, event: Event) -> Changes:
         missing = "start" if content.start is None else "end"
         raise Invalid(f"{missing} must be given too, to move an all-day event with ifFree", param=missing)
     return replace(content, start=content.start or Moment(event.start), end=content.end or Moment(event.end))
+
+
+def all_day_span(
+    first: Day, end: Day, calendars: Sequence[tuple[ConnectionRef, str]], fallback: ZoneInfo | None
+) -> tuple[int, int]:
+    """The time of an event in these calendars, each with its connection, in milliseconds.
+
+    ``fallback`` is the zone of calendars whose zone is not known. Without it, that may be any zone of the
+    earth.
+    """
+    if_unknown = [FIRST_MIDNIGHT, LAST_MIDNIGHT] if fallback is None else [fallback]
+    zones = _zones(calendars, if_unknown) or if_unknown
+    begins, ends = f"{first.date}T00:00:00", f"{end.date}T00:00:00"
+    return (
+        min(wall_instant(begins, zone) for zone in zones),
+        max(wall_instant(ends, zone, up=True) for zone in zones),
+    )
+
+
+def _zones(calendars: Sequence[tuple[ConnectionRef, str]], if_unknown: Sequence[tzinfo]) -> list[tzinfo]:
+    """The zones of these calendars, from the provider: their owner may have changed a stored one."""
+    jobs = {ref.id: ShowCalendars(ref.id) for ref, _ in calendars}
+    replies = worker_calls.read(jobs)
+    zones: list[tzinfo] = []
+    for ref, calendar in calendars:
+        name = _zone_name(ref, calendar, replies[ref.id].calendars)
+        zones += [ZoneInfo(name)] if name is not None else if_unknown
+    return zones
+
+
+def _zone_name(ref: ConnectionRef, calendar: str, listed: Sequence[Calendar]) -> str | None:
+    for each in listed:
+        if each.id == calendar or (each.primary and is_main(ref, calendar)):
+            name = each.known_time_zone or (ref.time_zone if each.primary else None)
+            return name if name and zone_exists(name) else None
+    return None

@@ -15,8 +15,8 @@ from redis.exceptions import RedisError
 from app.accounts import connections
 from app.availability.failures import Failures, connection_failure
 from app.availability.selection import precheck
-from app.events import worker_calls, writes
-from app.events.drafts import draft, notified
+from app.events import worker_calls
+from app.events.bodies import draft, notified
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, NotFound
 from app.http.provider_failures import most_telling
@@ -29,7 +29,6 @@ from providers.scopes import Operation
 from store.coordination.locks import LockTimeout, unified_lock
 from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import CreateEvent, DeleteEvent, EventWrite, GetEvent, Reply, UpdateEvent
-from workers.queues import Queue
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ def get(refs: Sequence[ConnectionRef], meta_id: str) -> tuple[Copies, Failures]:
     precheck_failures = [(ref, failed) for ref in refs if (failed := precheck(ref, Operation.LIST_EVENTS))]
     readable = [ref for ref in refs if ref not in [other for other, _ in precheck_failures]]
     jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in readable}
-    replies = worker_calls.gather(jobs, Queue.READS, deadline=worker_calls.deadline())
+    replies = worker_calls.read(jobs)
     outcomes = _outcomes(readable, replies)
     failures = Failures(
         [connection_failure(*each) for each in [*precheck_failures, *outcomes.failed]],
@@ -99,13 +98,13 @@ def create(
                 for ref in refs
             }
             jobs = {ref.id: CreateEvent(ref.id, PRIMARY, drafts[ref.id]) for ref in refs}
-            outcomes = _outcomes(refs, writes.send(jobs, deadline=deadline), creates=True)
+            outcomes = _outcomes(refs, worker_calls.send(jobs, deadline=deadline), creates=True)
             if outcomes.failed:
                 left = _undo(outcomes, drafts)
                 raise _not_created(outcomes, left, meta_id, made=_has_made(outcomes))
     except (RedisError, BrokerError) as error:
         # Copies may have been created. A repeated request with this metaId finds them.
-        answer = writes.interrupted(error, f"The event may exist: {_safe_to_repeat_text(meta_id)}")
+        answer = worker_calls.interrupted(error, f"The event may exist: {_safe_to_repeat_text(meta_id)}")
         raise answer.reworded(answer.error, metaId=meta_id) from error
     except LockTimeout:
         raise Conflict(
@@ -128,7 +127,7 @@ def _present(
     meta_id = str(content.meta_id)
     readable = [ref for ref in others if precheck(ref, Operation.LIST_EVENTS) is None]
     jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in [*refs, *readable]}
-    replies = worker_calls.gather(jobs, Queue.READS, deadline=deadline)
+    replies = worker_calls.read(jobs, until=deadline)
     outcomes = _outcomes(refs, replies)
     if outcomes.failed:
         raise _not_created(outcomes, [], meta_id, made=False)
@@ -182,9 +181,9 @@ def _sent(jobs: Mapping[str, EventWrite], done: str) -> dict[str, Reply]:
     :raise ApiError: when Redis or the broker fails meanwhile
     """
     try:
-        return writes.send(jobs, deadline=worker_calls.deadline())
+        return worker_calls.send(jobs, deadline=worker_calls.deadline())
     except (RedisError, BrokerError) as error:
-        raise writes.interrupted(error, f"Copies may have been {done}: {writes.SAFE}") from error
+        raise worker_calls.interrupted(error, f"Copies may have been {done}: {worker_calls.SAFE}") from error
 
 
 def _require_some(refs: Sequence[ConnectionRef]) -> None:
@@ -226,10 +225,10 @@ def _require_success(outcomes: Outcomes, done: str) -> Outcomes:
             raise NotFound("Event not found", Code.EVENT_NOT_FOUND)
         return outcomes
     error = _most_telling_error(outcomes.failed)
-    perhaps = [ref for ref, failed in outcomes.failed if writes.is_unknown(failed)]
+    perhaps = [ref for ref, failed in outcomes.failed if worker_calls.is_unknown(failed)]
     if not outcomes.done:
-        sentence = f"The event may have been {done} in {_named(perhaps)}: {writes.SAFE}"
-        raise writes.outcome_unknown(error, sentence) if perhaps else error
+        sentence = f"The event may have been {done} in {_named(perhaps)}: {worker_calls.SAFE}"
+        raise worker_calls.outcome_unknown(error, sentence) if perhaps else error
     missed = [ref for ref, _ in outcomes.failed if ref not in perhaps]
     parts = [f"not in {_named(missed)}"] if missed else []
     parts += [f"perhaps not in {_named(perhaps)}"] if perhaps else []
@@ -259,7 +258,7 @@ def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef
     created it, so that an older copy is never deleted.
     """
     made = {ref: event for ref, reply in outcomes.done if reply.made for event in _events(reply)}
-    unanswered = [ref for ref, failed in outcomes.failed if writes.may_have_happened(failed)]
+    unanswered = [ref for ref, failed in outcomes.failed if worker_calls.may_have_happened(failed)]
     jobs = {ref.id: _undo_job(ref, drafts[ref.id], made.get(ref)) for ref in [*made, *unanswered]}
     replies = worker_calls.write_events(jobs, deadline=worker_calls.deadline(), bypass_admission=True)
     left = [ref for ref in made if not _is_gone(replies[ref.id].failed)]
@@ -284,7 +283,7 @@ def _is_gone(failed: Failed | None) -> bool:
 def _has_made(outcomes: Outcomes) -> bool:
     """Whether the request has created a copy, or may have."""
     made = any(reply.made for _, reply in outcomes.done)
-    return made or any(writes.may_have_happened(failed) for _, failed in outcomes.failed)
+    return made or any(worker_calls.may_have_happened(failed) for _, failed in outcomes.failed)
 
 
 def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str, *, made: bool) -> ApiError:
@@ -299,7 +298,7 @@ def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str
 
 
 def _safe_to_repeat_text(meta_id: str) -> str:
-    return f"{writes.SAFE} with the metaId {meta_id}"
+    return f"{worker_calls.SAFE} with the metaId {meta_id}"
 
 
 def _named(refs: Sequence[ConnectionRef]) -> str:

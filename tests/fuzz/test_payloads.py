@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from app.events.views import event_view
+from app.events.bodies import event_view
 from providers.base import Failed, Read
 from providers.errors import ProviderError
 from providers.events import CreateResult, Event

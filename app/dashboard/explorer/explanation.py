@@ -61,7 +61,7 @@ def explorer_events() -> ResponseReturnValue:
         refs = connections.of_user(authentication(), request.args.get("person", ""), {"provider": []})
         selector = CalendarSelector(ids=tuple(request.args.getlist("calendar")))
         first, last = at - query.slot_query.padding_after, at + query.slot_query.padding_before
-        event_list = lists.find(refs, selector, first, last + 1, Freshness())
+        event_list = lists.find_events(refs, selector, first, last + 1, Freshness())
     except ApiError as error:
         return page("explorer_events.html", complaint=error.error)
     events = [(calendar, event, _span(query, event)) for calendar, event in event_list.events]

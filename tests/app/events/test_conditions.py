@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from redis.exceptions import ConnectionError as RedisDown
 
-from app.events import conditions, free_time, worker_calls
+from app.events import bookings, conditions, worker_calls
 from store.cache.versioned_cache import version_key
 from store.sql.models import HeldTime, Hold, User
 from store.sql.queries import connection_rows, connections, holds
@@ -271,7 +271,7 @@ def test_slot_of_a_killed_process_is_free_after_its_lease(api, person, create, r
 
 @GOOGLE
 def test_a_lease_that_ends_during_the_read_writes_nothing(api, person, create, rows, monkeypatch):
-    busy = free_time.busy
+    busy = bookings.busy
 
     def slow(*args):
         with stores_of(api.client.application).database.writing() as session:
@@ -279,7 +279,7 @@ def test_a_lease_that_ends_during_the_read_writes_nothing(api, person, create, r
         return busy(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(free_time, "busy", slow)
+        patched.setattr(bookings, "busy", slow)
         assert create().status_code == 503
     assert person.there.events() == []
     assert rows() == []

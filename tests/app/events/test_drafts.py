@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.events.drafts import changes, draft
+from app.events.bodies import changes, draft
 from app.schemas.timestamps import parse
 from store.sql.queries.connection_rows import ConnectionRef
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.events import writes
+from app.events import worker_calls
 from providers.base import Failed
 from providers.errors import Problem, Reason
 from tests.app.answers import error
@@ -368,7 +368,7 @@ def test_a_create_without_an_answer_does_not_delete_the_copy_of_an_earlier_reque
     unknown = Failed(Reason.PROVIDER_ERROR, "no answer", problem=Problem.OUTCOME_UNKNOWN)
 
     with monkeypatch.context() as patched:
-        patched.setattr(writes, "send", lambda jobs, **_: dict.fromkeys(jobs, Reply(failed=unknown)))
+        patched.setattr(worker_calls, "send", lambda jobs, **_: dict.fromkeys(jobs, Reply(failed=unknown)))
         answer = both.create(metaId="m-1", subject="Review")
 
     assert (answer.status_code, answer.json["code"]) == (502, "outcomeUnknown")

@@ -8,7 +8,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisLost
 from sqlalchemy import select, update
 
-from app.events.writes import may_have_happened
+from app.events.worker_calls import may_have_happened
 from providers.errors import Problem, Reason
 from providers.events import Changes, Draft, Moment
 from store.cache.cache_tags import Tags
