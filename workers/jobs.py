@@ -17,6 +17,8 @@ from providers.events import Changes, Draft, Event
 from providers.oauth.registration_probe import Finding
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
+from store.sql.queries.user_invitations import ConsentRefusal
+from workers.execution.consent_gaps import Permission
 
 
 class GrantRef(msgspec.Struct, frozen=True, array_like=True):
@@ -175,6 +177,13 @@ class GrantCheck(msgspec.Struct, frozen=True, array_like=True):
     message: str = ""
 
 
+class Refused(msgspec.Struct, frozen=True, array_like=True):
+    """Why ``ExchangeCode`` has stored no connection; ``missing`` are the permissions of ``INCOMPLETE``."""
+
+    refusal: ConsentRefusal
+    missing: tuple[Permission, ...] = ()
+
+
 CalendarRead = ReadBusy | ReadBusyWithout | ListCalendars | ShowCalendars | ReadEvents | GetEvent
 EventWrite = CreateEvent | UpdateEvent | DeleteEvent
 Job = (
@@ -203,7 +212,8 @@ class Reply:
     ``listed`` is the account's calendar list if the job had to read it. ``read_at`` is the time, in
     milliseconds, before the provider was called. ``events`` has the calendar ids of the job as keys; ``made``
     is whether this job has created the event in it. ``finding`` is the result of ``CheckRegistration``,
-    ``checked`` that of ``CheckGrant``.
+    ``checked`` that of ``CheckGrant``. ``refused`` says why ``ExchangeCode`` has failed,
+    unless the provider is the cause.
     """
 
     read_at: int = 0
@@ -215,6 +225,7 @@ class Reply:
     made: bool = False
     finding: Finding | None = None
     checked: GrantCheck | None = None
+    refused: Refused | None = None
 
     def whole(self) -> bool:
         """Whether nothing has failed."""

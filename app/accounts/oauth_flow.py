@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 from app.accounts import consent_cookie
 from app.accounts.consent_cookie import ConsentCookie
+from app.accounts.consent_refusals import ConsentRefused
 from app.accounts.ownership import CONNECTION, own_user
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid, NotFound
@@ -28,53 +28,11 @@ from store.security.one_time_secrets import STATE_SECONDS, PendingConsent, Pendi
 from store.sql.queries import connections, user_invitations, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.user_invitations import ConsentRefusal
-from workers.execution.code_exchange import (
-    CODE_REFUSED,
-    NO_CALENDARS,
-    OTHER_ACCOUNT,
-    REVOKED_MEANWHILE,
-    UNNAMED_ACCOUNT,
-)
-from workers.execution.consent_gaps import INCOMPLETE, join_names, missing_permissions
+from workers.execution.consent_gaps import join_names, missing_permissions
 from workers.jobs import ExchangeCode
 from workers.queues import Queue
 
-log = logging.getLogger(__name__)
-
 CALLBACK = "/v1/oauth/{provider}/callback"
-
-STALE = "state is unknown, expired or already used"
-OTHER_BROWSER = "This link was opened in another browser"
-
-# Error codes that a provider sends instead of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
-# and https://developers.google.com/identity/protocols/oauth2/web-server#authorization-errors
-_REFUSALS = {
-    "access_denied": (Code.CONSENT_FAILED, "Access was not granted"),
-    "admin_policy_enforced": (Code.CONSENT_FAILED, "The administrator of this account does not allow it"),
-    "org_internal": (
-        Code.CONSENT_FAILED,
-        "Only accounts of the organization that runs this service can be connected",
-    ),
-    "consent_required": (Code.CONSENT_FAILED, "{provider} needs a consent that was not given"),
-    "interaction_required": (Code.CONSENT_FAILED, "{provider} needs another sign-in"),
-    "login_required": (Code.CONSENT_FAILED, "{provider} needs another sign-in"),
-    "server_error": (Code.PROVIDER_ERROR, "{provider} is not available just now"),
-    "temporarily_unavailable": (Code.PROVIDER_ERROR, "{provider} is not available just now"),
-}
-# The reasons for which a worker does not connect an account.
-REFUSED_ACCOUNTS = (NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT, *INCOMPLETE.values())
-# The codes of consents that are refused for another reason than an invalid code or state, by sentence.
-_CODES = {
-    NO_CALENDARS.message: Code.CALENDAR_ACCESS_NOT_GRANTED,
-    **{each.message: Code.CALENDAR_ACCESS_NOT_GRANTED for each in INCOMPLETE.values()},
-    OTHER_ACCOUNT.message: Code.ACCOUNT_MISMATCH,
-    ConsentRefusal.USER_GONE.value: Code.USER_NOT_FOUND,
-    ConsentRefusal.USER_SHARED.value: Code.USER_IN_OTHER_ORGANIZATIONS,
-}
-# Error codes caused by the registration or by this service.
-_REGISTRATION = frozenset(
-    {"invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"}
-)
 
 
 def providers() -> Mapping[ProviderName, Provider]:
@@ -207,7 +165,7 @@ def check_browser(consent: PendingConsent, state: str, cookies: Mapping[str, str
     :raise ApiError: for another browser
     """
     if not consent_cookie.may_finish(consent, state, cookies):
-        raise consent_refused(OTHER_BROWSER)
+        raise ConsentRefused(ConsentRefusal.OTHER_BROWSER)
 
 
 def check_still_allowed(consent: PendingConsent) -> None:
@@ -219,7 +177,7 @@ def check_still_allowed(consent: PendingConsent) -> None:
     with services().stores.database.writing() as session:
         found = user_invitations.check_consent(session, consent)
     if isinstance(found, ConsentRefusal):
-        raise consent_refused(found.value)
+        raise ConsentRefused(found)
 
 
 def check_reach(caller: Caller, consent: PendingConsent) -> None:
@@ -231,7 +189,7 @@ def check_reach(caller: Caller, consent: PendingConsent) -> None:
     with services().stores.database.writing() as session:
         user = users.by_number(session, consent.user_id, organization_id=caller.organization_id)
         if user is None:
-            raise consent_refused(STALE)
+            raise ConsentRefused(ConsentRefusal.STALE)
         own_user(session, caller, user.custom_id, otherwise=CONNECTION)
 
 
@@ -247,44 +205,18 @@ def finish(consent: PendingConsent, code: str) -> None:
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     # The state is consumed: after a rejection by admission, the person would have to start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, bypass_admission=True)
+    if reply.refused is not None:
+        raise ConsentRefused(reply.refused.refusal, missing=reply.refused.missing)
     if reply.failed is not None:
         raise _not_exchanged(reply.failed)
 
 
-def consent_refused(sentence: str) -> ApiError:
-    """The error for a consent that cannot be finished."""
-    return ApiError(sentence, _CODES.get(sentence, Code.CONSENT_FAILED))
-
-
 def _not_exchanged(failed: Failed) -> ApiError:
     """The error for a code that could not be exchanged."""
-    if failed.message in _CODES or failed.reason is Reason.AUTHORIZATION_INVALID:
+    if failed.reason is Reason.AUTHORIZATION_INVALID:
         # No connection is affected, so this is not the 401 of one.
-        return consent_refused(failed.message)
+        return ApiError(failed.message, Code.CONSENT_FAILED)
     return request_failed(failed)
-
-
-def refusal(provider: ProviderName, word: str) -> ApiError:
-    """The error for a provider's error code; it repeats none of the provider's text."""
-    title = providers()[provider].oauth.title
-    if word in _REGISTRATION:
-        log.error(
-            "%s rejected the consent request (%s): check the client id in the dashboard, or "
-            "ALMANAC_%s_CLIENT_ID where it is set, and the redirect address and the scopes that are "
-            "registered there",
-            *(title, word, provider.upper()),
-        )
-        return ApiError(f"{title} refuses the registration of this installation", Code.PROVIDER_ERROR)
-    code, sentence = _REFUSALS.get(word, (Code.CONSENT_FAILED, "{provider} refused"))
-    return ApiError(sentence.format(provider=title), code)
-
-
-def is_refusal(provider: ProviderName, sentence: str) -> bool:
-    """Whether a sentence is one of this service's own errors for a consent."""
-    title = providers()[provider].oauth.title
-    refusals = (each.format(provider=title) for _, each in _REFUSALS.values())
-    gone = ConsentRefusal.PERSON_GONE.value
-    return sentence in {*refusals, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER, gone}
 
 
 def again(consent: PendingConsent) -> str | None:
@@ -316,9 +248,7 @@ def not_granted(consent: PendingConsent, scopes: Sequence[str]) -> str | None:
 
 def can_be_repeated(consent: PendingConsent, error: ApiError) -> bool:
     """Whether the person can correct a failed consent by giving it again."""
-    known = (*REFUSED_ACCOUNTS, CODE_REFUSED)
-    denied = _REFUSALS["access_denied"][1]
-    return error.error in {denied, *(each.message for each in known)} and _any_browser(consent)
+    return isinstance(error, ConsentRefused) and error.repeatable and _any_browser(consent)
 
 
 def _any_browser(consent: PendingConsent) -> bool:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from flask import Response, render_template
 
 from app.accounts import oauth_flow
+from app.accounts.consent_refusals import ConsentRefused
 from app.http.errors import ApiError
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
@@ -73,7 +74,11 @@ def access(provider: ProviderName, scopes: Iterable[str]) -> str | None:
 
 def _back(url: str, provider: str, error: ApiError | None) -> Response:
     answer = {"provider": provider, "connected": "true" if error is None else "false"}
-    if error is not None:
+    if url.startswith("/"):
+        # A page of this service. It shows no sentence from a query, which anybody can write.
+        if isinstance(error, ConsentRefused):
+            answer |= {"refusal": error.refusal, "missing": ",".join(error.missing)}
+    elif error is not None:
         answer["error"] = error.error
     parts = urlsplit(url)
     query = "&".join(part for part in (parts.query, urlencode(answer)) if part)

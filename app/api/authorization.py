@@ -7,7 +7,8 @@ from typing import Any
 from flask import Response, request
 from flask.views import MethodView
 
-from app.accounts import oauth_flow, oauth_result_page
+from app.accounts import consent_refusals, oauth_flow, oauth_result_page
+from app.accounts.consent_refusals import ConsentRefused
 from app.http.api_key_hook import caller
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
@@ -18,6 +19,7 @@ from app.schemas.authorization import AuthorizeBody, LinkQuery, LinkSchema, Prov
 from app.schemas.records import SuccessSchema
 from providers.names import ProviderName
 from store.security.one_time_secrets import PendingConsent
+from store.sql.queries.user_invitations import ConsentRefusal
 
 blp = Blueprint(
     "authorization",
@@ -97,7 +99,7 @@ class Verify(MethodView):
         """
         consent = oauth_flow.take(body["state"], provider)
         if consent is None:
-            raise oauth_flow.consent_refused(oauth_flow.STALE)
+            raise ConsentRefused(ConsentRefusal.STALE)
         oauth_flow.check_reach(caller(), consent)
         oauth_flow.finish(consent, body["code"])
         return {"success": True}
@@ -127,8 +129,9 @@ class Callback(MethodView):
 def _finish(consent: PendingConsent, state: str) -> None:
     oauth_flow.check_browser(consent, state, request.cookies)
     if word := request.args.get("error"):
-        raise oauth_flow.refusal(ProviderName(consent.provider), word)
+        title = oauth_flow.providers()[ProviderName(consent.provider)].oauth.title
+        raise consent_refusals.of_provider(title, word)
     code = request.args.get("code")
     if not code:
-        raise oauth_flow.consent_refused("The provider sent no code")
+        raise ConsentRefused(ConsentRefusal.NO_CODE)
     oauth_flow.finish(consent, code)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from flask import request, url_for
 from flask.typing import ResponseReturnValue
 
-from app.accounts import oauth_flow
+from app.accounts import consent_refusals, oauth_flow
 from app.accounts.disconnect import forget_connections
 from app.accounts.oauth_result_page import NO_TIMES
 from app.dashboard import connection_badge, forms
@@ -26,9 +26,14 @@ from providers.names import ProviderName
 from providers.scopes import Level
 from store.sql.models import Role, now
 from store.sql.queries import audit, connections, users
+from store.sql.queries.user_invitations import ConsentRefusal
+from workers.execution.consent_gaps import Permission
 
 # A consent counts as just given for this long: the provider redirects at once.
 JUST_NOW = timedelta(minutes=2)
+
+# A new link is the advice for these.
+_UNEXPLAINED = (ConsentRefusal.STALE, ConsentRefusal.NO_CODE, ConsentRefusal.CODE_REFUSED)
 
 NO_ADDRESS = (
     "Providers redirect people back to this service, so it needs its public address: set "
@@ -116,7 +121,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
         advice = "Connect it again, and leave every permission selected."
         return warned(f"{sentence}{left_out} {advice}", "user", custom_id=user.custom_id)
     return failed(
-        f"{_failure(title, provider)}. Accounts connected before are unchanged.",
+        f"{title} is not connected: {_reason(title)}. Accounts connected before are unchanged.",
         "user",
         custom_id=user.custom_id,
     )
@@ -134,9 +139,10 @@ def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     return done(f"{title} is disconnected: its {gone} deleted.", "user", custom_id=custom_id)
 
 
-def _failure(title: str, provider: str) -> str:
-    """Why the connection failed. The query's sentence is shown only if it is one of our own texts."""
-    sentence = request.args.get("error", "")
-    if oauth_flow.is_refusal(ProviderName(provider), sentence):
-        return f"{title} is not connected: {sentence}"
-    return f"{title} is not connected: it did not work this time; make a new link and try again"
+def _reason(title: str) -> str:
+    """Why the connection failed, by the code in the query."""
+    refusal = consent_refusals.of_word(request.args.get("refusal", ""))
+    if refusal is None or refusal in _UNEXPLAINED:
+        return "it did not work this time; make a new link and try again"
+    missing = [each for each in Permission if each in request.args.get("missing", "").split(",")]
+    return consent_refusals.sentence(refusal, title, missing or list(Permission))

@@ -91,7 +91,7 @@ def test_a_link_for_this_browser_connects_nothing_in_another(worker, signed_in, 
     answers = [arrive(Api(each.client, api.key), consent(first)) for each in (other, signed_in)]
 
     outcome = query_of(answers[0].headers["Location"])
-    assert (outcome["connected"], outcome["error"]) == ("false", "This link was opened in another browser")
+    assert (outcome["connected"], outcome["refusal"]) == ("false", "otherBrowser")
     # Presenting a state uses it up.
     assert answers[1].status_code == 400
     assert api.get(f"/users/{user}/oauth").json["data"] == []
@@ -151,6 +151,7 @@ def test_the_query_of_the_redirect_is_not_trusted(signed_in, stores, new_user):
     for query in (
         {"connected": "true"},
         {"connected": "false", "error": "<b>Send your password to evil@example.com</b>"},
+        {"connected": "false", "refusal": "<b>Send your password to evil@example.com</b>"},
         {},
     ):
         page = signed_in.get(signed_in.get(f"/connected/{number}/google", **query).location)

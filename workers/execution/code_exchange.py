@@ -23,38 +23,13 @@ from store.sql.queries import audit, connection_rows, connections, user_invitati
 from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.connections import ProviderAccount, RemovedConnection
 from store.sql.queries.user_invitations import ConsentRefusal
-from workers.execution.consent_gaps import INCOMPLETE, missing_permissions
+from workers.execution.consent_gaps import Permission, missing_permissions
 from workers.execution.registrations import note_registration
 from workers.execution.revocation import BUSY, evict_and_list_revocations, revoke_unused
-from workers.jobs import ExchangeCode, Reply
+from workers.jobs import ExchangeCode, Refused, Reply
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
-
-# These failures concern the code: there is no connection yet.
-CODE_REFUSED = Failed(Reason.AUTHORIZATION_INVALID, "The code is no longer valid; start again")
-NO_CALENDARS = Failed(
-    Reason.AUTHORIZATION_INVALID,
-    "Access to calendars was not granted; start again and leave the calendar permissions selected",
-)
-OTHER_ACCOUNT = Failed(
-    Reason.AUTHORIZATION_INVALID, "Another account was chosen than the one that this link is for"
-)
-UNNAMED_ACCOUNT = Failed(
-    Reason.AUTHORIZATION_INVALID, "The provider does not confirm which account was chosen; start again"
-)
-REVOKED_MEANWHILE = Failed(
-    Reason.AUTHORIZATION_INVALID, "Access to this account was just revoked; start again"
-)
-_REFUSED = {
-    ConsentRefusal.USER_GONE: Failed(Reason.NOT_FOUND, ConsentRefusal.USER_GONE.value),
-    ConsentRefusal.KEY_GONE: Failed(Reason.AUTHORIZATION_INVALID, ConsentRefusal.KEY_GONE.value),
-    ConsentRefusal.PERSON_GONE: Failed(Reason.AUTHORIZATION_INVALID, ConsentRefusal.PERSON_GONE.value),
-    ConsentRefusal.INVITATION_GONE: Failed(
-        Reason.AUTHORIZATION_INVALID, ConsentRefusal.INVITATION_GONE.value
-    ),
-    ConsentRefusal.USER_SHARED: Failed(Reason.ACCESS_DENIED, ConsentRefusal.USER_SHARED.value),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +49,27 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
     """
     pending = runtime.stores.code_exchanges.take(job.secret_name)
     if pending is None:
-        return Reply(failed=CODE_REFUSED)
+        return _refused(Refused(ConsentRefusal.CODE_REFUSED))
     consent = pending.authorization
     try:
         exchanged = _exchange(runtime, pending, deadline)
         refused = _refusal(consent, exchanged) or _store(runtime, consent, exchanged, deadline)
     except GrantGone:
-        return Reply(failed=CODE_REFUSED)
+        return _refused(Refused(ConsentRefusal.CODE_REFUSED))
     except LockTimeout:
         return Reply(failed=BUSY)
     except ProviderError as error:
         log.info("authorization code not exchanged: %s", error.reason, extra={"why": error.message})
         return Reply(failed=Failed.from_error(error))
-    return Reply(failed=refused)
+    return Reply() if refused is None else _refused(refused)
+
+
+def _refused(refused: Refused) -> Reply:
+    # There is no connection whose authorization is invalid: the web tier answers by ``refused``.
+    return Reply(
+        failed=Failed(Reason.AUTHORIZATION_INVALID, "The consent was refused"),
+        refused=refused,
+    )
 
 
 def _exchange(runtime: Runtime, pending: PendingExchange, deadline: float) -> _Exchanged:
@@ -103,34 +86,35 @@ def _exchange(runtime: Runtime, pending: PendingExchange, deadline: float) -> _E
     return _Exchanged(began, consented.grant, tuple(scopes), account)
 
 
-def _refusal(consent: PendingConsent, exchanged: _Exchanged) -> Failed | None:
+def _refusal(consent: PendingConsent, exchanged: _Exchanged) -> Refused | None:
     """Why a grant is not stored, whatever the user has connected so far; None when it may be."""
     if consent.expected_email is not None and not exchanged.account.is_verified_as(consent.expected_email):
-        return OTHER_ACCOUNT if exchanged.account.verified else UNNAMED_ACCOUNT
+        verified = exchanged.account.verified
+        return Refused(ConsentRefusal.OTHER_ACCOUNT if verified else ConsentRefusal.UNNAMED_ACCOUNT)
     provider = ProviderName(consent.provider)
     if not reaches_calendars(provider, exchanged.scopes):
-        return NO_CALENDARS
+        return Refused(ConsentRefusal.NO_CALENDARS)
     # A client may request less on purpose, such as only the list of calendars.
     if shows_times(provider, consent.scopes) and not shows_times(provider, exchanged.scopes):
-        return NO_CALENDARS
+        return Refused(ConsentRefusal.NO_CALENDARS)
     return None
 
 
 def _store(
     runtime: Runtime, consent: PendingConsent, exchanged: _Exchanged, deadline: float
-) -> Failed | None:
+) -> Refused | None:
     """Store the connection, and clean up after the one that it replaces; returns why it was refused."""
     stores, account = runtime.stores, exchanged.account
     opened = ProviderAccount(consent.provider, account.id, account.email)
     with stores.account_locks.exclusive(opened, deadline=deadline):
         if stores.account_locks.revoked_since(opened, exchanged.began):
-            return REVOKED_MEANWHILE
+            return Refused(ConsentRefusal.REVOKED_MEANWHILE)
         with stores.database.writing() as session:
             user = user_invitations.check_consent(session, consent)
             if isinstance(user, ConsentRefusal):
-                return _REFUSED[user]
+                return Refused(user)
             if missing := _missing(session, consent, exchanged):
-                return INCOMPLETE[missing]
+                return Refused(ConsentRefusal.INCOMPLETE, missing)
             replaced = _replace(runtime, session, consent, exchanged)
             subject = f"{user.custom_id}/{consent.provider}"
             audit.record(session, actor=consent.asked_by, action="connect", subject=subject)
@@ -150,16 +134,16 @@ def _use_invitation(session: Session, consent: PendingConsent, exchanged: _Excha
         user_invitations.use(session, consent.invitation_id)
 
 
-def _missing(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> frozenset[str]:
+def _missing(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> tuple[Permission, ...]:
     """The requested access that a working connection has and this grant lacks.
 
     It is empty if the grant may replace the connection, if there is one.
     """
     row = connections.find(session, consent.user_id, consent.provider)
     if row is None or not row.usable:
-        return frozenset()
+        return ()
     if row.sealed_refresh_token is None and row.expires_at is not None and row.expires_at <= now():
-        return frozenset()
+        return ()
     provider = ProviderName(consent.provider)
     wanted = permitted(provider, consent.scopes) & permitted(provider, row.scope)
     return missing_permissions(wanted, permitted(provider, exchanged.scopes))

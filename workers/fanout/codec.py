@@ -19,7 +19,7 @@ from providers.events import Event
 from providers.oauth.registration_probe import Finding
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
-from workers.jobs import GrantCheck, Job, Reply
+from workers.jobs import GrantCheck, Job, Refused, Reply
 
 NUMBER = struct.Struct("<I")
 
@@ -72,6 +72,7 @@ class _Body(msgspec.Struct, array_like=True, frozen=True):
     checked: GrantCheck | None
     # Periods of all calendars. A missing one must not become free time.
     periods: int
+    refused: Refused | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -175,6 +176,7 @@ def pack_body(reply: Reply) -> bytes:
         reply.finding,
         reply.checked,
         periods,
+        reply.refused,
     )
     return _encoder.encode(body)
 
@@ -202,6 +204,7 @@ def unpack_body(data: bytes | memoryview) -> Reply:
         body.made,
         body.finding,
         body.checked,
+        body.refused,
     )
     if sum(len(busy) for _, busy in reply.read()) != body.periods:
         raise DecodeError("not all periods of a reply")

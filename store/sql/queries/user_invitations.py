@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
@@ -260,14 +260,26 @@ _IS: dict[State, Callable[[], ColumnElement[bool]]] = {
 }
 
 
-class ConsentRefusal(Enum):
-    """Why a consent is refused."""
+class ConsentRefusal(StrEnum):
+    """Why a consent ends without a connection."""
 
-    USER_GONE = "User not found"
-    KEY_GONE = "The API key that made this link is no longer in force"
-    PERSON_GONE = "This link was withdrawn; ask the person who sent it for a new one"
-    INVITATION_GONE = "This invitation has expired, or was used or withdrawn"
-    USER_SHARED = "The user belongs to other organizations too"
+    # The user, or the key, person or invitation that made the link.
+    USER_GONE = "userGone"
+    KEY_GONE = "keyGone"
+    PERSON_GONE = "personGone"
+    INVITATION_GONE = "invitationGone"
+    USER_SHARED = "userShared"
+    # The browser and the code.
+    STALE = "stale"
+    OTHER_BROWSER = "otherBrowser"
+    NO_CODE = "noCode"
+    CODE_REFUSED = "codeRefused"
+    # The account that was chosen, and the access that was granted.
+    OTHER_ACCOUNT = "otherAccount"
+    UNNAMED_ACCOUNT = "unnamedAccount"
+    NO_CALENDARS = "noCalendars"
+    INCOMPLETE = "incomplete"
+    REVOKED_MEANWHILE = "revokedMeanwhile"
 
 
 def check_consent(session: Session, consent: PendingConsent) -> User | ConsentRefusal:

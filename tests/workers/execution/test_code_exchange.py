@@ -25,11 +25,11 @@ from store.sql.queries.issuers import Issuer
 from store.sql.queries.user_invitations import ConsentRefusal
 from tests import people
 from tests.app.days import PROVIDERS
-from workers.execution.code_exchange import CODE_REFUSED, exchange
+from workers.execution.code_exchange import exchange
 from workers.execution.tokens import ConnectionTokens
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job
-from workers.jobs import ExchangeCode, FreshToken
+from workers.jobs import ExchangeCode, FreshToken, Refused
 from workers.runtime import Runtime
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
@@ -214,7 +214,7 @@ def test_a_code_waits_for_one_worker_and_not_for_long(sandbox, consented, runtim
 
     replies = [exchange(runtime, ExchangeCode(name), time.monotonic() + 5) for _ in range(2)]
 
-    assert [reply.failed for reply in replies] == [None, CODE_REFUSED]
+    assert [reply.refused for reply in replies] == [None, Refused(ConsentRefusal.CODE_REFUSED)]
     assert stored(provider)[0].alive
 
 
@@ -225,7 +225,7 @@ def test_a_code_with_another_verifier_or_redirect_uri_is_refused(
 ):
     sandbox.account(provider, ADA)
 
-    assert run(consented(provider, **wrong)).failed == CODE_REFUSED
+    assert run(consented(provider, **wrong)).refused == Refused(ConsentRefusal.CODE_REFUSED)
     assert stored(provider) is None
 
 
@@ -246,9 +246,7 @@ def test_a_person_who_lost_the_right_meanwhile_connects_nothing(
         else:
             administrators.remove(session, number)
 
-    failed = run(waiting).failed
-
-    assert failed.message == ConsentRefusal.PERSON_GONE.value
+    assert run(waiting).refused == Refused(ConsentRefusal.PERSON_GONE)
     assert stored("google") is None
 
 
@@ -256,9 +254,9 @@ def test_a_consent_whose_maker_is_not_known_connects_nothing(sandbox, consented,
     """Processes of an earlier version stored no maker for links of the dashboard."""
     sandbox.account("google", ADA)
 
-    failed = run(consented("google", administrator_id=None, security_stamp=None)).failed
+    reply = run(consented("google", administrator_id=None, security_stamp=None))
 
-    assert (failed.message, stored("google")) == (ConsentRefusal.PERSON_GONE.value, None)
+    assert (reply.refused, stored("google")) == (Refused(ConsentRefusal.PERSON_GONE), None)
 
 
 @BOTH
@@ -268,9 +266,7 @@ def test_a_user_deleted_meanwhile_is_not_found(sandbox, consented, run, runtime,
     with runtime.stores.database.writing() as session:
         session.execute(delete(User).where(User.id == user_id))
 
-    failed = run(waiting).failed
-
-    assert (failed.reason, failed.message) == (Reason.NOT_FOUND, "User not found")
+    assert run(waiting).refused == Refused(ConsentRefusal.USER_GONE)
     with runtime.stores.database.reading() as session:
         assert session.scalars(select(OAuthConnection).where(OAuthConnection.user_id == user_id)).all() == []
 
@@ -285,8 +281,8 @@ def test_user_outside_the_organization_of_the_key_is_not_found(
         session.flush()
         within = organization.id
 
-    failed = run(consented("google", within=within)).failed
-    assert (failed.reason, stored("google")) == (Reason.NOT_FOUND, None)
+    reply = run(consented("google", within=within))
+    assert (reply.refused, stored("google")) == (Refused(ConsentRefusal.USER_GONE), None)
 
     with runtime.stores.database.writing() as session:
         organizations.add_members(session, within, [user_id])
@@ -294,16 +290,16 @@ def test_user_outside_the_organization_of_the_key_is_not_found(
 
 
 @pytest.mark.parametrize(
-    ("ended", "reason"),
+    ("ended", "refusal"),
     [
-        ("key", Reason.AUTHORIZATION_INVALID),
-        ("shared", Reason.ACCESS_DENIED),
-        ("account", Reason.AUTHORIZATION_INVALID),
-        ("calendars", Reason.AUTHORIZATION_INVALID),
+        ("key", ConsentRefusal.KEY_GONE),
+        ("shared", ConsentRefusal.USER_SHARED),
+        ("account", ConsentRefusal.OTHER_ACCOUNT),
+        ("calendars", ConsentRefusal.NO_CALENDARS),
     ],
 )
 def test_consent_rights_are_checked_again_at_storage(
-    sandbox, consented, run, runtime, user_id, unique, stored, ended, reason
+    sandbox, consented, run, runtime, user_id, unique, stored, ended, refusal
 ):
     """The web tier has checked most conditions before; they may have changed since."""
     sandbox.account("google", ADA)
@@ -329,7 +325,7 @@ def test_consent_rights_are_checked_again_at_storage(
         changed["expected_email"] = "eve@example.com"
     scope = "openid email" if ended == "calendars" else None
 
-    assert run(consented("google", scope=scope, **changed)).failed.reason is reason
+    assert run(consented("google", scope=scope, **changed)).refused == Refused(refusal)
     assert stored("google")[0].id == before
 
 
@@ -338,11 +334,10 @@ def test_unconfirmed_expected_account_is_refused(sandbox, consented, run, stored
     sandbox.account("google", ADA)
     scope = None if named else "https://www.googleapis.com/auth/calendar.freebusy"
 
-    failed = run(consented("google", scope=scope, expected_email=ADA)).failed
+    reply = run(consented("google", scope=scope, expected_email=ADA))
 
-    assert (failed is None, stored("google") is not None) == (named, named)
-    if failed is not None:
-        assert failed.message == "The provider does not confirm which account was chosen; start again"
+    assert reply.refused == (None if named else Refused(ConsentRefusal.UNNAMED_ACCOUNT))
+    assert (stored("google") is not None) == named
 
 
 @pytest.mark.parametrize("posted", [True, False])
