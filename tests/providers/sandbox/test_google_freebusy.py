@@ -17,22 +17,6 @@ def ada(sandbox: Sandbox, *events: dict[str, Any], **more: Any) -> Caller:
     return google(sandbox, sandbox.account("google", ADA, events=events, **more))
 
 
-def test_primary_calendar_has_the_requested_name(sandbox: Sandbox) -> None:
-    assert free_busy(ada(sandbox, MEETING), "primary", ADA) == {
-        "primary": {"busy": BUSY},
-        ADA: {"busy": BUSY},
-    }
-
-
-def test_an_unknown_calendar_is_an_error_inside_the_200(sandbox: Sandbox) -> None:
-    answer = free_busy(ada(sandbox, MEETING), "primary", "nosuch@example.com")
-    assert answer["primary"] == {"busy": BUSY}
-    assert answer["nosuch@example.com"] == {
-        "errors": [{"domain": "global", "reason": "notFound"}],
-        "busy": [],
-    }
-
-
 def test_events_are_merged_and_clipped_to_the_window(sandbox: Sandbox) -> None:
     events = [
         {"start": "2026-12-02T22:00:00Z", "end": "2026-12-03T01:00:00Z"},
@@ -72,12 +56,6 @@ def test_what_makes_an_event_busy(sandbox: Sandbox, event: dict[str, Any], is_bu
     assert answer == {"primary": {"busy": BUSY if is_busy else []}}
 
 
-def test_an_all_day_event_spans_midnights_of_the_calendars_zone(sandbox: Sandbox) -> None:
-    event = {"start": "2026-12-03", "end": "2026-12-04", "allDay": True}
-    busy = free_busy(ada(sandbox, event, time_zone="Europe/Berlin"), "primary")["primary"]["busy"]
-    assert busy == [{"start": "2026-12-03T00:00:00Z", "end": "2026-12-03T23:00:00Z"}]
-
-
 def test_a_series_is_expanded_on_the_wall_clock_of_its_zone(sandbox: Sandbox) -> None:
     # Berlin leaves summer time on the 25th of October 2026.
     event = {
@@ -92,17 +70,6 @@ def test_a_series_is_expanded_on_the_wall_clock_of_its_zone(sandbox: Sandbox) ->
         "2026-10-26T08:00:00Z",
         "2026-11-02T08:00:00Z",
     ]
-
-
-def test_times_are_in_requested_zone_and_window_in_utc(sandbox: Sandbox) -> None:
-    call = ada(sandbox, MEETING)
-    asked = {**DAY, "timeZone": "America/New_York", "items": [{"id": "primary"}]}
-    answer = call("POST", "freeBusy", json=asked).json()
-    assert answer["calendars"]["primary"]["busy"] == [
-        {"start": "2026-12-03T04:00:00-05:00", "end": "2026-12-03T05:00:00-05:00"}
-    ]
-    assert (answer["timeMin"], answer["timeMax"]) == ("2026-12-03T00:00:00.000Z", "2026-12-04T00:00:00.000Z")
-    assert "groups" not in answer
 
 
 def test_more_than_fifty_calendars_are_refused_one_by_one(sandbox: Sandbox) -> None:
@@ -136,14 +103,3 @@ def test_a_window_that_makes_no_sense_is_refused(
 def test_ninety_two_days_are_allowed(sandbox: Sandbox) -> None:
     asked = {"timeMin": "2026-12-03T00:00:00+01:00", "timeMax": "2027-03-05T00:00:00+01:00"}
     assert free_busy(ada(sandbox), "primary", **asked) == {"primary": {"busy": []}}
-
-
-def test_a_body_that_is_not_json_is_a_parse_error(sandbox: Sandbox) -> None:
-    assert reason(ada(sandbox)("POST", "freeBusy", data=b"{")) == (400, "parseError")
-
-
-def test_a_calendar_can_be_made_to_answer_an_error(sandbox: Sandbox) -> None:
-    calendars = [{"primary": True}, {"id": "team", "subject": "Team", "errorReason": "internalError"}]
-    answer = free_busy(ada(sandbox, calendars=calendars), "team", "primary")
-    assert answer["team"]["errors"] == [{"domain": "global", "reason": "internalError"}]
-    assert answer["primary"] == {"busy": []}
