@@ -17,8 +17,7 @@ from providers.errors import (
 )
 from providers.events import Changes, CreateResult, Day, Moment
 from providers.google import parse_events
-from providers.timestamps import instant
-from tests.providers.event_calls import HOUR, MEETING, NINE, TEN, TIMED
+from tests.providers.event_calls import MEETING, NINE, TEN, TIMED
 from tests.providers.google.google_calls import (
     BOSS,
     DESK,
@@ -87,37 +86,11 @@ def test_days_are_not_written_while_the_zone_cannot_be_read(sandbox, new):
     assert set(sandbox.requests().by_operation) == {LIST}
 
 
-def test_an_hour_that_occurs_twice_is_the_one_that_was_meant(calls):
-    for text in ("2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"):
-        at = instant(text)
-        edges = Changes(start=Moment(at, "America/New_York"), end=Moment(at + 2 * HOUR, "America/New_York"))
-        event = calls.create(edges).event
-        assert (event.start, event.end) == (at, at + 2 * HOUR)
-
-
-@pytest.mark.parametrize("own", [None, "chosen0"])
-def test_the_same_draft_makes_one_event_however_often_it_is_created(calls, own):
-    first = calls.create(TIMED, key="k", id=own)
-    again = calls.create(TIMED, key="k", id=own)
-    assert first.made
-    assert again == CreateResult(first.event, made=False)
-    assert len(calls.listed()) == 1
-
-
 def test_event_has_id_of_its_key_and_request_fingerprint(calls):
     made = calls.create(TIMED, key="k").event
     assert made.id == sha256(b"k").hexdigest()
     mark = made.original["extendedProperties"]["private"][parse_events.REQUEST]
     assert mark.partition(".")[0] == sha256(b"a").hexdigest()
-
-
-@pytest.mark.parametrize("own", [None, "chosen0"])
-def test_another_request_with_the_same_key_gets_event_exists(calls, is_fit_for_people, own):
-    first = calls.create(TIMED, key="k", id=own).event
-    with pytest.raises(EventExists) as raised:
-        calls.create(TIMED, key="k", fingerprint="another", id=own)
-    is_fit_for_people(raised.value)
-    assert calls.listed() == [first]
 
 
 def test_an_id_that_others_have_used_is_taken(calls):
@@ -154,15 +127,6 @@ def test_an_id_that_google_takes_is_taken(calls, own):
     calls.delete(own)
     with pytest.raises(EventNotFound):
         calls.event(own)
-
-
-@pytest.mark.parametrize("body", ["reset", "truncated"])
-def test_create_with_lost_answer_makes_one_event(sandbox, calls, body):
-    sandbox.fault(operation=INSERT, body=body, times=1)
-    created = calls.create(TIMED)
-    assert created.made
-    assert sandbox.requests().by_operation == {INSERT: 2, GET: 1}
-    assert calls.listed() == [created.event]
 
 
 def test_create_with_all_answers_lost_is_found_by_next_try(sandbox, new):
@@ -212,16 +176,6 @@ def test_what_google_finds_fault_with_is_refused(sandbox, calls, is_fit_for_peop
         with pytest.raises(EventRefused, match=words) as raised:
             call()
         is_fit_for_people(raised.value)
-
-
-def test_event_ending_before_its_start_is_refused(calls):
-    with pytest.raises(EventRefused, match="ends before it starts"):
-        calls.create(Changes(start=Moment(TEN), end=Moment(NINE)))
-    made = calls.create(TIMED).event
-    with pytest.raises(EventRefused, match="ends before it starts"):
-        calls.update(made.id, end=Moment(NINE - HOUR))
-    with pytest.raises(EventRefused):
-        calls.update(made.id, start=Day("2026-12-03"))
 
 
 @pytest.mark.parametrize("calendar", [BOSS, DESK])

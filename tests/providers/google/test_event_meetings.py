@@ -8,15 +8,8 @@ import pytest
 
 from providers.events import Changes, Day, Moment
 from providers.google import events as google_events
-from tests.providers.event_calls import NINE, TEN, TIMED
-from tests.providers.google.google_calls import GET, INSERT, PATCH
-
-
-def test_an_online_meeting_has_a_link(sandbox, calls):
-    event = calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meeting=True)).event
-    assert (event.meeting_url or "").startswith("https://meet.google.com/")
-    assert event.meeting_url == calls.stored(event.id)["hangoutLink"]
-    assert sandbox.requests().by_operation == {INSERT: 1, GET: 1}
+from tests.providers.event_calls import NINE, TEN
+from tests.providers.google.google_calls import GET, INSERT
 
 
 @pytest.mark.parametrize("looks", [1, 2])
@@ -43,17 +36,6 @@ def test_a_meeting_that_stays_in_the_making_fails_nothing(sandbox, new, monkeypa
     assert calls.event(created.event.id).meeting_url is not None
 
 
-def test_an_event_becomes_an_online_meeting_once(sandbox, calls):
-    made = calls.create(TIMED).event
-    sandbox.fault(operation=PATCH, body="pending", times=1)
-    event = calls.update(made.id, meeting=True, subject="Online")
-    assert (event.meeting_url or "").startswith("https://meet.google.com/")
-    assert event.subject == "Online"
-    sandbox.forget_requests()
-    assert calls.update(made.id, meeting=True) == event
-    assert sandbox.requests().by_operation == {GET: 1}
-
-
 def test_an_online_meeting_stays_when_the_event_is_changed(calls):
     made = calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meeting=True)).event
     for changes in (
@@ -66,38 +48,3 @@ def test_an_online_meeting_stays_when_the_event_is_changed(calls):
 
 
 ZOOM, OTHER = "https://zoom.example/1", "https://zoom.example/2"
-
-
-@pytest.mark.parametrize(("location", "read"), [(None, ZOOM), ("Room", "Room"), ("", "")])
-def test_external_meeting_url_is_the_location_if_none_is_set(calls, location, read):
-    content = Changes(start=Moment(NINE), end=Moment(TEN), meeting_url=ZOOM, location=location)
-    event = calls.create(content).event
-    assert (event.meeting_url, event.location) == (ZOOM, read)
-    assert calls.listed() == [event]
-
-
-@pytest.mark.parametrize(
-    ("before", "sent", "after"),
-    [
-        ({}, {}, OTHER),
-        ({"meeting_url": ZOOM}, {}, OTHER),
-        ({"meeting_url": ZOOM, "location": "Room"}, {}, "Room"),
-        ({"location": "Room"}, {}, "Room"),
-        ({"meeting_url": ZOOM}, {"location": "Room"}, "Room"),
-        ({"meeting_url": ZOOM}, {"location": ""}, ""),
-    ],
-)
-def test_the_location_follows_the_meeting_url_where_it_was_that(calls, before, sent, after):
-    made = calls.create(Changes(start=Moment(NINE), end=Moment(TEN), **before)).event
-    event = calls.update(made.id, meeting_url=OTHER, **sent)
-    assert (event.meeting_url, event.location) == (OTHER, after)
-
-
-def test_of_two_meetings_the_last_one_written_counts(calls):
-    made = calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meeting_url=ZOOM)).event
-    meet = calls.update(made.id, meeting=True)
-    assert (meet.meeting_url or "").startswith("https://meet.google.com/")
-    assert meet.location == ""
-    back = calls.update(made.id, meeting_url=OTHER)
-    assert (back.meeting_url, back.location) == (OTHER, OTHER)
-    assert calls.update(made.id, meeting=True).meeting_url == meet.meeting_url

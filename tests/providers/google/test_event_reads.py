@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from providers.errors import EventNotFound, Unavailable
-from providers.events import Changes, Day, Moment
+from providers.errors import Unavailable
 from providers.google import parse_events
 from providers.timestamps import DAY
-from tests.providers.event_calls import END, MEETING, NINE, TEN
-from tests.providers.google.google_calls import GOOD, TEAM, midnights, scripted
+from tests.providers.event_calls import END, MEETING
+from tests.providers.google.google_calls import GOOD, scripted
 
 
 @pytest.mark.parametrize("answer", [[], {}, GOOD | {"id": 7}, GOOD | {"start": 7}, {"id": "abcde1"}], ids=str)
@@ -19,19 +18,6 @@ def test_an_answer_that_is_no_event_is_unreadable(script, scripted_account, answ
     script.say(body=answer)
     with pytest.raises(Unavailable, match="unreadable"):
         scripted(script, scripted_account).event("abcde1")
-
-
-def test_event_is_found_by_exact_meta_id_in_its_calendar(calls):
-    names = ["m-42", "M-42", "o'clock 100% & more + ü", "a=b", "x" * 1024]
-    made = {name: calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meta_id=name)) for name in names}
-    for name, created in made.items():
-        assert created.made
-        assert calls.find(name) == created.event
-        assert created.event.meta_id == name
-    for name, calendar in (("m-4", "primary"), ("m-42", TEAM)):
-        with pytest.raises(EventNotFound) as raised:
-            calls.find(name, calendar)
-        assert raised.value.operation == "calendar.events.list"
 
 
 def carried(meta_id: str) -> dict[str, Any]:
@@ -57,13 +43,6 @@ def test_what_cannot_be_read_is_not_the_same_as_not_found(script, scripted_accou
     script.say(body={"timeZone": "UTC"} | page)
     with pytest.raises(Unavailable, match="unreadable"):
         scripted(script, scripted_account).find("m")
-
-
-def test_an_all_day_event_is_found_with_its_midnights(new):
-    calls = new(time_zone="Pacific/Auckland")
-    made = calls.create(Changes(start=Day("2026-12-03"), end=Day("2026-12-04"), meta_id="m")).event
-    assert calls.find("m") == made
-    assert [made.start, made.end] == midnights("Pacific/Auckland", 3, 4)
 
 
 def test_a_series_is_found_as_a_whole(new):

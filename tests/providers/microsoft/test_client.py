@@ -11,7 +11,6 @@ import pytest
 from providers.base import Failed, MainCalendar, Read
 from providers.errors import (
     AccessDenied,
-    GrantGone,
     InsufficientScopes,
     ProviderError,
     RateLimited,
@@ -67,29 +66,6 @@ def test_periods_are_clipped_and_those_of_the_days_around_are_dropped(sandbox, m
     ]
     account = connect(sandbox.account("microsoft", "edges@contoso.com", events=events))
     assert busy(microsoft, account)["primary"].busy.pairs() == [(START, START + HOUR)]
-
-
-@pytest.mark.parametrize(
-    ("shows", "is_busy"),
-    [
-        ("busy", True),
-        ("oof", True),
-        ("tentative", True),
-        ("free", False),
-        ("workingElsewhere", False),
-    ],
-)
-def test_what_an_event_shows_decides_whether_it_blocks(sandbox, microsoft, connect, shows, is_busy):
-    event = MEETING | {"showAs": shows}
-    account = connect(sandbox.account("microsoft", "shows@contoso.com", events=[event]))
-    assert busy(microsoft, account)["primary"].busy.pairs() == ([(NINE, TEN)] if is_busy else [])
-
-
-def test_an_all_day_event_spans_the_local_midnights_of_the_mailbox(sandbox, microsoft, connect):
-    zone = "Pacific Standard Time"
-    account = connect(sandbox.account("microsoft", "pst@contoso.com", time_zone=zone, events=[ALL_DAY]))
-    midnight = START + 8 * HOUR
-    assert busy(microsoft, account, end=END + DAY)["primary"].busy.pairs() == [(midnight, midnight + DAY)]
 
 
 def test_all_day_event_east_of_utc_is_found_on_the_previous_day(sandbox, microsoft, connect):
@@ -179,14 +155,6 @@ def test_forty_calendars_are_read_in_batches_of_twenty(sandbox, microsoft, many)
     assert list(outcomes) == ids
     assert all(each.busy.pairs() == [(NINE, TEN)] for each in outcomes.values())
     assert sandbox.requests().by_operation == {BATCH: 3, VIEW: 44, SETTINGS: 1}
-
-
-def test_a_calendar_that_does_not_exist_fails_alone(microsoft, alice):
-    outcomes = busy(microsoft, alice, ["primary", "AAMkAGnosuch="])
-    assert isinstance(outcomes["primary"], Read)
-    failed = outcomes["AAMkAGnosuch="]
-    assert failed.reason in (Reason.NOT_FOUND, Reason.INVALID_CALENDAR_ID)
-    assert failed.operation == "calendar.freebusy.query"
 
 
 @pytest.mark.parametrize(
@@ -311,27 +279,6 @@ def test_failed_second_batch_fails_only_its_calendars(script, scripted_account):
     assert [isinstance(each, Read) for each in outcomes.values()] == [True] * 19 + [False]
 
 
-def test_a_slow_answer_ends_at_the_deadline(sandbox, microsoft, alice):
-    sandbox.fault(operation=BATCH, latency_ms=60_000)
-    began = time.monotonic()
-    with pytest.raises(Unavailable, match="did not answer in time"):
-        busy(microsoft, alice, left=0.4)
-    assert time.monotonic() - began < 20
-
-
-def test_a_stale_token_is_renewed_and_the_rotated_refresh_token_kept(sandbox, microsoft, connect):
-    created = sandbox.account("microsoft", "stale@contoso.com", events=[MEETING])
-    account = connect(created, access="stale")
-    assert busy(microsoft, account)["primary"].busy.pairs() == [(NINE, TEN)]
-    assert account.tokens.refresh.reveal != created.refresh_token
-
-
-def test_a_revoked_grant_is_gone(sandbox, microsoft, alice):
-    sandbox.revoke("alice@contoso.com")
-    with pytest.raises(GrantGone):
-        busy(microsoft, alice)
-
-
 def test_insufficient_scopes_are_reported_without_a_call(sandbox, microsoft, connect):
     account = connect(sandbox.account("microsoft", "none@contoso.com", scope="User.Read"))
     with pytest.raises(InsufficientScopes, match=r"calendar\.freebusy\.query.*Calendars\.ReadBasic"):
@@ -370,12 +317,6 @@ def test_batch_part_without_numeric_status_is_unreadable(script, scripted_accoun
     outcome = busy(scripted(script), scripted_account, ["c"], left=10)["c"]
     assert isinstance(outcome, Failed)
     assert "unreadable" in outcome.message
-
-
-@pytest.mark.parametrize("answer", [{}, {"responses": None}, {"responses": {}}])
-def test_a_batch_without_responses_is_unreadable(script, scripted_account, answer):
-    script.say(body=answer)
-    assert "unreadable" in busy(scripted(script), scripted_account, ["c"])["c"].message
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from providers.errors import (
     EventNotFound,
     EventRefused,
     EventUnreadable,
-    GrantGone,
     InsufficientScopes,
     InvalidCalendarId,
     NoAnswer,
@@ -23,13 +22,6 @@ from tests.providers.failures import FAILURES
 from tests.providers.microsoft.graph_calls import BATCH, DELETE, GET, INSERT, TEAM, UPDATE
 
 NO_EVENT = "AAMkAGnosuchevent="
-
-
-def test_a_revoked_grant_is_gone_for_every_call(sandbox, calls):
-    sandbox.revoke("alice@contoso.com")
-    for call in every_call(calls, NO_EVENT):
-        with pytest.raises(GrantGone):
-            call()
 
 
 @pytest.mark.parametrize(
