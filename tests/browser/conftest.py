@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,6 @@ from app.cli import administrator_setup
 from providers.sandbox.client import Sandbox
 from store.config.settings import Settings, new_secrets
 from store.sql.database import Database
-from store.sql.models import now
-from store.sql.queries import connection_rows, deliveries, webhook_events
 from store.stores import Stores
 from tests import services
 from tests.browser import window
@@ -180,14 +177,3 @@ def content(
         filled(stores, sandbox_process, administrator=administrator.name) as names,
     ):
         yield names
-
-
-def fail_a_delivery(stores: Stores, webhook_id: str, user: str) -> None:
-    """Record that the connection of a user expired, and that the only delivery of it failed."""
-    with stores.database.writing() as session:
-        (one,) = connection_rows.of_user(session, user, organization_id=None) or ()
-        webhook_events.record(session, webhook_events.WebhookEvent.CONNECTION_EXPIRED, one.id)
-    with stores.database.writing() as session:
-        claimed = deliveries.claim(session, webhook_id, until=now() + timedelta(seconds=30))
-        assert claimed is not None
-        deliveries.failed(session, claimed, deliveries.AttemptResult(500, "answered 500"), again_at=None)

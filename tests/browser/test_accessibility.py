@@ -83,30 +83,3 @@ def test_nothing_is_left_out(app):
     assert {"overview", "account", "sign_in", "welcome"} <= looked_at
     downloads = {name for name in reached if name.startswith(DOWNLOAD)}
     assert reached - looked_at - PARTS - downloads == {"static"}
-
-
-def test_the_checks_find_faults(browser, look, sign_in):
-    """The checks report each fault of an inaccessible page, with its element."""
-    services.axe().require()
-    look(next(view for view in VIEWS if view.name == "overview"))
-    browser.execute_script(
-        """
-        const faint = Object.assign(document.createElement("p"), { textContent: "Hardly to be read" });
-        faint.style.color = "light-dark(#fff, #000)";
-        const wide = Object.assign(document.createElement("img"), { src: "/dashboard/static/almanac.svg" });
-        wide.style.width = "500px";
-        document.querySelector("main").append(faint, wide);
-        console.error("told");
-        """
-    )
-
-    window.resize(browser, 390)
-    for theme, rules in zip(window.THEMES, (window.RULES, window.COLOURS), strict=True):
-        window.theme(browser, theme)
-        found = "\n".join(window.findings(browser, rules))
-        assert "color-contrast" in found
-        assert "Hardly to be read" in found
-        assert ("image-alt" in found) == (theme == "light")
-    assert window.width(browser) > 390
-    assert "almanac.svg" in "".join(window.overflowing(browser))
-    assert any("told" in each for each in window.complaints(browser))

@@ -95,13 +95,6 @@ def test_a_long_name_of_an_administrator_ends_in_an_ellipsis(new_web, browser):
     assert shown.get_attribute("title") == name
 
 
-def test_the_root_leads_to_the_dashboard_and_unknown_pages_are_pages(web, browser, keys):
-    window.opened(browser, web)
-    keys.at("Overview")
-    window.opened(browser, f"{web}/nothing/here")
-    keys.at("Not found").to("To the overview").enter().at("Overview")
-
-
 def test_a_menu_of_a_row_opens_and_closes(web, browser, keys, user):
     services.axe().require()
     window.opened(browser, f"{web}/dashboard/users?q={user}")
@@ -114,19 +107,6 @@ def test_a_menu_of_a_row_opens_and_closes(web, browser, keys, user):
     keys.enter().until(lambda _: menu.get_attribute("open"))
     browser.find_element(By.TAG_NAME, "h1").click()
     assert menu.get_attribute("open") is None
-
-
-def test_a_user_is_deleted_after_the_identifier_was_typed(web, browser, keys, user):
-    window.opened(browser, f"{web}/dashboard/users?q={user}")
-    keys.to(f"Actions for {user}").enter().to("Delete …").enter().until(dialogs)
-    button = dialogs(browser)[0].find_element(By.CSS_SELECTOR, ".danger")
-    keys.type(user[:-1])
-    assert not button.is_enabled()
-    keys.press(Keys.ENTER)
-    assert dialogs(browser)
-    keys.type(user).until(lambda _: button.is_enabled())
-    keys.press(Keys.ENTER).at("Users")
-    keys.until(lambda each: f"{user} is deleted" in keys.text())
 
 
 def test_selected_members_are_removed_and_restored(web, browser, keys, new_organization, new_user):

@@ -1,14 +1,11 @@
-"""Walks: creating the first key of an installation, and revoking a key."""
+"""A walk: creating the first key of an installation."""
 
 from __future__ import annotations
 
 import pytest
 import requests
-from selenium.webdriver.common.by import By
 
 from app.cli import administrator_setup
-from store.security.crypto import visible_part
-from store.sql.queries import api_keys
 from tests.browser import window
 
 NAME, PASSWORD = "Zoë 📅", "nine patient calendars"
@@ -56,25 +53,4 @@ def test_from_the_first_start_to_a_call_with_the_first_key(new_web, browser, vis
     assert key not in browser.page_source
     browser.back()
     assert key not in browser.page_source
-    assert window.complaints(browser) == []
-
-
-def test_a_key_is_revoked_when_that_was_meant(web, browser, sign_in, visitor, stores, unique):
-    name = unique("<b>night</b> train")
-    with stores.database.writing() as session:
-        key, other = (api_keys.create(session, prefix="alm_", name=each) for each in (name, unique("other")))
-    sign_in()
-    window.opened(browser, f"{web}/dashboard/keys")
-
-    visitor.use(f"Actions for {name}").use("Revoke", near=name)
-    visible = visible_part(key, "alm_")
-    assert visitor.text("dialog").startswith(f"Revoke {name} ({visible}…)? Requests with it")
-    visitor.use("Cancel").until(lambda each: not each.find_elements(By.TAG_NAME, "dialog"))
-    assert status(web, key) == 200
-    visitor.use(f"Actions for {name}").use("Revoke", near=name).use("Revoke", near="cannot be undone")
-    visitor.sees_notice(f"The key {visible}… is revoked. Requests with it are rejected.")
-
-    assert (status(web, key), status(web, other)) == (401, 200)
-    assert name not in visitor.text()
-    visitor.use("Revoked and expired").until(lambda _: name in visitor.text("tbody"))
     assert window.complaints(browser) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
@@ -113,24 +112,3 @@ def test_an_action_that_cannot_be_undone_needs_a_confirmation(web, browser, sign
     keys.enter().to("Sign out").enter()
     keys.until(lambda each: notices(each) == ["That browser is signed out."])
     assert len(browsers(browser)) == len(rows) - 1
-
-
-@pytest.mark.parametrize(
-    ("mistake", "message"),
-    [
-        ("each.tabIndex = -1", "cannot be reached by Tab"),
-        ("each.style.outline = 'none'", "nothing shows that the focus is here"),
-        ("each.style.outlineColor = 'transparent'", "nothing shows that the focus is here"),
-        ("each.style.clipPath = 'inset(50%)'", "the focused element cannot be seen"),
-        ("document.querySelector('.side').style.cssText = 'position: fixed; inset: 0'", "cannot be seen"),
-        ("each.replaceChildren()", "cannot be reached by Tab"),
-    ],
-)
-def test_a_control_that_cannot_be_reached_or_seen_ends_a_walk(web, browser, sign_in, keys, mistake, message):
-    sign_in()
-    window.opened(browser, f"{web}/dashboard/account")
-    control = "[...document.querySelectorAll('main button')].find((each) => /Change/.test(each.textContent))"
-    browser.execute_script(f"const each = {control}; {mistake}")
-
-    with pytest.raises(AssertionError, match=message):
-        keys.to("Change the password")

@@ -111,9 +111,3 @@ def test_activity_without_redis_is_503_with_advice(new_app, settings, browser_of
 
     assert page.status == 503
     assert "/readyz" in page.text
-
-
-def test_without_sign_in_nothing_is_shown(visitor):
-    assert visitor.get("/activity").status == 303
-    part = visitor.get("/activity/plots", headers={"HX-Request": "true"})
-    assert (part.status, part.headers["HX-Redirect"]) == (401, "/dashboard/sign-in")

@@ -109,20 +109,6 @@ def test_page_for_an_unavailable_part_names_readyz(new_app, administrator, down)
     assert "127.0.0.1" not in page.text
 
 
-def test_the_api_still_answers_with_json(api):
-    for answer, status in (
-        (api.get("/nothing"), 404),
-        (api.call("PATCH", "/users"), 405),
-        (api.client.get("/v1/users"), 401),
-        (api.client.get("/"), 404),
-        (api.client.get("/dashboardly"), 404),
-        (api.client.post("/v1/dashboard/account"), 404),
-    ):
-        assert (answer.status_code, answer.mimetype) == (status, "application/json")
-        assert answer.json["data"] is None
-        assert "Set-Cookie" not in answer.headers
-
-
 @pytest.mark.parametrize("query", ["q=%00", "q=ada&q=%00", "calendar=a&calendar=b%00c", "%00=a", "q=a&%00"])
 def test_a_nul_anywhere_in_a_query_names_nothing(signed_in, query):
     assert signed_in.get(f"/users?{query}").status == 404

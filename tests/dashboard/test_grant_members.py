@@ -206,19 +206,6 @@ def test_a_list_with_wrong_lines_is_shown_again_and_stores_nothing(signed_in, st
     assert count(stores) == before
 
 
-def test_a_long_file_with_other_columns_is_imported(signed_in, granted, unique):
-    prefix = unique("long")
-    users = [f"{prefix}-{n}" for n in range(900)]
-    rows = [f"{each},{'about ' * 50},{each}@acme.example" for each in users]
-    content = "\n".join(["userId,notes,email", *rows]).encode()
-
-    page = signed_in.post(path(granted), {"file": (BytesIO(content), "members.csv")})
-
-    # The whole file might be longer than a form may be.
-    assert "about" not in page.text
-    assert confirm(signed_in, page).notices == ["Imported: 900 created, 0 changed, 0 unchanged."]
-
-
 @pytest.mark.parametrize(
     ("text", "error"),
     [

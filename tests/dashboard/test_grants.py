@@ -309,16 +309,6 @@ def test_ended_grant_shows_a_reason_and_can_be_entered_again(signed_in, stores, 
     assert words(card(signed_in.get(f"/organizations/{granted}"), "Google").select_one(".badge")) == "active"
 
 
-def test_the_overview_names_grants_that_have_ended(signed_in, stores, granted):
-    link = {"href": f"/dashboard/organizations/{granted}#grants"}
-    assert signed_in.get("/").html.find("a", **link) is None
-
-    end(stores, granted, "The delegation was withdrawn")
-
-    item = signed_in.get("/").html.find("a", **link).find_parent("li")
-    assert words(item) == f"{granted} (Google) The delegation was withdrawn just now"
-
-
 def test_removing_a_grant_is_confirmed_with_its_connection_count(signed_in, stores, api, granted, unique):
     users = [unique("ada"), unique("bruno")]
     text = "\n".join(f"{each},{each}@acme.example" for each in users)
@@ -358,22 +348,3 @@ def test_unknown_organizations_and_providers_are_no_pages(signed_in):
         assert signed_in.post(where).status == 404
     assert signed_in.post(f"{path('nowhere-at-all')}/remove").status == 404
     assert signed_in.get(path("nowhere-at-all", "yahoo")).status == 404
-
-
-@pytest.mark.parametrize("action", ["", "/remove", "/members", "/members/import"])
-def test_a_form_without_its_token_changes_nothing(signed_in, stores, granted, acme, action):
-    before = stored(stores, granted)
-    form = google_form(acme, scope="read", members="ada-x,ada@acme.example")
-
-    assert signed_in.open("POST", f"{path(granted)}{action}", data=form).status == 400
-    assert stored(stores, granted) == before
-
-
-def test_it_requires_a_sign_in(visitor, stores, granted, acme):
-    before = stored(stores, granted)
-    for action in ("", "/members"):
-        assert "/sign-in" in visitor.get(f"{path(granted)}{action}").location
-    for action in ("", "/remove", "/members", "/members/import"):
-        form = google_form(acme, scope="read")
-        assert visitor.post(f"{path(granted)}{action}", form).location == "/dashboard/sign-in"
-    assert stored(stores, granted) == before

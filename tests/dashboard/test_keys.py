@@ -13,10 +13,7 @@ from store.sql.models import ApiKey
 from store.sql.queries import api_keys
 from tests.conftest import Api
 from tests.dashboard.audit_records import records
-from tests.dashboard.untrusted import TEXTS
 from tests.dashboard.visiting import words
-
-CURL = r'curl -H "Authorization: Bearer (\S+)" "http://localhost(/v1/users)"'
 
 
 def make(browser, name, /, **changed):
@@ -183,42 +180,6 @@ def test_expired_keys_have_ended_and_those_about_to_are_marked(signed_in, stores
     assert "expires soon" in words(row(in_force, soon))
 
 
-def test_keys_of_one_organization(signed_in, stores, new_organization, unique):
-    slug = new_organization()
-    bound, other = unique("bound"), unique("other")
-    make(signed_in, bound, organization=slug)
-    make(signed_in, other)
-
-    page = signed_in.get("/keys", organization=slug)
-
-    assert row(page, bound) is not None
-    assert row(page, other) is None
-    assert signed_in.get("/keys", organization="nowhere-at-all").status == 404
-
-
-def test_many_keys_are_paged_the_newest_first(signed_in, stores, unique, new_organization):
-    slug = new_organization()
-    for number in range(27):
-        make(signed_in, f"many {number}", organization=slug)
-
-    first = signed_in.get("/keys", organization=slug)
-    second = signed_in.get(first.html.find("a", rel="next")["href"])
-
-    names = [words(each.th.bdi) for page in (first, second) for each in page.html.select("tbody tr")]
-    assert names == [f"many {number}" for number in reversed(range(27))]
-    assert second.html.find("a", rel="next") is None
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_names_are_text(signed_in, stores, name):
-    make(signed_in, name)
-
-    page = signed_in.get("/keys")
-
-    assert name.strip() in [each.get_text() for each in page.html.select("th.named bdi")]
-    assert not page.html.find("b", {"onmouseover": True})
-
-
 def test_an_unknown_key_cannot_be_revoked(signed_in):
     assert signed_in.do("/keys/0/revoke").notices == ["That key was already revoked or expired."]
     assert signed_in.do("/keys/99999999999999999999/revoke").status in (404, 405)
@@ -235,9 +196,3 @@ def test_an_incomplete_form_is_refused_and_can_be_completed(signed_in, unique):
         "Permissions must be one of full, read-only.",
         "Expiry must be one of 30, 90, 365, until, ever.",
     ]
-
-
-def test_only_administrators_see_and_make_keys(visitor, signed_in):
-    assert visitor.get("/keys").location == "/dashboard/sign-in?after=/dashboard/keys"
-    assert visitor.post("/keys/new", {"name": "mine"}).location == "/dashboard/sign-in"
-    assert signed_in.open("POST", "/keys/new", data={"name": "no token"}).status == 400

@@ -11,24 +11,7 @@ from store.sql.models import now
 from store.sql.queries import api_keys, connections
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
-from tests.store.statements import statements
 from tests.store.webhook_world import WebhookWorld
-
-ODD = "<b onmouseover=alert(1)>x</b> שלום 📅"
-
-
-def test_signing_in_leads_to_the_overview(signed_in):
-    page = signed_in.get("/")
-
-    assert page.status == 200
-    assert page.heading == "Overview"
-
-
-def test_without_sign_in_there_is_no_overview(visitor):
-    page = visitor.get("/")
-
-    assert page.status == 303
-    assert page.location == "/dashboard/sign-in?after=/dashboard/"
 
 
 @pytest.fixture
@@ -86,25 +69,6 @@ def test_it_counts_what_there_is(here, world):
     assert "Google: 1 connected 2 ended" in words(page.html)
 
 
-def test_the_number_of_statements_is_the_same_however_much_there_is(here, world):
-    def sent():
-        # The first request loads again what the write before has invalidated.
-        here.browser.get("/")
-        with statements(here.stores.database) as (_, queries):
-            assert here.browser.get("/").status == 200
-        return len(queries)
-
-    end(here, world.connection("first"))
-    few = sent()
-    world.endpoint()
-    for number in range(12):
-        end(here, world.connection(f"user-{number}"))
-        add_key(here)
-        world.organization(f"org-{number}")
-
-    assert sent() == few <= 24
-
-
 def test_connections_that_ended_last_are_named_with_the_reason(here, world):
     for number in range(7):
         end(here, world.connection(f"user-{number}", email=f"{number}@example.com"), f"Reason {number}")
@@ -116,15 +80,6 @@ def test_connections_that_ended_last_are_named_with_the_reason(here, world):
     assert rows[0].find("a")["href"] == "/dashboard/users/user-6"
     assert words(rows[0].select_one(".note")) == "Google: 6@example.com: Reason 6"
     assert "and 2 more" in words(item)
-
-
-def test_provider_messages_are_escaped(here, world):
-    end(here, world.connection(email=ODD), ODD)
-
-    page = here.browser.get("/")
-
-    assert words(section(page, "attention")).count(ODD) == 2
-    assert page.html.find("b") is None
 
 
 def test_providers_that_are_not_configured_lead_to_where_they_are(bare, here):
@@ -182,11 +137,6 @@ def test_a_part_that_does_not_answer_is_named_with_what_to_do(here):
     *_, worker, beat = [words(each) for each in page.html.select(".rows li")]
     assert worker == "Worker not responding Start one: almanac worker. Without it no calendar is read."
     assert beat.startswith("Beat not responding Start exactly one: almanac beat.")
-
-
-@pytest.mark.parametrize("path", ["/", "/overview/health"])
-def test_it_takes_no_form(signed_in, path):
-    assert signed_in.post(path, {}).status == 405
 
 
 @pytest.mark.slow

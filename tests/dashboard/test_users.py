@@ -62,18 +62,6 @@ def test_users_are_found_by_identifier_or_address(signed_in, sandbox, new_user, 
     assert "No users found" in signed_in.get("/users", q="no%body").text
 
 
-def test_users_are_paged(signed_in, new_user, unique):
-    mark = unique("paged")
-    names = sorted(new_user(name=f"{mark}-{number:02}") for number in range(27))
-
-    first = signed_in.get("/users", q=mark)
-    second = signed_in.get(first.html.find("a", rel="next")["href"])
-    back = second.html.find("a", string="First page")["href"]
-
-    assert [words(each) for page in (first, second) for each in page.html.select("tbody th")] == names
-    assert [words(each) for each in signed_in.get(back).html.select("tbody th")] == names[:25]
-
-
 @pytest.fixture
 def redis_commands(monkeypatch):
     """The number of commands that this thread, which answers the test's requests, has sent to Redis."""
@@ -297,22 +285,3 @@ def test_without_scripts_the_parts_are_pages(worker, signed_in, sandbox, new_use
         page = signed_in.get(f"/users/{user}/{part}")
         assert page.heading == heading
         assert page.html.find("a", href=f"/dashboard/users/{user}")
-
-
-@pytest.mark.parametrize("user", ["nobody-at-all", "x", "%ff%fe%fd"])
-@pytest.mark.parametrize("rest", ["", "/calendars", "/events"])
-def test_a_user_that_is_not_there_is_not_found(signed_in, user, rest):
-    page = signed_in.get(f"/users/{user}{rest}")
-
-    assert page.status == 404
-    assert page.heading == "User not found"
-
-
-def test_only_administrators_see_and_change_users(visitor, signed_in, new_user):
-    user = new_user()
-    for path in ("/users", f"/users/{user}", f"/users/{user}/calendars"):
-        assert visitor.get(path).location == f"/dashboard/sign-in?after=/dashboard{path}"
-    for deed in ("rename", "delete", "connect/google", "disconnect/google"):
-        assert visitor.post(f"/users/{user}/{deed}").location == "/dashboard/sign-in"
-        assert signed_in.open("POST", f"/users/{user}/{deed}").status == 400
-    assert signed_in.get(f"/users/{user}").status == 200

@@ -55,18 +55,7 @@ def why(signed_in):
 
 VERDICTS = [
     ("09:10", {}, "offered: it lies in the slot from 09:00 to 09:30."),
-    ("09:30", {}, "offered: it is the start of the slot from 09:30 to 10:00."),
-    (
-        "08:00",
-        {},
-        "not offered: it lies outside the daily window, which opens at 09:00.",
-    ),
-    (
-        "08:00",
-        {"window": "weekly", "thursdayFrom": "09:00", "thursdayTo": "10:00"},
-        "not offered: it lies outside the weekly schedule, which opens at 09:00.",
-    ),
-    ("10:10", {}, "not offered: ada@example.com is busy from 10:00 to 10:30."),
+    ("08:00", {}, "not offered: it lies outside the daily window, which opens at 09:00."),
     (
         "10:50",
         {"padding": "10"},
@@ -78,17 +67,6 @@ VERDICTS = [
         {"maxOverlaps": "1"},
         "not offered: 2 busy periods overlap there, and 1 may: ada@example.com from 10:00 to 10:30 and",
     ),
-    (
-        "09:50",
-        {"slotDuration": "61"},
-        "not offered: only 60 minutes are free, from 09:00 to 10:00, and a slot takes 61 minutes.",
-    ),
-    (
-        "09:50",
-        {"slotDuration": "40"},
-        "not offered: the last slot of the free time from 09:00 to 10:00 ends at 09:40, and the 20 minutes",
-    ),
-    ("10:50", {"align": "clock"}, "not offered: slots start where the clock shows a multiple of 30 minutes"),
 ]
 
 
@@ -106,12 +84,6 @@ def test_each_verdict_is_a_sentence(ada, why, time, sent, because):
     assert ("yes" in sign) == because.startswith("offered")
 
 
-def test_a_moment_outside_the_range(ada, why):
-    (sentence,) = sentences(why(ada(), "10:00", day="2026-12-05"))
-
-    assert sentence.endswith("is not offered: the range asked for begins at 00:00 on Saturday 5 December.")
-
-
 def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, ada, why):
     user = ada(meeting("10:00", "10:30"))
     sandbox.fault(email="ada@contoso.example", status=500)
@@ -122,14 +94,6 @@ def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, ada, why):
     assert "is not offered: Microsoft's calendar primary could not be read (providerError)" in sentence
     # The calendars that were read still say what blocks.
     assert facts(page) == [("Busy", "from 10:00 to 10:30, in ada@example.com (Google)")]
-
-
-def test_a_user_without_calendars_and_an_unknown_user(new_user, why):
-    (sentence,) = sentences(why(new_user(), "10:10"))
-    assert sentence.endswith("is not offered: no calendar is connected, so nothing is offered.")
-
-    (sentence,) = sentences(why(NOBODY, "10:10"))
-    assert sentence.endswith("is not offered: there is no such user.")
 
 
 def test_the_explanation_names_days(ada, why):
@@ -206,12 +170,6 @@ def test_ambiguous_clock_time_is_resolved_by_milliseconds(ada, signed_in):
     assert sentence.startswith("02:30 (UTC+02:00) on Sunday 25 October 2026 (Europe/Berlin) is offered")
 
 
-def test_a_typed_moment_stays_in_its_field(ada, why):
-    page = why(ada(), "00:00", at="", moment="2026-12-03T10:10")
-
-    assert page.html.find(id="moment-field") is None
-
-
 @pytest.mark.parametrize(
     "sent",
     [
@@ -231,27 +189,6 @@ def test_an_invalid_moment_is_an_error_sentence(signed_in, sent):
 
         assert page.status == 200
         assert page.notices[-1] == "The moment must be a date and a time."
-
-
-def test_without_a_moment_there_is_no_explanation_and_no_events(signed_in):
-    assert signed_in.get("/explorer/why", users=NOBODY).text.strip() == ""
-    assert signed_in.get("/explorer/events", users=NOBODY, person=NOBODY).notices == [
-        "The moment must be a date and a time."
-    ]
-
-
-@pytest.mark.parametrize(
-    "name", ["<b onmouseover=alert(1)>x</b>", "שלום", "📅 " * 50, "'\"&;", "a/../b", "x" * 3000]
-)
-def test_a_person_of_any_name_breaks_nothing(signed_in, name):
-    page = signed_in.get("/explorer/why", organization="nothing-here", person=name, at=at("10:10"), **DAY)
-
-    assert sentences(page)[0].endswith("there is no such user.")
-    assert page.html.select("[onmouseover]") == []
-    for path in ("/explorer/events", "/explorer/grid", "/explorer"):
-        page = signed_in.get(path, organization="nothing-here", person=name, at=at("10:10"), **DAY)
-        assert page.status == 200
-        assert page.html.select("[onmouseover]") == []
 
 
 SUBJECTS = ["<b onmouseover=alert(1)>x</b>", "שלום", "Budget 📅", ""]
@@ -306,15 +243,3 @@ def test_missing_scope_for_events_is_explained(sandbox, new_user, signed_in):
     assert notice.startswith("eve@example.com : ")
     assert len(notice) > 30
     assert page.html.select("li") == []
-
-
-def test_events_of_an_unknown_user_are_an_error_sentence(signed_in):
-    page = signed_in.get("/explorer/events", users=NOBODY, person=NOBODY, at=at("10:10"), **DAY)
-
-    assert page.notices == ["User not found."]
-
-
-def test_free_moment_has_no_link_to_events(ada, why):
-    page = why(ada(meeting("10:00", "10:30")), "09:10")
-
-    assert page.html.select("[hx-vals]") == []

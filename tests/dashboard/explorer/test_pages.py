@@ -10,16 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select, update
 
 from app.dashboard.explorer.fields import MAX_SHOWN
 from scheduling.windows import MINUTE
-from store.sql.models import OAuthConnection, User
-from store.sql.queries import organizations
 from tests.app.days import before_thursday, meeting
 from tests.app.two_accounts import SHOWN
 from tests.dashboard.picture import layer_of, slots_of
-from tests.dashboard.untrusted import HTML
 from tests.dashboard.visiting import Browser, words
 
 THURSDAY = int(datetime(2026, 12, 3, tzinfo=UTC).timestamp() * 1000)
@@ -83,29 +79,6 @@ def test_each_kind_of_time_is_drawn_where_it_is(signed_in, ada, lanes, in_lanes)
     assert layer_of(page, user, "tolerated") == []
     assert [clock(at) for at in slots_of(page)[user]] == ["09:00", "11:15", "11:45", "12:15"]
     assert words(page.html.select_one(".count")) == "4"
-
-
-@pytest.mark.usefixtures("worker")
-def test_no_name_is_taken_for_markup_in_a_lane(signed_in, ada, lanes, stores, new_user):
-    slug = lanes()
-    users = ada(slugs=(slug,)), new_user(slugs=(slug,))
-
-    def rename(before, after):
-        with stores.database.writing() as session:
-            for user in users:
-                who = User.custom_id == f"{user}{before}"
-                session.execute(update(User).where(who).values(custom_id=f"{user}{after}"))
-
-    rename("", HTML)
-    try:
-        page = signed_in.get("/explorer/grid", organization=slug, **DAY)
-    finally:
-        # Only this page accepts ids that no user can have.
-        rename(HTML, "")
-
-    assert len([each for each in page.html.select(".lanes th[scope=row]") if HTML in each.text]) == 2
-    assert len([each for each in page.html.select(".lane") if each["data-user"].endswith(HTML)]) == 1
-    assert page.html.find("b") is None
 
 
 @pytest.mark.usefixtures("worker")
@@ -188,21 +161,6 @@ def test_users_without_calendars_and_unknown_users_are_named(signed_in, new_user
     notes = [words(each) for each in page.html.select(".unread")]
     assert notes == ["No calendar is connected"] + ["There is no such user"] * 3
     assert slots_of(page) == {}
-
-
-def test_columns_of_unreadable_users_have_a_reason(signed_in, new_user):
-    user = new_user()
-
-    page = signed_in.get("/explorer/grid", users=f"nobody-at-all {user}", **DAY)
-
-    assert page.notices == [
-        "nobody-at-all : there is no such user, so nothing is offered.",
-        f"{user} : no calendar is connected, so nothing is offered. Connect one",
-    ]
-    assert [words(each) for each in page.html.select(".unread-word")] == [
-        "There is no such user",
-        "No calendar is connected",
-    ]
 
 
 @pytest.mark.usefixtures("worker")
@@ -303,13 +261,6 @@ def test_an_organization_that_is_not_there_or_is_empty(signed_in, new_organizati
     assert sentence.startswith("This organization has no members yet")
 
 
-def test_page_without_users_prompts_for_some(signed_in):
-    for page in (signed_in.get("/explorer/grid"), signed_in.get("/explorer", show="1", organization="")):
-        assert page.status == 200
-        assert said(page)[0].startswith("Whose time is it?")
-        assert page.html.select("[hx-trigger=load]") == []
-
-
 @pytest.mark.slow
 def test_of_a_large_organization_the_first_are_shown(api, signed_in, new_organization, unique):
     slug = new_organization()
@@ -373,19 +324,6 @@ def test_without_a_script_the_button_brings_the_picture(signed_in, new_user):
     assert page.html.find(id="users")["value"] == user
 
 
-def test_the_form_shows_what_was_sent(signed_in):
-    sent = {"users": "<b>x</b>", "zone": "Asia/Tokyo", "padding": "7", "slotStep": "20", "align": "clock"}
-    page = signed_in.get("/explorer", show="1", window="weekly", sundayFrom="10:00", **sent)
-
-    for name in ("users", "zone", "padding", "slotStep"):
-        assert page.html.find(id=name)["value"] == sent[name]
-    assert page.html.select_one("#align [selected]")["value"] == "clock"
-    assert page.html.find("input", {"name": "sundayFrom"})["value"] == "10:00"
-    assert page.html.find("input", {"name": "mondayFrom"})["value"] == ""
-    assert page.notices[0].startswith("Users holds '<b>x<")
-    assert "<b>x" not in page.text
-
-
 def test_days_that_a_clock_changes_have_hours_of_their_own(signed_in, new_user):
     sent = {"users": new_user(), "day": "2026-03-28", "days": "3", "zone": "Europe/Berlin", "window": "none"}
     page = signed_in.get("/explorer/grid", **sent)
@@ -397,27 +335,6 @@ def test_days_that_a_clock_changes_have_hours_of_their_own(signed_in, new_user):
     own = [[words(each) for each in day.select(".own")] for day in page.html.select("svg.day")]
     assert (own[0], own[2]) == ([], [])
     assert (own[1][0], own[1][-1]) == ("03:00", "23:00")
-
-
-@pytest.mark.parametrize("path", ["/explorer/grid", "/explorer/why", "/explorer/events"])
-def test_a_part_without_sign_in_redirects_to_the_sign_in(visitor, path):
-    part = visitor.get(path, headers={"HX-Request": "true"})
-    assert (part.status, part.headers["HX-Redirect"]) == (401, "/dashboard/sign-in")
-    assert part.text == ""
-
-    assert visitor.get(path).status == 303
-
-
-def test_the_slugs_are_offered(signed_in, new_organization, stores):
-    slug = new_organization()
-    with stores.database.reading() as session:
-        known = organizations.slugs(session, limit=500)
-
-    page = signed_in.get("/explorer")
-
-    assert [each["value"] for each in page.html.select("#slugs option")] == list(known)
-    # Other tests of the process may have created more than are offered.
-    assert slug in known or len(known) == 500
 
 
 ODD = [
@@ -534,20 +451,3 @@ def test_the_zone_of_a_person_is_beside_the_name_at_once(
     assert words(name).startswith(user)
     assert zones_shown(signed_in.get("/explorer/grid", **who, **DAY, zone="America/Toronto")) == []
     assert len(zones_shown(signed_in.get("/explorer/grid", **who, **DAY, zone="Europe/Berlin"))) == 1
-
-
-@pytest.mark.parametrize("in_lanes", [False, True], ids=["columns", "lanes"])
-@pytest.mark.parametrize("zone", [None, "", "Nowhere/At_All", HTML, "../../etc/passwd"])
-def test_an_unknown_zone_shows_nothing(signed_in, sandbox, new_user, lanes, stores, in_lanes, zone):
-    slug = lanes() if in_lanes else None
-    user = new_user(sandbox.account("google", "ada@example.com"), slugs=(slug,) if slug else ())
-    with stores.database.writing() as session:
-        of_user = OAuthConnection.user_id == select(User.id).where(User.custom_id == user).scalar_subquery()
-        session.execute(update(OAuthConnection).where(of_user).values(time_zone=zone))
-    who = {"organization": slug} if slug else {"users": user}
-
-    page = signed_in.get("/explorer/grid", **who, **DAY)
-
-    assert page.status == 200
-    assert zones_shown(page) == []
-    assert page.html.find("b") is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from itertools import pairwise
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from app.dashboard.explorer import columns as in_columns
 from app.dashboard.explorer import svg
 from app.dashboard.explorer.data import ExplorerData, Lane
-from app.dashboard.explorer.form import moment
 from app.dashboard.explorer.svg import GAP, HOUR, HOUR_HEIGHT, UNITS, Ruler
 from scheduling.intervals import Groups, Intervals
 from scheduling.layers import layers
@@ -294,26 +292,6 @@ def test_every_slot_stands_in_its_columns_with_its_time_once(case):
                 assert min(2.0, end - top) - 0.2 <= block.height <= max(2.0, end - top - 1.4)
 
 
-def test_columns_share_the_width():
-    query = explorer_query("UTC", date(2026, 12, 3), 1, None)
-    shown = data_of(query, [[], [], []])
-    (day,) = svg.days(query, whole=True)
-
-    columns = in_columns.columns(query, shown, day)
-
-    assert [round(column.left + column.width, 6) for column in columns] == [33.333333, 66.666667, 100]
-
-
-def test_an_unread_user_has_a_column_without_blocks():
-    query = explorer_query("UTC", date(2026, 12, 3), 1, None)
-    lane = Lane("ada", failed=[{"calendarId": "x"}])
-    shown = data_of(query, [])
-    shown = ExplorerData([lane], shown.layers, shown.slots, shown.outside, 0, None, 0.0, None, {})
-    (day,) = svg.days(query, whole=True)
-
-    assert [column.layers for column in in_columns.columns(query, shown, day)] == [{}]
-
-
 @pytest.mark.parametrize(
     ("zone", "day", "expected"),
     [
@@ -331,11 +309,3 @@ def test_hours_are_those_that_the_clock_shows(zone, day, expected):
 
     assert [label for _, label in labels][: len(expected)] == expected
     assert [top for top, _ in labels[:3]] == [0, HOUR_HEIGHT, 2 * HOUR_HEIGHT]
-
-
-def test_the_first_moment_of_a_day_is_that_of_the_api():
-    zone = ZoneInfo("America/Sao_Paulo")
-    wall = datetime.fromtimestamp(moment(date(2018, 11, 4), zone, 0) / 1000, zone)
-
-    assert (wall.hour, wall.date()) == (1, date(2018, 11, 4))
-    assert moment(date(2018, 11, 3), zone, 24) == moment(date(2018, 11, 4), zone, 0)

@@ -215,25 +215,6 @@ def test_a_page_loaded_again_makes_no_second_link_and_shows_none(browser_of, ada
     assert invite(browser).html.find(id="link").get_text() != link
 
 
-def test_a_form_that_made_no_link_may_be_sent_again(install):
-    here = install()
-    ticket = ticket_of(here.browser.get("/account"))
-
-    with here.locked():
-        assert invite(here.browser, ticket).status == 503
-    assert invite(here.browser, ticket).status == 200
-    assert invite(here.browser, ticket).status == 303
-
-
-def test_a_form_without_a_ticket_makes_no_link(browser_of, ada, stores):
-    before = invitations_of(stores)
-
-    page = browser_of(ada).do("/account/administrators/invite")
-
-    assert page.notices == ["This form had no one-time token. Send it again."]
-    assert invitations_of(stores) == before
-
-
 def test_an_administrator_invites_another(browser_of, ada, stores, unique):
     browser = browser_of(ada)
 
@@ -247,15 +228,6 @@ def test_an_administrator_invites_another(browser_of, ada, stores, unique):
     form = {"name": (name := unique("bob")), "password": PASSWORD, "again": PASSWORD}
     other = browser_of()
     assert other.do(link.removeprefix("http://localhost"), form).notices == [f"Welcome, {name}."]
-
-
-def test_an_invitation_is_at_the_public_address_where_there_is_one(new_app, browser_of, administrator):
-    browser = browser_of(administrator, at=new_app(public_url="https://almanac.example"))
-
-    page = invite(browser)
-
-    link = page.html.find(id="link").get_text()
-    assert link.startswith("https://almanac.example/dashboard/welcome/")
 
 
 def remove(browser, name):
@@ -285,19 +257,6 @@ def test_removed_administrator_is_signed_out_everywhere(
     assert actions(stores, actor=f"administrator {ada.name}")[-1] == ("removeAdministrator", bob.name)
 
 
-def test_invitation_of_removed_administrator_is_void(browser_of, ada, new_administrator, unique):
-    bob = new_administrator()
-    link = invite(browser_of(bob)).html.find(id="link").get_text()
-    path = link.removeprefix("http://localhost")
-    theirs = browser_of()
-    assert theirs.get(path).status == 200
-
-    remove(browser_of(ada), bob.name)
-
-    form = {"name": unique("bob"), "password": PASSWORD, "again": PASSWORD}
-    assert theirs.post(path, form).status == 404
-
-
 def test_administrators_cannot_remove_themselves(browser_of, ada, stores):
     browser = browser_of(ada)
     with stores.database.reading() as session:
@@ -309,25 +268,6 @@ def test_administrators_cannot_remove_themselves(browser_of, ada, stores):
 
     assert page.notices == ["You cannot remove yourself: another administrator can."]
     assert browser_of().sign_in(ada).status == 303
-
-
-@pytest.mark.parametrize("nobody", ["0", "987654321", "9" * 30])
-def test_removing_a_removed_administrator_is_reported(browser_of, ada, nobody, stores):
-    page = browser_of(ada).do(f"/account/administrators/{nobody}/remove")
-
-    assert page.notices == ["This administrator no longer exists."]
-    assert "removeAdministrator" not in dict(actions(stores, actor=f"administrator {ada.name}"))
-
-
-def test_names_of_administrators_are_text(browser_of, ada, new_administrator, unique):
-    name = unique("<b onmouseover=alert(1)>x</b> שלום 📅")
-    new_administrator(name)
-
-    page = browser_of(ada).get("/account")
-
-    named = [each for each in page.html.select("th.named") if words(each) == name]
-    assert [each["dir"] for each in named] == ["auto"]
-    assert page.html.find("b") is None
 
 
 def test_a_password_set_by_the_command_line_ends_a_lockout(

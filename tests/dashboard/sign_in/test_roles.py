@@ -105,21 +105,6 @@ def test_each_role_may_do_what_its_routes_declare_and_no_more(app, browser_of, p
     MATRIX.with_stem(f"{MATRIX.stem}-{role}").write_text("\n".join([*head, *sorted(lines), ""]))
 
 
-def test_a_refused_request_changes_nothing(browser_of, person_with, stores):
-    viewer = browser_of(person_with(Role.VIEWER))
-
-    assert viewer.post("/users", {"id": "made-by-a-viewer"}).status == 403
-
-    assert "made-by-a-viewer" not in viewer.get("/users").text
-
-
-def test_a_viewer_is_not_offered_what_would_be_refused(browser_of, person_with):
-    page = browser_of(person_with(Role.VIEWER)).get("/account")
-
-    assert page.html.find(id="administrators") is None
-    assert "with the role viewer" in page.text
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("role", list(Role))
 def test_an_invitation_gives_its_role(browser_of, administrator, visitor, unique, role, stores):

@@ -156,19 +156,3 @@ def test_a_page_is_shown_although_its_use_cannot_be_stored(install, monkeypatch,
 
     assert (page.status, page.heading) == (200, "Your account")
     assert "last use of a session not stored: OperationalError" in caplog.messages
-
-
-def test_the_dashboards_cookie_is_no_key(signed_in):
-    assert signed_in.get("/account").status == 200
-
-    answer = signed_in.client.get("/v1/users", headers={"Cookie": f"almanac={signed_in.cookie}"})
-
-    assert answer.status_code == 401
-    assert answer.json["data"] is None
-    assert "Set-Cookie" not in answer.headers
-
-
-def test_a_key_is_no_administrator(api):
-    answer = api.client.get("/dashboard/account", headers={"Authorization": f"Bearer {api.key}"})
-
-    assert answer.status_code == 303
