@@ -244,47 +244,6 @@ def test_a_refusal_is_not_repeated(server, almanac):
     assert len(server.seen) == 1
 
 
-def test_an_error_carries_what_the_answer_has(server, almanac):
-    failed = {
-        "calendarId": "primary",
-        "provider": "google",
-        "reason": "rateLimited",
-        "code": "rateLimited",
-        "message": "Slow down",
-    }
-    body = {
-        "data": None,
-        "error": "Google asks to slow down",
-        "code": "providerRateLimited",
-        "param": "users.0.id",
-        "reason": "rateLimited",
-        "retryAfter": 60,
-        "failedCalendars": [failed],
-        "aFieldOfTomorrow": 1,
-    }
-    server.says((429, body, {"X-Request-Id": "abc"}))
-
-    with pytest.raises(RateLimited) as caught:
-        almanac.users.get("ada")
-
-    error = caught.value
-    assert (error.code, error.param, error.reason) == ("providerRateLimited", "users.0.id", "rateLimited")
-    assert (error.retry_after, error.status, error.request_id) == (60, 429, "abc")
-    assert [each.as_json() for each in error.failed_calendars] == [failed]
-    assert error.body == body
-
-
-def test_an_error_of_an_older_server_has_no_code(server, almanac):
-    server.says((404, {"data": None, "error": "User not found"}))
-
-    with pytest.raises(NotFound) as caught:
-        almanac.users.get("ada")
-
-    error = caught.value
-    assert (error.code, error.param, error.reason, error.retry_after) == (None, None, None, None)
-    assert error.failed_calendars == []
-
-
 def test_what_a_newer_server_adds_is_ignored(server, almanac):
     connection = {
         "provider": "a provider of tomorrow",

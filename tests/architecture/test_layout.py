@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,48 +92,3 @@ def test_no_folder_has_more_modules_than_a_reader_can_survey(package):
         if (count := len(list(folder.glob("*.py")))) > MAX_MODULES
     }
     assert crowded == {}
-
-
-def folder(module: str) -> str:
-    """The folder below a package that a module belongs to, or the package itself."""
-    parts = module.split(".")
-    path = ROOT.joinpath(*parts[:2])
-    return ".".join(parts[:2]) if path.is_dir() else parts[0]
-
-
-def every_import(file: Path) -> set[str]:
-    """The modules that a module imports anywhere, also inside functions and for type checkers."""
-    found: set[str] = set()
-    for each in ast.walk(ast.parse(file.read_text())):
-        if isinstance(each, ast.ImportFrom) and each.module:
-            found.update((each.module, *(f"{each.module}.{alias.name}" for alias in each.names)))
-        elif isinstance(each, ast.Import):
-            found.update(alias.name for alias in each.names)
-    return found
-
-
-def importers() -> dict[str, list[str]]:
-    """The folders and packages that import from each folder."""
-    known = modules()
-    found: dict[str, set[str]] = {folder(name): set() for name in known if "." in folder(name)}
-    for name, file in known.items():
-        for imported in every_import(file) & set(known):
-            if folder(imported) in found and folder(imported) != folder(name):
-                found[folder(imported)].add(folder(name))
-    return {name: sorted(each) for name, each in found.items()}
-
-
-def stated(file: Path) -> list[str]:
-    """The importers that the docstring of a folder names."""
-    (sentence,) = re.findall(
-        r"^Imported by (.+?)\.$", ast.get_docstring(ast.parse(file.read_text())) or "", re.M | re.S
-    )
-    return sorted(re.findall(r"``([\w.]+)``", sentence))
-
-
-@pytest.mark.slow
-def test_every_folder_states_its_importers():
-    """A new importer is a decision: the docstring of the folder has to name it."""
-    known = modules()
-    named = {name: stated(known[name]) for name in importers()}
-    assert named == importers()

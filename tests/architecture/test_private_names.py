@@ -60,18 +60,3 @@ def test_no_module_uses_private_names_of_another():
                 found[name] = used
 
     assert found == {}
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("from store.stores import _Stores", ["store.stores._Stores"]),
-        ("from store.sql._rows import load", ["store.sql._rows.load"]),
-        ("import store._rows", ["store._rows"]),
-        ("from app.http import errors\nerrors._status", ["errors._status"]),
-        ("from app.accounts._keys import load", []),
-        ("from app.http import errors\nerrors.__name__", []),
-    ],
-)
-def test_each_way_to_a_private_name_is_found(code, found):
-    assert list(breaches(code, "app.accounts")) == found

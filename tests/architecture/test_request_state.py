@@ -51,35 +51,3 @@ def test_code_below_the_routes_reads_no_state_of_the_request(folder):
 
     assert modules
     assert {file: names for file, names in found.items() if names} == {}
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "from flask import Response, request",
-        "import flask",
-        "from flask.globals import request_ctx",
-        "from app.http.api_key_hook import caller",
-        "from app.http import api_key_hook",
-        "def f():\n    from app.http.idempotency import key",
-    ],
-)
-def test_each_way_to_the_state_is_found(code):
-    assert list(reads_of_state(code))
-
-
-def test_only_one_accessor_reads_the_application():
-    """``app.services:services`` is the way to the objects of a process; outside it only ``app.http`` and the
-    dashboard's sign-in, which read the application's own configuration, read the application."""
-    users = {
-        str(file.relative_to(ROOT).parent)
-        for file in (ROOT / "app").rglob("*.py")
-        if any(
-            alias.name in ("current_app", "current_application")
-            for each in ast.walk(ast.parse(file.read_text()))
-            if isinstance(each, ast.ImportFrom)
-            for alias in each.names
-        )
-    }
-
-    assert users == {"app", "app/http", "app/dashboard/sign_in"}

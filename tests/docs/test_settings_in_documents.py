@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from store.config.declaration import GROUPS, SETTINGS
+from store.config.declaration import GROUPS
 from store.config.document import DOCUMENT, DOTENV, document, dotenv
 from store.config.setting import declared, value_text
 from tests.docs.fences import DOCUMENTS, ROOT
@@ -61,10 +61,6 @@ def test_every_setting_that_a_document_names_is_declared(file):
     assert settings - DECLARED.keys() - NOT_DECLARED == set()
 
 
-def test_documents_name_at_least_eight_defaults():
-    assert len(list(told())) >= 8
-
-
 @pytest.mark.parametrize(("file", "name", "text"), list(told()))
 def test_a_default_in_a_sentence_is_the_declared_one(file, name, text):
     default = value_text(DECLARED[name].default)
@@ -91,12 +87,3 @@ def test_the_defaults_in_tables_are_the_declared_ones():
             if file != DOCUMENT:
                 default = value_text(DECLARED[name].default) or "none"
                 assert shown.strip("`") == default, f"{file.name}: {name}"
-
-
-def test_the_five_that_come_first_are_settings():
-    text = DOCUMENT.read_text()
-    part = text[text.index("## Set these five first") : text.index("## Storage")]
-    rows = re.findall(r"^\| `(ALMANAC_\w+)`", part, re.MULTILINE)
-
-    assert len(rows) == 5
-    assert set(rows) <= {setting.name for setting in SETTINGS} | DECLARED.keys()

@@ -97,17 +97,6 @@ def test_counters_are_never_shown_bare(full):
             assert re.search(rf"rate\({name}(\{{[^}}]*\}})?\[", expression), expression
 
 
-def test_panels_do_not_cover_each_other():
-    cells = [
-        (x, y)
-        for panel in DASHBOARD["panels"]
-        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
-        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
-    ]
-    assert len(cells) == len(set(cells))
-    assert max(x for x, _ in cells) < 24
-
-
 def test_documentation_lists_each_metric_with_kind_and_labels(full):
     text = (DOCS / "operate/observe.md").read_text()
     rows = re.findall(r"^\| `(almanac_\w+)` \| (\w+) \|([^|]*)\|", text, re.MULTILINE)

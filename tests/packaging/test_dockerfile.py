@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -13,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import BOOKING_PORT, SANDBOX_PORT
-from tests.packaging.files import ROOT, compose, dockerfile, of
+from tests.packaging.files import ROOT, dockerfile, of
 
 BEFORE, BUILD, FINAL = dockerfile()
 
@@ -23,50 +21,6 @@ FOLDERS = [
     *("app/templates", "app/static"),
     *("app/dashboard/templates", "app/dashboard/static", "app/openapi/templates"),
 ]
-
-
-def test_uv_is_the_one_with_which_the_lock_files_are_made():
-    (version,) = re.findall(r"^UV_VERSION := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-
-    assert re.search(
-        rf"^uv=={re.escape(version)} ", (ROOT / "requirements/build.txt").read_text(), re.MULTILINE
-    )
-
-
-def test_both_stages_are_the_same_python_and_debian():
-    assert BEFORE == [("ARG", "PYTHON=python:3.12-slim-bookworm")]
-    assert (of(BUILD, "FROM"), of(FINAL, "FROM")) == (["${PYTHON} AS build"], ["${PYTHON}"])
-
-
-def test_everything_from_the_package_index_is_hashed():
-    for step in of(BUILD, "RUN"):
-        if "-r requirements/" in step:
-            assert "--require-hashes" in step
-        elif "install" in step:
-            assert "--no-deps" in step
-    assert not [step for step in of(FINAL, "RUN") if "pip" in step or "apt" in step]
-
-
-def test_the_lock_files_come_before_the_code():
-    copied = of(BUILD, "COPY")
-
-    assert copied[-1] == ". ."
-    assert all(each.startswith("requirements/") for each in copied[:-1])
-
-
-def test_it_runs_as_an_unprivileged_user():
-    assert of(FINAL, "USER") == ["10001:10001"]
-    assert "--uid 10001 --gid 10001" in of(FINAL, "RUN")[0]
-    assert json.loads(of(FINAL, "ENTRYPOINT")[0]) == ["almanac"]
-    assert "PYTHONUNBUFFERED=1" in " ".join(of(FINAL, "ENV"))
-
-
-def test_it_exposes_the_ports_that_compose_publishes():
-    ports = [port for service in compose()["services"].values() for port in service.get("ports", [])]
-
-    # The sandbox and the booking page of the demo have no service.
-    demo = {str(SANDBOX_PORT), str(BOOKING_PORT)}
-    assert set(of(FINAL, "EXPOSE")[0].split()) == {port.rsplit(":", 1)[1] for port in ports} | demo
 
 
 def test_no_secret_and_no_data_gets_into_the_build():

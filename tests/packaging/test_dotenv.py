@@ -5,15 +5,11 @@ from __future__ import annotations
 import base64
 import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from app.cli import secrets
 from store.config.declaration import SETTINGS
@@ -119,13 +115,6 @@ def only(environment: dict[str, str]) -> Iterator[None]:
         yield
 
 
-def test_the_example_names_the_settings_that_the_compose_file_sets():
-    text = (ROOT / ".env.example").read_text()
-    (paragraph,) = re.findall(r"except:\n((?:#   .*\n)+)", text)
-
-    assert set(re.findall(r"ALMANAC_\w+", paragraph)) == OF_COMPOSE
-
-
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - {"flower"}))
 def test_every_other_setting_takes_effect_in_every_container(container, name):
     default = read(container(name, {}))
@@ -160,29 +149,6 @@ def test_every_line_of_the_example_can_be_used_at_once(container, name):
     assert environment["ALMANAC_REDIS_URL"] == EXAMPLE["ALMANAC_REDIS_URL"]
 
 
-@pytest.mark.manifests
-def test_another_reader_of_compose_files_makes_the_same_environment(tmp_path):
-    """podman-compose replaces the variables as well; it asks for podman only to name its version."""
-    podman = tmp_path / "bin/podman"
-    podman.parent.mkdir()
-    podman.write_text("#!/bin/sh\necho 'podman version 5.0.0'\n")
-    podman.chmod(0o755)
-    shutil.copy(ROOT / "docker-compose.yml", tmp_path)
-    dotenv = EXAMPLE | {"ALMANAC_REDIS_URL": "redis://elsewhere:6379/3", "PUBLISH_WEB": "127.0.0.1:9000"}
-    (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in dotenv.items()))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
-    kept["PATH"] = f"{podman.parent}:{os.environ['PATH']}"
-
-    command = [str(Path(sys.executable).parent / "podman-compose"), "config"]
-    made = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True, check=True)
-
-    services = yaml.safe_load(made.stdout)["services"]
-    assert services["web"]["ports"] == ["127.0.0.1:9000:8080"]
-    for name, service in SERVICES.items():
-        ours = {each: interpolated(value, dotenv) for each, value in service["environment"].items()}
-        assert services[name]["environment"] == ours
-
-
 SECRETS = {"ALMANAC_DATABASE_URL", "ALMANAC_SECRET_KEY", "ALMANAC_ENCRYPTION_KEYS"}
 
 
@@ -192,13 +158,3 @@ def test_a_secret_in_dotenv_is_rejected_by_its_name(container, setting):
 
     with pytest.raises(SettingsError, match=f"{setting} and {setting}_FILE are both set"):
         read(container("web", {setting: sample(setting)}))
-
-
-@pytest.mark.parametrize(
-    ("setting", "name"),
-    [("ALMANAC_DATA_DIR", "web"), ("ALMANAC_HOST", "web"), ("ALMANAC_FLOWER_PASSWORD", "flower")],
-)
-def test_a_setting_that_the_compose_file_sets_is_not_read_from_dotenv(container, setting, name):
-    assert {"ALMANAC_DATA_DIR", "ALMANAC_HOST", "ALMANAC_FLOWER_PASSWORD"} == OF_COMPOSE - SECRETS
-
-    assert container(name, {setting: sample(setting)}) == container(name, {})

@@ -73,16 +73,6 @@ def test_what_the_chart_renders_is_valid(values):
     validate(render(values))
 
 
-def test_a_field_that_kubernetes_does_not_know_is_found():
-    import kubernetes_validate
-
-    for kind, field in (("Deployment", "replica"), ("ScaledObject", "minReplicas")):
-        wrong = next(each for each in render(EVERYTHING) if each["kind"] == kind)
-        wrong["spec"][field] = wrong["spec"].pop("triggers") if kind == "ScaledObject" else 1
-        with pytest.raises((kubernetes_validate.ValidationError, AssertionError)):
-            validate([wrong])
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -174,23 +164,6 @@ def test_every_command_and_every_probe_target_exists():
             else:
                 assert probe["httpGet"]["path"] in routes
                 assert probe["httpGet"]["port"] == "http"
-
-
-def test_beat_is_at_most_one():
-    manifests = render(EVERYTHING)
-    beat = named(manifests, "StatefulSet")["almanac-beat"]["spec"]
-
-    assert beat["replicas"] == 1
-    assert not [each for each in named(manifests, "Deployment") if "beat" in each]
-    # A budget for one pod would keep its node from being drained.
-    assert set(named(manifests, "PodDisruptionBudget")) == {"almanac-web", "almanac-worker"}
-
-
-def test_the_migration_comes_before_every_change():
-    (job,) = named(render({}), "Job").values()
-
-    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
-    assert job["spec"]["template"]["spec"]["containers"][0]["args"] == ["db", "upgrade"]
 
 
 @pytest.mark.parametrize("values", [EVERYTHING, RABBITMQ], ids=["redis", "rabbitmq"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
-import re
 import shutil
 import subprocess
 import sys
@@ -11,18 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import secrets
-from tests.packaging.files import ROOT, procfile
-from tests.packaging.test_compose import parse
+from tests.packaging.files import ROOT
 
 FOLDER = ROOT / "deploy/systemd"
 PROGRAM = "/opt/almanac/bin/almanac"
 UNITS = sorted(FOLDER.glob("*.service"))
-PARTS = {"almanac-migrate": "release", "almanac-worker@": "worker"}
-
-
-def lines(unit: Path, name: str) -> list[str]:
-    return re.findall(rf"^{name}=(.*)$", unit.read_text(), re.MULTILINE)
 
 
 @pytest.fixture
@@ -49,35 +40,3 @@ def test_every_unit_is_hardened(installed):
         command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", unit]
         found = subprocess.run(command, capture_output=True, text=True, check=False)
         assert found.returncode == 0, found.stdout[-300:]
-
-
-def test_they_are_the_parts_of_the_procfile():
-    parts = {PARTS.get(unit.stem, unit.stem.removeprefix("almanac-")) for unit in UNITS}
-
-    assert parts == set(procfile())
-    for unit in UNITS:
-        (start,) = lines(unit, "ExecStart")
-        program, *words = start.replace("%i", "1").split()
-        assert program == PROGRAM
-        parse(words)
-
-
-def test_each_secret_is_handed_over_as_a_file(tmp_path):
-    made = set(secrets.write(tmp_path / "secrets")) | {"redis_url"}
-    for unit in UNITS:
-        handed = {each.split(":")[0] for each in lines(unit, "LoadCredential")}
-        asked = set(re.findall(r"_FILE=%d/(\w+)", unit.read_text()))
-        assert asked == handed <= made
-    assert set(lines(FOLDER / "almanac-flower.service", "LoadCredential")) == {
-        f"{name}:/etc/almanac/secrets/{name}" for name in ("redis_url", "flower_password")
-    }
-
-
-def test_the_database_is_migrated_before_the_others_start():
-    for unit in UNITS:
-        config = configparser.ConfigParser(strict=False, interpolation=None, delimiters="=")
-        config.optionxform = str
-        config.read_string(unit.read_text())
-        waits = config["Unit"].get("Requires") == "almanac-migrate.service"
-        # Flower does not use the database.
-        assert waits == (unit.stem not in ("almanac-migrate", "almanac-flower"))

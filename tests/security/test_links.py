@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import timedelta
+from collections.abc import Callable
 
 import pytest
-from argon2 import PasswordHasher
 from flask import Flask
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select
 
-from app.cli import administrator_setup
-from app.dashboard.sign_in import passwords
-from store.sql.models import Invitation, Membership, User, now
-from store.sql.queries import administrators, api_keys
+from store.sql.models import Membership, User
 from store.stores import Stores
 from tests.conftest import Api
 from tests.security import keys
-from tests.security.keys import IN_FORCE, Kind
+from tests.security.keys import IN_FORCE
 from tests.security.tenants import Settle, Tenant, consent, digest, leaks
 
 pytestmark = pytest.mark.security
@@ -95,21 +90,6 @@ def test_finishing_a_consent_requires_current_write_access(
     assert digest(stores) == before
 
 
-def test_a_key_that_is_revoked_makes_and_finishes_no_link(caller, new_tenant: Settle, stores):
-    own = new_tenant()
-    bearer = caller(Kind(bound=True), own)
-    given = consent(bearer, own)
-    with stores.database.writing() as session:
-        api_keys.revoke(session, bearer.key, prefix="alm_")
-    before = digest(stores)
-
-    for method, path, more in requests_for_links(own):
-        assert bearer.call(method, path, **more).status_code == 401
-    assert bearer.post("/users/oauth/google/verify", given).status_code == 401
-
-    assert digest(stores) == before
-
-
 def leave(stores: Stores, name: str) -> None:
     """End every membership of a user."""
     with stores.database.writing() as session:
@@ -118,11 +98,6 @@ def leave(stores: Stores, name: str) -> None:
 
 
 # --- invitations
-
-
-@pytest.fixture
-def quick_passwords(monkeypatch) -> Iterator[None]:
-    monkeypatch.setattr(passwords, "_hasher", PasswordHasher(time_cost=1, memory_cost=16, parallelism=1))
 
 
 @EACH_KIND
@@ -145,31 +120,3 @@ def test_no_key_invites_an_administrator_or_replaces_an_invitation(
             assert answer.status_code in (400, 404)
 
     assert digest(stores) == before
-
-
-def by_another_password(stores: Stores, name: str) -> None:
-    administrator_setup.create(stores, name, "nine louder calendars")
-
-
-def by_removal(stores: Stores, name: str) -> None:
-    with stores.database.writing() as session:
-        administrators.remove(session, administrators.find(session, name).id)
-
-
-def by_time(stores: Stores, _: str) -> None:
-    with stores.database.writing() as session:
-        session.execute(update(Invitation).values(expires_at=now() - timedelta(seconds=1)))
-
-
-@pytest.mark.usefixtures("quick_passwords")
-@pytest.mark.parametrize("end", [by_another_password, by_removal, by_time])
-def test_an_invitation_ends_for_good(app, stores, unique, end):
-    name = unique("author")
-    administrator_setup.create(stores, name, "eight louder calendars")
-    with stores.database.writing() as session:
-        path = f"/dashboard/welcome/{administrators.invite(session)}"
-    assert app.test_client().get(path).status_code == 200
-
-    end(stores, name)
-
-    assert app.test_client().get(path).status_code == 404
