@@ -28,7 +28,7 @@ def drain_reads(self: Any, *, fanout: str, deadline: float, most: int) -> None:
 
     ``most`` is the number of jobs that are this task's share.
     """
-    used = partial(channel_opening.note_use, self.app)
+    used = partial(channel_opening.note_use, self.app.runtime, self.app.send_task)
     steps.run(self.app.runtime, _request(self, fanout, deadline), reads.perform, most, used)
 
 

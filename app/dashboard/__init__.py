@@ -41,7 +41,7 @@ def install(app: Flask, settings: Settings) -> None:
 
     cookies.install(app, settings)
     csrf.init_app(app)
-    errors.claim_unknown_paths(app)
+    errors.install(app)
     static_files.install_favicon(app)
     access = (account, sign_in, code, people, registration, second_factor)
     accounts = (keys, organizations, grants, importing, users, user_calendars, connecting, invitations)

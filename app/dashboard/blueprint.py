@@ -9,7 +9,7 @@ from flask import Blueprint, Response, abort, flash, redirect, render_template, 
 from flask.typing import ResponseReturnValue
 from flask_wtf.csrf import CSRFProtect
 
-from app.dashboard import errors, static_files, template_filters
+from app.dashboard import static_files, template_filters
 from app.dashboard.sign_in import roles, sessions
 from app.dashboard.sign_in.cookies import PATH
 from app.http.route_facts import facts_of_request
@@ -23,7 +23,6 @@ blp = Blueprint(
     static_url_path="/static",
 )
 csrf = CSRFProtect()
-errors.install(blp)
 static_files.install(blp)
 template_filters.install(blp)
 roles.install(blp)

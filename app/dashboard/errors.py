@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from flask import Blueprint, Flask, Response, redirect, request, url_for
+from flask import Flask, Response, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_wtf.csrf import CSRFError
 from kombu.exceptions import OperationalError as BrokerError
@@ -13,6 +13,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
+from app.dashboard.blueprint import blp, page
 from app.dashboard.sign_in.cookies import PATH
 from app.http import query_string
 from app.http.errors import ApiError, overloaded
@@ -40,15 +41,9 @@ _NAMES = {
 }
 
 
-def install(blp: Blueprint) -> None:
-    """Register the error handlers for every path below ``/dashboard``."""
-    blp.register_error_handler(CSRFError, _stale_form)
-    blp.register_error_handler(HTTPException, _refused)
-    blp.register_error_handler(ApiError, _answered)
-    blp.register_error_handler(Overloaded, lambda error: _answered(overloaded(error)))
-    for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
-        blp.register_error_handler(down, _out_of_service)
-    blp.register_error_handler(Exception, _failed)
+def install(app: Flask) -> None:
+    """Answer 404 and 405 with the dashboard's error pages and headers, wherever a person reads them."""
+    app.request_class = _Request
 
 
 class _Request(query_string.Request):
@@ -71,15 +66,12 @@ class _Request(query_string.Request):
         return not self._below("/v1") and "text/html" in self.headers.get("Accept", "")
 
 
-def claim_unknown_paths(app: Flask) -> None:
-    """Answer 404 and 405 with the dashboard's error pages and headers, where a person reads them."""
-    app.request_class = _Request
-
-
+@blp.errorhandler(CSRFError)
 def _stale_form(error: CSRFError) -> Response:
     return _page(400, "This form is no longer valid", "Go back, reload the page, and send it again.")
 
 
+@blp.errorhandler(HTTPException)
 def _refused(error: HTTPException) -> ResponseReturnValue:
     code = error.code or 500
     if code == 404 and request.path == "/":
@@ -90,10 +82,21 @@ def _refused(error: HTTPException) -> ResponseReturnValue:
     return response
 
 
+@blp.errorhandler(ApiError)
 def _answered(error: ApiError) -> Response:
     return _page(error.status, error.error, _WHAT_TO_DO.get(error.status, "Go back and try again."))
 
 
+@blp.errorhandler(Overloaded)
+def _overloaded(error: Overloaded) -> Response:
+    return _answered(overloaded(error))
+
+
+@blp.errorhandler(RedisError)
+@blp.errorhandler(BrokerError)
+@blp.errorhandler(OperationalError)
+@blp.errorhandler(InterfaceError)
+@blp.errorhandler(PoolTimeout)
 def _out_of_service(error: Exception) -> Response:
     cause = type(error).__name__
     line = "request failed, out of service: %s %s, request %s: %s"
@@ -101,6 +104,7 @@ def _out_of_service(error: Exception) -> Response:
     return _page(503, "The service is not available for a moment", _WHAT_TO_DO[503])
 
 
+@blp.errorhandler(Exception)
 def _failed(error: Exception) -> Response:
     log.error("request failed: %s %s, request %s", request.method, route(), request_id(), exc_info=error)
     return _page(
@@ -109,7 +113,4 @@ def _failed(error: Exception) -> Response:
 
 
 def _page(status: int, title: str, hint: str) -> Response:
-    # Imported here: the blueprint imports this module.
-    from app.dashboard.blueprint import page
-
     return page("error.html", status, title=title, hint=hint, code=status)

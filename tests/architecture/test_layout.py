@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,20 +22,16 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run when a module is imported, without those for type checkers."""
-    for each in body:
-        yield each
-        if isinstance(each, ast.If) and "TYPE_CHECKING" in ast.unparse(each.test):
-            yield from statements(each.orelse)
-        elif isinstance(each, ast.If | ast.Try | ast.With):
-            yield from statements([*each.body, *getattr(each, "orelse", [])])
-
-
 def imports(file: Path, known: dict[str, Path]) -> set[str]:
-    """The modules of the project that a module imports when it is loaded."""
+    """The modules of the project that a module imports, at once or later, but not for type checkers."""
     found: set[str] = set()
-    for each in statements(ast.parse(file.read_text()).body):
+    waiting: list[ast.AST] = [ast.parse(file.read_text())]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.If) and "TYPE_CHECKING" in ast.unparse(each.test):
+            waiting.extend(each.orelse)
+            continue
+        waiting.extend(ast.iter_child_nodes(each))
         if isinstance(each, ast.ImportFrom) and each.module:
             for alias in each.names:
                 name = f"{each.module}.{alias.name}"
@@ -77,6 +72,13 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 def test_no_modules_import_each_other_in_a_circle():
     known = modules()
     assert circles({name: imports(file, known) for name, file in known.items()}) == []
+
+
+def test_imports_in_functions_count(tmp_path):
+    file = tmp_path / "module.py"
+    file.write_text("if TYPE_CHECKING:\n    import a\nelse:\n    import b\ndef f():\n    from c import d\n")
+
+    assert imports(file, dict.fromkeys(("a", "b", "c.d"), file)) == {"b", "c.d"}
 
 
 def test_a_circle_is_found():

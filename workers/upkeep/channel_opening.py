@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
@@ -20,7 +20,6 @@ from store.sql.models import Channel, now
 from store.sql.queries import channels, connection_rows
 from store.sql.queries.connection_rows import Credentials
 from store.stores import Stores
-from workers.celery_app import Almanac
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
@@ -37,9 +36,10 @@ REFUSED_SECONDS = 3600.0
 CALENDARS_PER_TASK = 500
 
 
-def note_use(celery: Almanac, read: Sequence[tuple[str, CalendarKey]]) -> None:
+def note_use(
+    runtime: Runtime, send_task: Callable[..., object], read: Sequence[tuple[str, CalendarKey]]
+) -> None:
     """Record which calendars were read, and enqueue a task that opens channels for those without one."""
-    runtime = celery.runtime
     notifying = {name for name in ProviderName if runtime.settings.push_address(name)}
     keys = [key for provider, key in read if provider in notifying]
     if not keys:
@@ -54,7 +54,7 @@ def note_use(celery: Almanac, read: Sequence[tuple[str, CalendarKey]]) -> None:
             calendars = wanted[first : first + CALENDARS_PER_TASK]
             # Shown in Flower: the id of a calendar may be a person's address.
             shown = f"{{'calendars': {len(calendars)}}}"
-            celery.send_task("upkeep.open_channels", kwargs={"calendars": calendars}, kwargsrepr=shown)
+            send_task("upkeep.open_channels", kwargs={"calendars": calendars}, kwargsrepr=shown)
     except (RedisError, BrokerError) as error:
         # The reads have been answered. The next read of these calendars tries again.
         log.warning("channels could not be requested: %s", type(error).__name__)

@@ -76,7 +76,7 @@ def celery(reached) -> Almanac:
 def test_channel_of_a_read_calendar_is_requested_once(reached, celery, calendar):
     key = calendar("google")
     for _ in range(3):
-        channel_opening.note_use(celery, [("google", key)])
+        channel_opening.note_use(celery.runtime, celery.send_task, [("google", key)])
 
     assert celery.calendars == [key]
     assert reached.stores.channel_usage.used([key]) == [True]
@@ -85,7 +85,7 @@ def test_channel_of_a_read_calendar_is_requested_once(reached, celery, calendar)
 def test_channel_of_a_watched_calendar_is_not_requested(reached, celery, calendar):
     key = calendar("google")
     reached.stores.busy.watch(key, "channel", 60)
-    channel_opening.note_use(celery, [("google", key)])
+    channel_opening.note_use(celery.runtime, celery.send_task, [("google", key)])
 
     assert celery.calendars == []
     assert reached.stores.channel_usage.used([key]) == [True]
@@ -97,7 +97,7 @@ def test_channel_of_a_watched_calendar_is_not_requested(reached, celery, calenda
 def test_nothing_is_noted_while_push_is_off(reached, celery, calendar, changed):
     key = calendar("google")
     reached.settings = replace(reached.settings, **changed)
-    channel_opening.note_use(celery, [("google", key)])
+    channel_opening.note_use(celery.runtime, celery.send_task, [("google", key)])
 
     assert celery.calendars == []
     assert reached.stores.channel_usage.used([key]) == [False]
@@ -106,13 +106,13 @@ def test_nothing_is_noted_while_push_is_off(reached, celery, calendar, changed):
 def test_many_calendars_go_in_several_tasks(celery, calendar, monkeypatch):
     monkeypatch.setattr(channel_opening, "CALENDARS_PER_TASK", 2)
     keys = [CalendarKey(calendar("google").connection, f"c{n}") for n in range(5)]
-    channel_opening.note_use(celery, [("google", key) for key in keys])
+    channel_opening.note_use(celery.runtime, celery.send_task, [("google", key) for key in keys])
     assert celery.calendars == keys
 
 
 def test_a_broker_that_is_down_does_not_fail_the_reads(celery, calendar):
     celery.down = True
-    channel_opening.note_use(celery, [("google", calendar("google"))])
+    channel_opening.note_use(celery.runtime, celery.send_task, [("google", calendar("google"))])
     assert celery.calendars == []
 
 
