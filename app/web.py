@@ -24,7 +24,7 @@ from app.api import (
     webhooks,
 )
 from app.http import (
-    api_key_hook,
+    authentication,
     compression,
     cors,
     error_handlers,
@@ -70,7 +70,7 @@ def create_app(settings: Settings) -> flask.Flask:
     error_handlers.install(app)
     cors.install(app, settings)
     rate_limit.install(app, settings)
-    api_key_hook.install(app)
+    authentication.install(app)
     parsing.refuse_unreadable_bodies(app)
     path_params.install(app)
     idempotency.install(app)

@@ -9,7 +9,7 @@ from flask.views import MethodView
 
 from app.accounts import consent_refusals, oauth_flow, oauth_result_page
 from app.accounts.consent_refusals import ConsentRefused
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import ApiError

@@ -16,7 +16,7 @@ from app.availability.failures import Failures, missing_entry
 from app.availability.lookup import look_up, look_up_users
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound
@@ -44,7 +44,7 @@ blp = Blueprint(
 
 @blp.route("/users/<user_id:userId>/calendar/busy")
 class UserBusy(MethodView):
-    @route_facts("listUserBusyPeriods", verifies_version=True, sends_age=True, fails_with_provider=True)
+    @route_facts("listUserBusyPeriods", sends_age=True, fails_with_provider=True)
     @blp.arguments(UserBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserBusyAnswer)
@@ -75,7 +75,7 @@ class UserBusy(MethodView):
 
 @blp.route("/users/calendar/busy")
 class UsersBusy(MethodView):
-    @route_facts("listBusyPeriodsOfUsers", writes=False, verifies_version=True, sends_age=True)
+    @route_facts("listBusyPeriodsOfUsers", writes=False, sends_age=True)
     @blp.arguments(UsersBusyQuery, location="query")
     @blp.arguments(BusyUsersBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -103,7 +103,7 @@ class UsersBusy(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/calendar/busy")
 class OrganizationBusy(MethodView):
-    @route_facts("listOrganizationBusyPeriods", verifies_version=True, sends_age=True)
+    @route_facts("listOrganizationBusyPeriods", sends_age=True)
     @blp.arguments(OrganizationBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationBusyAnswer)

@@ -10,7 +10,7 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.events import lists
 from app.http import paging
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
 from app.http.responses import json_response
 from app.http.route_facts import route_facts

@@ -20,7 +20,7 @@ from app.availability.selection import CalendarSelector
 from app.events import conditions, lists, moves, worker_calls
 from app.events.bodies import changes, draft, event_view, new_meta_id
 from app.http import idempotency, paging
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound

@@ -14,7 +14,7 @@ from app.availability import explanation, lookup, parameters
 from app.availability.explanation import Blocking, HeldBlocking, UserVerdict
 from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response
@@ -43,7 +43,7 @@ blp = Blueprint(
 
 @blp.route("/users/<user_id:userId>/scheduling/explain")
 class UserExplanation(MethodView):
-    @route_facts("explainUserMoment", verifies_version=True, sends_age=True)
+    @route_facts("explainUserMoment", sends_age=True)
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserExplainedAnswer)
@@ -55,7 +55,7 @@ class UserExplanation(MethodView):
         """
         return _one_user(params, header["zone"], ANY_HOURS, userId)
 
-    @route_facts("explainUserMomentInSchedules", writes=False, verifies_version=True, sends_age=True)
+    @route_facts("explainUserMomentInSchedules", writes=False, sends_age=True)
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(RequiredSchedulesBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -72,7 +72,7 @@ class UserExplanation(MethodView):
 
 @blp.route("/users/scheduling/explain")
 class UsersExplanation(MethodView):
-    @route_facts("explainMomentOfUsers", writes=False, verifies_version=True, sends_age=True)
+    @route_facts("explainMomentOfUsers", writes=False, sends_age=True)
     @blp.arguments(UsersMomentQuery, location="query")
     @blp.arguments(UsersBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -116,7 +116,6 @@ class UsersExplanation(MethodView):
 class OrganizationExplanation(MethodView):
     @route_facts(
         "explainOrganizationMoment",
-        verifies_version=True,
         sends_age=True,
         codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
     )

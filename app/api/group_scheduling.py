@@ -14,7 +14,7 @@ from app.availability import group_explanation, parameters
 from app.availability.group_explanation import ExplainedGroup
 from app.availability.groups import look_up_groups
 from app.availability.parameters import Hours
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_object, json_response
@@ -42,7 +42,6 @@ class GroupScheduling(MethodView):
     @route_facts(
         "listSharedSlots",
         writes=False,
-        verifies_version=True,
         sends_age=True,
         codes=(Code.ORGANIZATION_NOT_FOUND, Code.ORGANIZATION_HAS_NO_MEMBERS),
     )
@@ -75,7 +74,6 @@ class GroupExplanation(MethodView):
     @route_facts(
         "explainSharedMoment",
         writes=False,
-        verifies_version=True,
         sends_age=True,
         codes=(Code.ORGANIZATION_NOT_FOUND, Code.ORGANIZATION_HAS_NO_MEMBERS),
     )

@@ -11,7 +11,7 @@ from flask.views import MethodView
 from app.api import replay_access
 from app.events import holds
 from app.http import idempotency, paging
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response

@@ -15,7 +15,7 @@ from app.accounts.disconnect import clean_up, forget_connections
 from app.accounts.ownership import CONNECTION, own_user
 from app.api import replay_access
 from app.http import paging
-from app.http.api_key_hook import caller, caller_organization_id
+from app.http.authentication import caller, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import Conflict, Forbidden, NotFound

@@ -10,7 +10,7 @@ from app.accounts import delegations, organization_grants
 from app.accounts.delegations import Member
 from app.accounts.disconnect import clean_up
 from app.api import replay_access
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.route_facts import route_facts

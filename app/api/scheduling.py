@@ -16,7 +16,7 @@ from app.availability import lookup, parameters
 from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
 from app.availability.result import BusyResult
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_array, json_object, json_response
@@ -43,7 +43,7 @@ blp = Blueprint(
 
 @blp.route("/users/<user_id:userId>/scheduling")
 class UserScheduling(MethodView):
-    @route_facts("listUserSlots", verifies_version=True, sends_age=True, fails_with_provider=True)
+    @route_facts("listUserSlots", sends_age=True, fails_with_provider=True)
     @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserSlotsAnswer)
@@ -58,7 +58,6 @@ class UserScheduling(MethodView):
     @route_facts(
         "listUserSlotsInSchedules",
         writes=False,
-        verifies_version=True,
         sends_age=True,
         fails_with_provider=True,
     )
@@ -79,7 +78,7 @@ class UserScheduling(MethodView):
 
 @blp.route("/users/scheduling")
 class UsersScheduling(MethodView):
-    @route_facts("listSlotsOfUsers", writes=False, verifies_version=True, sends_age=True)
+    @route_facts("listSlotsOfUsers", writes=False, sends_age=True)
     @blp.arguments(UsersSlotsQuery, location="query")
     @blp.arguments(UsersBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -97,7 +96,6 @@ class UsersScheduling(MethodView):
 class OrganizationScheduling(MethodView):
     @route_facts(
         "listOrganizationSlots",
-        verifies_version=True,
         sends_age=True,
         codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
     )
@@ -114,7 +112,6 @@ class OrganizationScheduling(MethodView):
     @route_facts(
         "listOrganizationSlotsInSchedules",
         writes=False,
-        verifies_version=True,
         sends_age=True,
         codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
     )

@@ -14,7 +14,7 @@ from app.api import replay_access
 from app.events import conditions, unified
 from app.events.bodies import changes, new_meta_id, unified_view
 from app.http import idempotency, query_string
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.accounts import users
 from app.api import replay_access
 from app.http import paging
-from app.http.api_key_hook import caller, caller_organization_id
+from app.http.authentication import caller, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound

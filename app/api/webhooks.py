@@ -10,7 +10,7 @@ from flask.views import MethodView
 from app.accounts import webhook_endpoints
 from app.api import replay_access
 from app.http import paging
-from app.http.api_key_hook import caller, caller_organization_id
+from app.http.authentication import caller, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.route_facts import route_facts

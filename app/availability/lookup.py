@@ -35,15 +35,13 @@ from providers.scopes import Operation
 from scheduling.query import Query
 from store.cache.busy_cache import CachedBusy, CalendarKey
 from store.cache.calendar_lists import CalendarList
-from store.cache.versioned_cache import VERSION_KEY, Held, HeldNames
+from store.cache.versioned_cache import Held, HeldNames
 from store.sql.queries.connection_rows import ConnectionRef
 from workers.fanout.request import CoalescingPolicy
 from workers.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
 
 _READ = (Operation.FREE_BUSY,)
-# Loaded with the busy periods, in this order. The versions of held time follow.
-VERSION_KEYS = (VERSION_KEY,)
 # How often the cache is loaded at most, if holds change meanwhile.
 _MAX_LOADS = 3
 _LIST_AND_READ = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
@@ -225,17 +223,14 @@ class _AvailabilityLookup:
         could be in neither. So both are loaded again while these holds change, ``_MAX_LOADS`` times at most.
         Then the last pair counts.
         """
-        held_times = self._stores.held_times
-        extra_keys = (*VERSION_KEYS, *held_names.version_keys())
+        held_times, rows = self._stores.held_times, self._authentication.rows
+        extra_keys = held_names.version_keys()
         self._stores.web_heartbeat.catch_up()
         for attempt in range(_MAX_LOADS):
             known = self._stores.busy.load(
                 keys, self._start, self._end, newer_than=self._freshness.newer_than, extra_keys=extra_keys
             )
-            version = known.extra_values[0]
-            versions = known.extra_values[len(VERSION_KEYS) :]
-            self._authentication.verify_version(version)
-            rows = self._stores.versioned_cache.switch_to(version)
+            versions = known.extra_values
             held = held_times.cached(rows, held_names, versions)
             if held is not None:
                 break
@@ -282,7 +277,6 @@ class _AvailabilityLookup:
         ]
         if not calendar_requests:
             return {}
-        self._authentication.verify_version_now()
         ids = [
             each.id
             for calendar_request in calendar_requests

@@ -15,7 +15,7 @@ from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.connection_badge import LEVELS
 from app.dashboard.sign_in import sessions
 from app.dashboard.users import get_user
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.errors import Invalid
 from app.http.hosts import base_url
 from app.http.route_facts import route_facts

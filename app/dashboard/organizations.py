@@ -16,7 +16,7 @@ from app.dashboard.grants.cards import cards
 from app.dashboard.identifiers import Slug
 from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
 from app.dashboard.sign_in import sessions
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.error_codes import Code
 from app.http.errors import Conflict, NotFound
 from app.http.route_facts import route_facts

@@ -20,7 +20,7 @@ from app.dashboard import connection_badge
 from app.dashboard.blueprint import blp, page
 from app.dashboard.users import get_user
 from app.events import lists
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.schemas.timestamps import EPOCH, MILLISECOND
 from providers.base import Calendar
 from providers.errors import Reason

@@ -15,7 +15,7 @@ from app.dashboard.identifiers import Slug, UserId
 from app.dashboard.invitations import badges
 from app.dashboard.pagination import ROWS, ListPage, Sort, searched
 from app.dashboard.sign_in import sessions
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.error_codes import Code
 from app.http.errors import Conflict, NotFound
 from app.http.route_facts import route_facts

@@ -1,53 +1,133 @@
-"""How a request was authenticated: its caller, and the cached database rows that identified it.
+"""The API key of a request: who calls, and the cached database rows that the caller was found in.
 
-The routes pass it down, so that code below them reads no state of Flask.
+The routes pass ``Authentication`` down, so that code below them reads no state of Flask.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple, cast
 
+from flask import Flask, g
+
+from app.http import rate_limit
+from app.http.error_codes import Code
+from app.http.errors import Forbidden, Unauthenticated
+from app.http.fast_context import current_globals, current_request
+from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
+from store.coordination import shares
+from store.security.crypto import digest
+from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
 
-
-class RowsOutdated(Exception):
-    """The version under which the request loaded cached rows is no longer the current one."""
+PREFIX = "/v1/"
 
 
-@dataclass(slots=True)
-class Authentication:
-    """The caller of a request, the cached rows it was found in, and whether their version was verified."""
+class Authentication(NamedTuple):
+    """The caller of a request, and the cached rows of the current version, in which the caller was found."""
 
     caller: Caller
     rows: CachedRows
-    verified: bool
 
     @property
     def organization_id(self) -> int | None:
         """The internal id of the organization that the key is bound to; None if it reaches all."""
         return self.caller.organization_id
 
-    def verify_version(self, version: bytes | None) -> None:
-        """Check that the cached rows have this version, which was read from Redis after the request began.
 
-        :raise RowsOutdated: if they have another one; the view then runs again
-        """
-        # Makes this the cache of the process, so that the next request loads fresh rows.
-        services().stores.versioned_cache.switch_to(version)
-        # Without a version in Redis the current one is unknown: Redis may have been flushed.
-        if not self.verified and (version is None or self.rows.version != version):
-            raise RowsOutdated
-        self.mark_verified()
+def install(app: Flask) -> None:
+    """Require a key on every ``/v1`` route, before the request is parsed."""
+    app.before_request(_authenticate)
 
-    def verify_version_now(self) -> None:
-        """As ``verify_version``, in a round trip of its own."""
-        if not self.verified:
-            self.verify_version(services().stores.versioned_cache.current().version)
 
-    def mark_verified(self) -> None:
-        """Mark the version as verified, and count the use of the key, which is now known to be in force."""
-        if not self.verified:
-            self.verified = True
-            services().stores.key_usage.note(self.caller.id)
+def authenticate_as(caller: Caller, rows: CachedRows) -> None:
+    """Authenticate a request by other means than an API key; ``rows`` are the cached rows as it begins."""
+    current_globals().authentication = Authentication(caller, rows)
+    shares.current.set(tenant_of(caller))
+
+
+def known_caller() -> Caller | None:
+    """The caller of this request; None for requests without a key."""
+    found: Authentication | None = current_globals().get("authentication")
+    return None if found is None else found.caller
+
+
+def authentication() -> Authentication:
+    """How this request was authenticated."""
+    return cast(Authentication, g.authentication)
+
+
+def caller() -> Caller:
+    """The caller of this request."""
+    return authentication().caller
+
+
+def caller_organization_id() -> int | None:
+    """The internal id of the organization that the key is bound to; None if it reaches all."""
+    return caller().organization_id
+
+
+def tenant_of(caller: Caller) -> int:
+    """Whose shares this caller uses."""
+    return caller.organization_id or shares.UNBOUND
+
+
+def cached_caller(header: str, rows: CachedRows) -> Caller | None:
+    """The caller who sent this header, if the key is cached and has not expired."""
+    found: Caller | None = rows.get(_cache_key(_api_key(header)))
+    return None if found is None or found.expired else found
+
+
+def find_caller(header: str, rows: CachedRows) -> Caller:
+    """The caller who sent this header, from ``rows`` or from the database.
+
+    :raise Unauthenticated: if the key is missing or not valid
+    """
+    key = _api_key(header)
+
+    def load() -> Caller | None:
+        with services().stores.database.reading() as session:
+            return api_keys.caller(session, key)
+
+    found = rows.get_or_load(_cache_key(key), load)
+    if found is None or found.expired:
+        raise Unauthenticated("The API key is unknown, revoked or expired", Code.API_KEY_INVALID)
+    return found
+
+
+def _authenticate() -> None:
+    """Authenticate the request by its API key.
+
+    :raise ApiError: if the key is not valid, used up its rate limit, or may not write
+    """
+    # Tests send several requests in one context.
+    shares.current.set(shares.UNBOUND)
+    request = current_request()
+    if request.endpoint is None or not request.path.startswith(PREFIX):
+        return
+    facts = facts_of_request()
+    if not facts.needs_key:
+        return
+    stores = services().stores
+    rows = stores.versioned_cache.current()
+    found = find_caller(request.headers.get("Authorization", ""), rows)
+    authenticate_as(found, rows)
+    rate_limit.count(found.id, rows)
+    stores.key_usage.note(found.id)
+    if found.read_only and facts.writes_by(request.method):
+        raise Forbidden("This API key is read-only", Code.KEY_READ_ONLY)
+
+
+def _api_key(header: str) -> str:
+    scheme, _, key = header.partition(" ")
+    key = key.strip()
+    if scheme.lower() != "bearer" or not key:
+        raise Unauthenticated(
+            "Send your API key in the header Authorization: Bearer <API_KEY>", Code.API_KEY_MISSING
+        )
+    return key
+
+
+def _cache_key(api_key: str) -> tuple[str, str]:
+    return "caller", digest(api_key)

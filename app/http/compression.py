@@ -7,6 +7,7 @@ from typing import cast
 
 from flask import Flask, Response
 from flask_compress import Compress
+from flask_compress.flask_compress import _choose_algorithm, _compress_data
 
 from app.http.fast_context import current_request
 
@@ -33,16 +34,21 @@ def install(app: Flask) -> None:
     _Compress(app)
 
 
+def compress(app: Flask, body: bytes, accepted: str) -> tuple[bytes, str | None]:
+    """A JSON body as it is sent to a client that accepts these encodings, and its encoding, if any."""
+    if len(body) < MIN_BYTES or REFUSAL.search(accepted):
+        return body, None
+    encoding = _choose_algorithm(tuple(ALGORITHMS), accepted)
+    return (body, None) if encoding is None else (_compress_data(app, body, encoding), encoding)
+
+
 class _Compress(Compress):
     """Treats ``gzip;q=0`` as a refusal; the library treats it as the last choice."""
 
     def after_request(self, response: Response) -> Response:
         """Compress the response if the client accepts it."""
-        accepted = current_request().headers.get("Accept-Encoding")
-        if not accepted and "Vary" not in response.headers:
-            response.headers.add("Vary", "Accept-Encoding")
-            return response
-        if accepted and REFUSAL.search(accepted):
+        accepted = current_request().headers.get("Accept-Encoding", "")
+        if REFUSAL.search(accepted):
             response.vary.add("Accept-Encoding")
             return response
         return cast(Response, super().after_request(response))

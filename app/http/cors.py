@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from flask import Flask, Response, current_app, request
 
 from app.http import rate_limit
-from app.http.api_key_hook import PREFIX
+from app.http.authentication import PREFIX
 from app.http.fast_context import current_request
 from app.http.idempotency import HEADER as IDEMPOTENCY_KEY
 from app.http.idempotency import REPLAYED
@@ -49,6 +51,16 @@ def install(app: Flask, settings: Settings) -> None:
         app.after_request(_allow)
 
 
+def allowed_headers(origin: str | None, origins: Container[str]) -> dict[str, str]:
+    """The headers that let pages of this origin read a response; none if it is not among ``origins``."""
+    if origin is None or origin not in origins:
+        return {}
+    return {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Expose-Headers": ", ".join(ANSWER_HEADERS),
+    }
+
+
 def _answer_options() -> Response | None:
     request = current_request()
     if request.method != "OPTIONS" or request.url_rule is None or not request.path.startswith(PREFIX):
@@ -64,12 +76,9 @@ def _allow(response: Response) -> Response:
     if not request.path.startswith(PREFIX):
         return response
     response.vary.add("Origin")
-    origin = request.headers.get("Origin")
-    if origin not in origins:
-        return response
-    response.headers["Access-Control-Allow-Origin"] = origin
-    response.headers["Access-Control-Expose-Headers"] = ", ".join(ANSWER_HEADERS)
-    if request.method == "OPTIONS":
+    allowed = allowed_headers(request.headers.get("Origin"), origins)
+    response.headers.update(allowed)
+    if allowed and request.method == "OPTIONS":
         response.headers["Access-Control-Allow-Methods"] = response.headers.get("Allow", "")
         response.headers["Access-Control-Allow-Headers"] = ", ".join(REQUEST_HEADERS)
         response.headers["Access-Control-Max-Age"] = str(PREFLIGHT_LIFETIME)

@@ -16,7 +16,7 @@ import orjson
 from flask import Flask, Response, g, request
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, Invalid
 from app.http.fast_context import current_globals, current_request

@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 from app.http.error_codes import Code
 from app.http.errors import ApiError
-from app.http.fast_context import current_globals
+from app.http.fast_context import current_globals, current_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
 from store.config.settings import Settings
@@ -18,6 +18,9 @@ from store.coordination.api_rate_limiter import Quota
 log = logging.getLogger(__name__)
 
 LIMIT, REMAINING, RESET = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"
+
+# In the scope of ASGI and the environment of WSGI: the quota of a request that is counted already.
+COUNTED = "almanac.quota"
 
 
 class TooMany(ApiError):
@@ -38,21 +41,19 @@ def install(app: Flask, settings: Settings) -> None:
 
 
 def count(key: int, rows: CachedRows) -> None:
-    """Count this request, once, for the key with this internal id.
+    """Count this request, unless it is counted already, for the key with this internal id.
 
     While Redis is down, requests are answered without being counted.
 
     :raise TooMany: if the limit is exceeded
     """
     limiter = services().stores.api_rate_limiter
-    # Without a version, Redis was unreachable or has not been read yet; in the second case this runs again.
+    # Without a version, Redis was unreachable.
     if limiter is None or rows.version is None:
         return
     g = current_globals()
-    if "quota" in g:
-        return
     try:
-        g.quota = limiter.take(key)
+        g.quota = current_request().environ.get(COUNTED) or limiter.take(key)
     except RedisError as error:
         log.warning("request not counted for the rate limit, Redis failed: %s", type(error).__name__)
         g.quota = None
@@ -60,10 +61,13 @@ def count(key: int, rows: CachedRows) -> None:
         raise TooMany(g.quota)
 
 
+def headers(quota: Quota) -> dict[str, str]:
+    """The headers of a response that report the quota."""
+    return {LIMIT: str(quota.limit), REMAINING: str(quota.remaining), RESET: str(quota.reset)}
+
+
 def _set_headers(response: Response) -> Response:
     quota: Quota | None = current_globals().get("quota")
     if quota is not None:
-        response.headers[LIMIT] = str(quota.limit)
-        response.headers[REMAINING] = str(quota.remaining)
-        response.headers[RESET] = str(quota.reset)
+        response.headers.update(headers(quota))
     return response

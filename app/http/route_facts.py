@@ -38,12 +38,10 @@ class RouteFacts:
     ``polled``: open pages request the route periodically; such a request does not count as use of the
       session.
     ``writes``: a read-only key is rejected; None means that the HTTP method decides.
-    ``verifies_version``: the view itself verifies the version of the cached rows, with a Redis read that it
-    needs anyway. That saves one round trip before the view.
     ``replay_check``: the route creates something and supports ``Idempotency-Key``.
     ``fails_with_provider``: the request fails if a provider fails.
     ``accepts_cache_control``: the request may require fresh data with the header ``Cache-Control``.
-    ``sends_age``: the same, and the response has the header ``Age``.
+    ``sends_age``: the same, and the response is made of busy periods and has the header ``Age``.
     ``bare_list``: a second form of the response is a bare array, and bare strings for errors.
     ``codes``: error codes that do not follow from the other facts, see ``app.openapi.error_codes``.
     """
@@ -53,7 +51,6 @@ class RouteFacts:
     needs_sign_in: bool = True
     role: Role | None = None
     writes: bool | None = None
-    verifies_version: bool = False
     replay_check: ReplayCheck | None = None
     fails_with_provider: bool = False
     accepts_cache_control: bool = False

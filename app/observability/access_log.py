@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from flask import Flask, has_request_context
 
-from app.http import api_key_hook
+from app.http import authentication
 from app.http.request_ids import route
 
 if TYPE_CHECKING:
@@ -54,5 +54,5 @@ def record(method: str, at: str, status: int, seconds: float, key: str | None) -
 
 def _key() -> str | None:
     """The visible part of the caller's API key; None for requests without a key."""
-    caller = api_key_hook.known_caller() if has_request_context() else None
+    caller = authentication.known_caller() if has_request_context() else None
     return None if caller is None else caller.visible

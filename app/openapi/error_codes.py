@@ -43,7 +43,7 @@ def codes_of(
     """
     of_user = "userId" in parameters
     fails, writes, creates = facts.fails_with_provider, facts.writes_by(method), facts.idempotent
-    looks_up = facts.verifies_version
+    looks_up = facts.sends_age
     rules: dict[tuple[Code, ...], bool] = {
         (Code.INTERNAL_ERROR, Code.SERVICE_UNAVAILABLE): True,
         (Code.VALIDATION_FAILED,): has_body or has_parameters,

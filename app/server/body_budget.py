@@ -14,7 +14,7 @@ from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
-from app.http import api_key_hook
+from app.http import authentication
 from app.http.error_codes import Code
 from app.http.errors import ApiError, quota_exceeded
 from app.http.raw_path import path_info
@@ -49,15 +49,15 @@ class BodyBudget:
         if not self._needs_key(environ):
             return UNKNOWN
         header = environ.get("HTTP_AUTHORIZATION", "")
-        caller = api_key_hook.cached_caller(header, self._rows.recent())
+        caller = authentication.cached_caller(header, self._rows.recent())
         if caller is not None:
-            return api_key_hook.tenant_of(caller)
+            return authentication.tenant_of(caller)
         tenant: int = await run(self._look_up, header)
         return tenant
 
     def _needs_key(self, environ: WSGIEnvironment) -> bool:
         path, method = path_info(environ), environ["REQUEST_METHOD"]
-        if not path.startswith(api_key_hook.PREFIX):
+        if not path.startswith(authentication.PREFIX):
             return False
         try:
             endpoint, _ = self._urls.match(path.encode("latin1").decode(errors="replace"), method)
@@ -68,7 +68,7 @@ class BodyBudget:
     def _look_up(self, header: str) -> int:
         with self._app.app_context():
             try:
-                return api_key_hook.tenant_of(api_key_hook.find_caller(header, self._rows.recent()))
+                return authentication.tenant_of(authentication.find_caller(header, self._rows.recent()))
             except SQLAlchemyError:
                 # The application answers that the database is down.
                 return UNKNOWN

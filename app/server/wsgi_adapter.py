@@ -23,6 +23,7 @@ from urllib.parse import unquote_to_bytes
 from werkzeug.exceptions import BadRequest, HTTPException, RequestTimeout
 
 from app.http.errors import ApiError
+from app.http.rate_limit import COUNTED
 from app.server.body_budget import BodyBudget
 
 if TYPE_CHECKING:
@@ -324,6 +325,7 @@ def _environ(scope: Scope) -> WSGIEnvironment:
         "wsgi.multithread": True,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
+        COUNTED: scope.get(COUNTED),
     }
     for name, value in scope["headers"]:
         # An underscore would stand for a hyphen, and a client could send a header that a proxy removes.

@@ -68,7 +68,7 @@ class FastRedis:
             raise
 
 
-# Each carries one command at a time. With more readers than that, a reader waits for a free one.
+# Each carries the commands of one request at a time. With more requests than that, one waits for a free one.
 CONNECTIONS = 8
 
 
@@ -77,28 +77,28 @@ class EventLoopRedis:
 
     def __init__(self, url: str, *, seconds: float) -> None:
         """``seconds`` is the time in which Redis has to answer."""
-        # Without a time limit of their own for each step: ``mget`` has one for all of them.
+        # Without a time limit of their own for each step: ``execute`` has one for all of them.
         pool: ConnectionPool = ConnectionPool.from_url(url, socket_timeout=None, socket_connect_timeout=None)
         self._seconds = seconds
         self._idle: asyncio.LifoQueue[AsyncConnection] = asyncio.LifoQueue()
         for _ in range(CONNECTIONS):
             self._idle.put_nowait(pool.make_connection())  # type: ignore[no-untyped-call]
 
-    async def mget(self, names: Sequence[str]) -> Values:
-        """The values of ``names``, in order.
+    async def execute(self, *commands: tuple[str | int, ...]) -> list[Any]:
+        """Send commands in one round trip and return their replies.
 
         :raise redis.RedisError: when Redis is down, or has closed the connection while it was idle
         :raise TimeoutError: when Redis does not answer in time
         """
         # The stub of pack_command accepts commands of one word only.
-        packed = pack_command(("MGET", *names))  # type: ignore[arg-type]
+        packed = [pack_command(each) for each in commands]  # type: ignore[arg-type]
         async with asyncio.timeout(self._seconds):
             connection = await self._idle.get()
             try:
                 await connection.send_packed_command(packed, check_health=False)
-                return cast(Values, await connection.read_response())
+                return [await connection.read_response() for _ in commands]
             except BaseException:
-                # A reply that is still unread must not be taken for the reply to the next command.
+                # A reply that is still unread must not be taken for the reply to another command.
                 await connection.disconnect(nowait=True)
                 raise
             finally:

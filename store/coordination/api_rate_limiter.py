@@ -7,7 +7,8 @@ the border of two minutes. The scripts are those of ``limits``; both are sent in
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from limits.storage import RedisStorage
 
@@ -18,6 +19,9 @@ _MILLISECONDS = 1000 * WINDOW
 
 _TAKE = RedisStorage.SCRIPT_ACQUIRE_SLIDING_WINDOW.decode()
 _LOOK = RedisStorage.SCRIPT_SLIDING_WINDOW.decode()
+
+
+Command = tuple[str | int, ...]
 
 
 class Quota(NamedTuple):
@@ -41,10 +45,16 @@ class ApiRateLimiter:
 
         :raise redis.RedisError: when Redis is down
         """
+        return self.quota(self._fast_redis.execute(*self.commands(key)))
+
+    def commands(self, key: int) -> tuple[Command, ...]:
+        """The commands of ``take``, for callers that send them with others."""
         counters = f"quota:{key}:before", f"quota:{key}:now"
-        taken, window = self._fast_redis.execute(
-            ("EVAL", _TAKE, 2, *counters, self._limit, WINDOW, 1), ("EVAL", _LOOK, 2, *counters, WINDOW)
-        )
+        return ("EVAL", _TAKE, 2, *counters, self._limit, WINDOW, 1), ("EVAL", _LOOK, 2, *counters, WINDOW)
+
+    def quota(self, replies: Sequence[Any]) -> Quota:
+        """The quota that the replies to ``commands`` say."""
+        taken, window = replies
         before, before_ends, now, now_ends = (max(0, int(each or 0)) for each in window)
         remaining = max(0, self._limit - now - before * before_ends // _MILLISECONDS)
         # Quota grows one by one as the previous minute recedes, or once this minute has become the previous.

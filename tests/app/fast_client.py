@@ -44,6 +44,8 @@ class FastClient:
         self._loop = asyncio.Runner()
         self._passed = 0
         self._sent: list[Any] = []
+        # Of the last request.
+        self.scope: Mapping[str, Any] = {}
 
     def __enter__(self) -> Self:
         self._loop.__enter__()
@@ -66,7 +68,7 @@ class FastClient:
             "query_string": urlencode(query).encode(),
             "headers": [(name.lower().encode(), value.encode("latin1")) for name, value in sent.items()],
         }
-        self._sent, before = [], self._passed
+        self._sent, before, self.scope = [], self._passed, scope
         self._loop.run(self.fast(scope, self._receive, self._send))
         if self._passed > before:
             assert not self._sent

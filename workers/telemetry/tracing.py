@@ -75,12 +75,14 @@ def span(
     attributes: Attributes | None = None,
     *,
     carrier: Mapping[str, str] | None = None,
+    began: int | None = None,
 ) -> Opened:
     """A span around a block. Its parent is the one in ``carrier``, if any, else the current one.
 
+    It begins now, or at ``began`` (nanoseconds since 1970).
     An exception marks the span with the name of its class only: its text may contain personal data.
     """
-    return _OFF if _tracer is None else _span(_tracer, name, kind, attributes or {}, carrier)
+    return _OFF if _tracer is None else _span(_tracer, name, kind, attributes or {}, carrier, began)
 
 
 def job(job: Job, row: SealedConnection | None) -> Opened:
@@ -114,7 +116,12 @@ def inject(carrier: MutableMapping[str, str]) -> None:
 
 @contextmanager
 def _span(
-    tracer: Tracer, name: str, kind: Kind, attributes: Attributes, carrier: Mapping[str, str] | None
+    tracer: Tracer,
+    name: str,
+    kind: Kind,
+    attributes: Attributes,
+    carrier: Mapping[str, str] | None,
+    began: int | None,
 ) -> Iterator[Span]:
     from opentelemetry.trace import SpanKind
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -125,6 +132,7 @@ def _span(
         parent,
         kind=SpanKind[kind.upper()],
         attributes=attributes,
+        start_time=began,
         record_exception=False,
         set_status_on_exception=False,
     ) as opened:

@@ -9,7 +9,7 @@ from app.accounts import users as accounts
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.pagination import ROWS
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.errors import NotFound
 from app.http.route_facts import route_facts
 from app.schemas.fields import USER_ID

@@ -15,7 +15,7 @@ from app.dashboard.bulk.undo import Removal, remember
 from app.dashboard.identifiers import UserId
 from app.dashboard.organizations import organization_page
 from app.dashboard.sign_in import sessions
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.route_facts import route_facts

@@ -13,7 +13,7 @@ from app.accounts.delegations import Member
 from app.accounts.disconnect import clean_up
 from app.dashboard.blueprint import blp, done, failed, warned
 from app.dashboard.sign_in import sessions
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.errors import ApiError
 from app.http.route_facts import route_facts
 from app.services import services

@@ -17,7 +17,7 @@ from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.dashboard.explorer.fields import MAX_SHOWN
 from app.dashboard.explorer.form import ExplorerQuery
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.errors import Invalid
 from app.services import services
 from scheduling.intervals import Groups, Intervals

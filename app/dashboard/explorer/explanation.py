@@ -21,7 +21,7 @@ from app.dashboard.explorer import data, form
 from app.dashboard.explorer.data import NOT_KNOWN, ExplorerData
 from app.dashboard.explorer.form import ExplorerQuery
 from app.events import lists
-from app.http.api_key_hook import authentication
+from app.http.authentication import authentication
 from app.http.errors import ApiError, Invalid
 from app.schemas import timestamps
 from app.services import services

@@ -15,7 +15,7 @@ from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.grants.member_list import MemberList, parse, written
 from app.dashboard.organizations import get_organization
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.route_facts import route_facts
 from app.schemas.organization_grants import MAX_IMPORTED
 from app.services import services

@@ -11,7 +11,7 @@ from app.dashboard.connection_badge import LEVELS
 from app.dashboard.forms import Form
 from app.dashboard.grants import forms
 from app.dashboard.organizations import get_organization
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.error_codes import Code
 from app.http.errors import ApiError, NotFound
 from app.http.route_facts import route_facts

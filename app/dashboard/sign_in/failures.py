@@ -7,7 +7,7 @@ from enum import Enum
 from flask import request
 
 from app.dashboard.sign_in import login_throttle, sessions
-from app.http.api_key_hook import known_caller
+from app.http.authentication import known_caller
 from app.services import services
 from store.sql.queries import audit
 

@@ -8,7 +8,7 @@ from typing import cast
 from flask import g, request, session
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.http import api_key_hook
+from app.http import authentication
 from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
@@ -48,7 +48,7 @@ def load_session() -> bool:
         administrator_id=signed_in.administrator_id,
         security_stamp=signed_in.security_stamp,
     )
-    api_key_hook.authenticate_as(caller, cached)
+    authentication.authenticate_as(caller, cached)
     return True
 
 
@@ -117,9 +117,9 @@ def role() -> Role | None:
 
 def actor() -> str:
     """The signed-in person as the audit log names the actor: role and name."""
-    return api_key_hook.caller().visible
+    return authentication.caller().visible
 
 
 def issuer() -> Issuer:
     """The signed-in person as the issuer of a link."""
-    return api_key_hook.caller().issuer
+    return authentication.caller().issuer

@@ -15,7 +15,7 @@ from app.dashboard.overview import attention
 from app.dashboard.pagination import ResultPage
 from app.dashboard.webhooks.badges import badge_of
 from app.dashboard.webhooks.secrets import OVERLAPS
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.errors import Conflict, NotFound
 from app.http.route_facts import route_facts
 from app.schemas.fields import DELIVERY_ID

@@ -12,7 +12,7 @@ from app.dashboard.identifiers import Slug
 from app.dashboard.overview import attention
 from app.dashboard.pagination import MAX_CHOICE, Chip, ResultPage, after, same_list
 from app.dashboard.webhooks.badges import badge_of
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.errors import Conflict, Invalid
 from app.http.route_facts import route_facts
 from app.schemas.fields import Text

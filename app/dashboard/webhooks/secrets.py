@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from app.accounts import webhook_endpoints
 from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, failed, page, warned
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.route_facts import route_facts
 from app.schemas.fields import Text, Word
 from app.services import services

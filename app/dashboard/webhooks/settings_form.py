@@ -9,7 +9,7 @@ from app.accounts import webhook_endpoints
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.webhooks.pages import EVENT_DESCRIPTIONS, check
-from app.http.api_key_hook import caller
+from app.http.authentication import caller
 from app.http.route_facts import route_facts
 from app.schemas.webhooks import EVENTS, WebhookUrl
 from app.services import services

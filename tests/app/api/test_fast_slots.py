@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from app.http import rate_limit
 from store.cache.busy_cache import CalendarKey
 from store.cache.fast_redis import EventLoopRedis
 from store.cache.versioned_cache import VERSION_KEY
@@ -21,6 +22,7 @@ from tests.conftest import Api, stores_of
 from tests.waiting import until
 
 PATH = "/users/plain-0-0/scheduling"
+ORIGIN = "https://calendar.example"
 DAY = {"start": MONDAYS[0], "end": f"{MONDAYS[0]}T18:00:00", "slotDuration": "60"}
 
 
@@ -36,11 +38,8 @@ def warm(fast, api, cached_people):
     ("headers", "query"),
     [
         ({"Cache-Control": "no-cache"}, {}),
-        ({"Origin": "https://calendar.example"}, {}),
         ({"Transfer-Encoding": "chunked"}, {}),
         ({"Content-Length": "2"}, {}),
-        ({"Accept-Encoding": "gzip;q=0"}, {}),
-        ({"Accept-Encoding": "zstd, gzip"}, {}),
         ({"X-Timezone": "Mars/Olympus"}, {}),
         ({"Authorization": "Bearer unknown"}, {}),
         ({"Authorization": "Basic abc"}, {}),
@@ -219,13 +218,53 @@ def test_stale_periods_take_the_plain_path_which_refreshes_them(new_app, api, st
         assert client.get(path, **DAY) is None
 
 
-@pytest.mark.parametrize("setting", [{"rate_limit": 1000}, {"cors_origins": ("https://calendar.example",)}])
-def test_installations_with_cors_or_a_rate_limit_have_no_fast_path(new_app, api, cached_people, setting):
-    app = new_app(**setting)
-    with FastClient(app, api.key) as client:
-        assert Api(app.test_client(), api.key).get(PATH, **DAY).status_code == 200
+@pytest.fixture
+def production(new_app, new_api, cached_people):
+    """Clients of both paths in an installation with a rate limit and CORS; their key has ten requests."""
+    app, key = new_app(rate_limit=10, cors_origins=(ORIGIN,)), new_api().key
+    plain = Api(app.test_client(), key)
+    with FastClient(app, key) as client:
+        assert plain.get(PATH, **DAY).status_code == 200
+        yield plain, client
 
-        assert client.get(PATH, **DAY) is None
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": ORIGIN},
+        {"Origin": "https://other.example"},
+        {"Accept-Encoding": "gzip, deflate, br, zstd", "Origin": ORIGIN},
+        {"Accept-Encoding": "gzip;q=0"},
+        {"Cache-Control": "max-age=3600"},
+    ],
+)
+def test_every_setting_is_served_as_on_the_plain_path(production, headers):
+    plain, client = production
+    week = {**DAY, "end": MONDAYS[1]}
+
+    expected, quick = plain.get(PATH, headers, **week), client.get(PATH, headers, **week)
+
+    assert quick.body == expected.data
+    found = [{name.lower(): value for name, value in each.headers.items()} for each in (expected, quick)]
+    for each in found:
+        del each["x-request-id"], each["age"], each["ratelimit-reset"]
+    remaining = [int(each.pop("ratelimit-remaining")) for each in found]
+    assert found[0] == found[1]
+    assert remaining == [8, 7]
+
+
+def test_both_paths_count_for_one_limit_and_each_request_once(production):
+    plain, client = production
+    for _ in range(9):
+        assert client.get(PATH, **DAY).status_code == 200
+
+    assert client.get(PATH, **DAY) is None
+    assert client.scope[rate_limit.COUNTED].refused
+    assert plain.get(PATH, **DAY).status_code == 429
+    counted = rate_limit.Quota(refused=True, limit=10, remaining=0, reset=7)
+    refused = plain.call("GET", PATH, environ_overrides={rate_limit.COUNTED: counted}, query_string=DAY)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "7")
 
 
 def test_a_fast_request_is_logged(warm, api, caplog):

@@ -10,11 +10,12 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from store.cache.versioned_cache import CachedRows
 from store.config import embedded_redis
 from store.stores import Stores
 from tests.app.days import DAY
 from tests.app.routes import facts_of, routes
-from tests.conftest import Api
+from tests.conftest import Api, stores_of
 
 HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
@@ -137,7 +138,7 @@ def test_without_a_limit_nothing_is_counted(api, stores: Stores):
     assert set(stores.redis.scan_iter("quota:*")) == before
 
 
-def test_without_redis_what_needs_none_is_answered(new_app, api, tmp_path, caplog):
+def test_without_redis_what_needs_none_is_answered(new_app, api, tmp_path, caplog, monkeypatch):
     socket = tmp_path / "redis.sock"
     redis = embedded_redis.start(tmp_path, socket)
     app = new_app(rate_limit=2, redis_url=f"unix://{socket}")
@@ -150,8 +151,9 @@ def test_without_redis_what_needs_none_is_answered(new_app, api, tmp_path, caplo
 
     assert {each.status_code for each in answers} == {200}
     assert limits(answers[0]) == [None, None, None]
-    # The cached version has a stamp from before, so Redis was reachable then.
-    caller.client.application.extensions["almanac"].stores.versioned_cache._memory.version = b"of before"
+    # Redis was reachable while the version was read.
+    rows = CachedRows(b"of before")
+    monkeypatch.setattr(stores_of(app).versioned_cache, "current", lambda: rows)
     late = caller.get("/users/nobody/scheduling", **DAY)
     assert late.status_code == 404
     assert "request not counted for the rate limit, Redis failed" in caplog.text
