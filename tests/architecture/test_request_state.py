@@ -24,7 +24,9 @@ STATE = {
 }
 
 # The modules of ``app.http`` without request state. The others hide it behind functions.
-STATELESS = {"authentication", "error_codes", "errors", "provider_failures"}
+STATELESS = {"error_codes", "errors", "provider_failures"}
+# A type that the routes pass down.
+PASSED = "app.http.authentication.Authentication"
 
 
 def reads_of_state(code: str) -> Iterator[str]:
@@ -40,7 +42,7 @@ def reads_of_state(code: str) -> Iterator[str]:
                 alias.name in STATE or each.module == "flask.globals"
             ):
                 yield name
-            if name.startswith("app.http.") and name.split(".")[2] not in STATELESS:
+            if name.startswith("app.http.") and name != PASSED and name.split(".")[2] not in STATELESS:
                 yield name
 
 
