@@ -33,7 +33,7 @@ class ReadBusy(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
     ``calendars`` None means every calendar on the account's list. ``grant`` is that of a delegated
     connection whose main or listed calendars are read: such reads of one grant can be bundled
-    (``workers.fanout.bundles``).
+    (``workers.fanout.work``).
     """
 
     connection: str

@@ -13,7 +13,7 @@ from store.cache.busy_cache import CalendarKey
 from store.coordination.single_flight import ReadTerms
 from workers.execution import reads, writes
 from workers.fanout import steps
-from workers.fanout.taken import Request
+from workers.fanout.work import Request
 from workers.queues import TERMS
 from workers.upkeep import channel_maintenance, channel_opening, renewals
 

@@ -37,7 +37,7 @@ from store.cache.busy_cache import CachedBusy, CalendarKey
 from store.cache.calendar_lists import CalendarList
 from store.cache.versioned_cache import Held, HeldNames
 from store.sql.queries.connection_rows import ConnectionRef
-from workers.fanout.request import CoalescingPolicy
+from workers.fanout.client import CoalescingPolicy
 from workers.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
 

@@ -13,7 +13,7 @@ from app.availability.selection import CalendarRequest, Lists
 from app.services import services
 from store.cache.busy_cache import CachedBusy, CalendarKey
 from workers.fanout.admission import Overloaded
-from workers.fanout.request import CoalescingPolicy
+from workers.fanout.client import CoalescingPolicy
 from workers.jobs import Job, ListCalendars
 from workers.queues import Queue
 

@@ -32,14 +32,12 @@ from tests.receiver import Receiver
 from tests.waiting import until
 from tests.workers.fake_provider import Provider, providing
 from workers.celery_app import Almanac, create_celery
-from workers.fanout.client import Fanout
+from workers.fanout.client import CoalescingPolicy, Fanout
 from workers.fanout.codec import pack_job, reply_list, unpack_reply, work_list
-from workers.fanout.performing import Perform
 from workers.fanout.pool import StepPool
-from workers.fanout.reporter import Report
-from workers.fanout.request import CoalescingPolicy
-from workers.fanout.steps import Steps
-from workers.fanout.taken import Request
+from workers.fanout.reports import Report
+from workers.fanout.steps import Perform, Steps
+from workers.fanout.work import Request
 from workers.jobs import Job, ReadBusy, Reply
 from workers.queues import TERMS, Queue
 from workers.runtime import Runtime

@@ -16,10 +16,10 @@ from store.coordination.single_flight import Locked, Recorded, SharedRead, Waiti
 from store.sql.queries import connection_rows
 from workers.execution import call_policy, reads
 from workers.failures import BROKEN
-from workers.fanout import bundles, reports
+from workers.fanout import reports
 from workers.fanout.codec import DecodeError, addresses, pack_reply, read_digest, unpack_jobs
-from workers.fanout.reporter import Report
-from workers.fanout.taken import Request, TakenJob, Work
+from workers.fanout.reports import Report
+from workers.fanout.work import Request, TakenJob, Work, divide_waiting, leave, without_probes
 from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 
@@ -126,7 +126,7 @@ def _take_locks(runtime: Runtime, request: Request, works: Sequence[Work], admit
                 locks.resume_waiting(each.read)
             case Waiting(holder):
                 taken.following = holder
-                bundles.leave(taken)
+                leave(taken)
                 admitted.following.append(taken)
         absent.add(id(taken))
     left = ([each for each in work if id(each) not in absent] for work in works)
@@ -171,9 +171,9 @@ def _acquire(runtime: Runtime, request: Request, works: Sequence[Work], admitted
         delayed = {id(each) for some in later.values() for each in some}
         failed = {id(each) for each, _ in admitted.failed}
         ready = [each for each in work if id(each) not in delayed | failed]
-        admitted.ready += bundles.without_probes(ready)
+        admitted.ready += without_probes(ready)
         for when, some in later.items():
-            admitted.waiting += [(when, part) for part in bundles.divide_waiting(some)]
+            admitted.waiting += [(when, part) for part in divide_waiting(some)]
 
 
 def _settle(

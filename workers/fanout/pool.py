@@ -17,9 +17,8 @@ from typing import Protocol
 
 from store.coordination.shares import UNBOUND
 from store.stores import Stores
-from workers.fanout.read_locks import ReadLocks
-from workers.fanout.reporter import Reporter
-from workers.fanout.timer import Timer
+from workers.fanout.reports import Reporter
+from workers.fanout.waiting import ReadLocks, Timer
 
 log = logging.getLogger(__name__)
 

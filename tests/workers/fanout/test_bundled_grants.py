@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from store.sql.queries.connection_rows import SealedConnection
-from workers.fanout.bundles import divide
-from workers.fanout.taken import TakenJob
+from workers.fanout.work import TakenJob, divide
 from workers.jobs import GrantRef, ReadBusy
 
 NOTHING = SealedConnection(

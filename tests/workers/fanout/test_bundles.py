@@ -32,9 +32,8 @@ from tests.workers.delegated import (
     periods,
 )
 from workers.execution import reads
-from workers.fanout.bundles import elements, without_probes
 from workers.fanout.codec import DecodeError, Packed, addresses, pack_job, pack_jobs, unpack_jobs, work_list
-from workers.fanout.taken import TakenJob
+from workers.fanout.work import TakenJob, elements, without_probes
 from workers.jobs import GrantRef, ListCalendars, ReadBusy
 
 pytestmark = pytest.mark.slow

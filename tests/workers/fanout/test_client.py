@@ -22,7 +22,7 @@ from tests.conftest import settings_of
 from tests.workers.conftest import busy_jobs, period_end, read_one
 from workers.celery_app import create_celery
 from workers.failures import BROKEN, TIMED_OUT
-from workers.fanout import performing
+from workers.fanout import steps
 from workers.fanout.client import RESEND_SECONDS, Fanout
 from workers.fanout.codec import pack_job, pack_reply, work_list
 from workers.jobs import ListCalendars, Reply
@@ -98,9 +98,9 @@ def test_gather_just_before_the_deadline_returns(fanout, connected, tenths_of_a_
 def test_a_reply_that_cannot_be_read_has_failed_and_the_others_count(
     fanout, serve, connected, runtime, monkeypatch
 ):
-    pack = performing.pack_body
+    pack = steps.pack_body
     # As a worker of another version might pack it.
-    monkeypatch.setattr(performing, "pack_body", lambda reply: b"?" if 2 in ends(reply) else pack(reply))
+    monkeypatch.setattr(steps, "pack_body", lambda reply: b"?" if 2 in ends(reply) else pack(reply))
     serve(read_one)
 
     replies = fanout.gather(busy_jobs(connected(), 5), queue=Queue.READS, deadline=in_seconds(20))
@@ -132,7 +132,7 @@ def elsewhere(times):
     def perform(runtime, job, credentials, deadline):
         seen[job.calendars] += 1
         if seen[job.calendars] <= times:
-            return Reply(failed=performing.ELSEWHERE)
+            return Reply(failed=steps.ELSEWHERE)
         return read_one(runtime, job, credentials, deadline)
 
     return perform
@@ -148,7 +148,7 @@ def test_a_read_that_no_worker_can_make_fails(fanout, serve, connected):
     serve(elsewhere(100), tasks=1 + len(RESEND_SECONDS))
     began = time.monotonic()
     (reply,) = fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(20))
-    assert reply.failed == performing.ELSEWHERE
+    assert reply.failed == steps.ELSEWHERE
     assert time.monotonic() - began >= sum(RESEND_SECONDS)
 
 

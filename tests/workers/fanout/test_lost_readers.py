@@ -15,9 +15,8 @@ from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, Reading, now
 from tests.workers.conftest import busy_jobs
 from workers.celery_app import create_celery
-from workers.fanout.client import Fanout
+from workers.fanout.client import CoalescingPolicy, Fanout
 from workers.fanout.codec import pack_reply, read_digest
-from workers.fanout.request import CoalescingPolicy
 from workers.jobs import Reply
 from workers.queues import Queue
 

@@ -17,9 +17,9 @@ from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
 from workers.failures import TIMED_OUT
+from workers.fanout.client import CoalescingPolicy
 from workers.fanout.codec import read_digest, reply_list
 from workers.fanout.pool import StepPool
-from workers.fanout.request import CoalescingPolicy
 from workers.jobs import Reply
 from workers.queues import Queue
 from workers.runtime import Runtime

@@ -42,7 +42,7 @@ from workers.fanout.chunks import GONE
 from workers.fanout.codec import pack_job, reply_list, work_list
 from workers.fanout.pool import StepPool
 from workers.fanout.steps import MAX_CHUNK, Steps
-from workers.fanout.taken import Request
+from workers.fanout.work import Request
 from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import request_ids

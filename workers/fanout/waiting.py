@@ -1,12 +1,15 @@
-"""The read locks that this process holds, and the jobs that wait until the read of another job ends.
+"""What jobs wait for without a thread: a moment, or the end of the read of another job.
 
-The process renews its locks each second, until the read ends or should have ended long ago. A job that waits
-for a read of this process is resumed as soon as that read has ended. For a read of another process, or one
-that hangs, one job looks again at short intervals, and the others that wait for it are resumed with it.
+The process renews the locks of its reads each second, until the read ends or should have ended long ago. A
+job that waits for a read of this process is resumed as soon as that read has ended. For a read of another
+process, or one that hangs, one job looks again at short intervals, and the others that wait for it are
+resumed with it.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import logging
 import threading
 import time
@@ -16,9 +19,52 @@ from collections.abc import Callable, Iterable, Sequence
 from redis.exceptions import RedisError
 
 from store.coordination.single_flight import SharedRead, SingleFlight
-from workers.fanout.timer import Timer
 
 log = logging.getLogger(__name__)
+
+
+class Timer:
+    """Calls functions at moments of ``time.monotonic()``. They must not block, or other calls are late."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._started = self._stopped = False
+
+    def call_at(self, when: float, function: Callable[[], None]) -> None:
+        """Call ``function`` at ``when``, or now if that has passed."""
+        with self._changed:
+            if not self._started:
+                threading.Thread(target=self._run, name="timer", daemon=True).start()
+                self._started = True
+            heapq.heappush(self._calls, (when, next(self._numbers), function))
+            if self._calls[0][0] == when:
+                self._changed.notify()
+
+    def stop(self) -> None:
+        """Make no further calls."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while (function := self._next()) is not None:
+            try:
+                function()
+            except Exception:
+                # If this thread ended, no job would be resumed any more.
+                log.exception("a timed call failed")
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._changed:
+            while not self._stopped:
+                left = self._calls[0][0] - time.monotonic() if self._calls else None
+                if left is not None and left <= 0:
+                    return heapq.heappop(self._calls)[2]
+                self._changed.wait(left)
+        return None
+
 
 # Seconds between two renewals; several within the lifetime of a lock.
 RENEW_SECONDS = 1.0
