@@ -44,14 +44,16 @@ KNOWN_SECONDS = 1.0
 Probe = Callable[[str], bool]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Attempt:
-    """One job while this worker performs it.
+    """One job or bundle while this worker performs it.
 
-    ``sent``: a call may have reached the provider. ``elsewhere``: the last call failed, and was not retried
-    here, because another worker may reach the provider.
+    ``leave`` answers its reads, so that another worker performs them. ``sent``: a call may have reached the
+    provider. ``elsewhere``: the last call failed, and was not retried here, because another worker may reach
+    the provider.
     """
 
+    leave: Callable[[], None] = lambda: None
     sent: bool = False
     elsewhere: bool = False
 
@@ -67,20 +69,26 @@ class Route:
         self.unreachable = False
         self.suspect = threading.Event()
         self._lock = threading.Lock()
-        self._in_flight: dict[object, float] = {}
+        self._in_flight: dict[Attempt, float] = {}
         self._answered = self._probed = 0.0
 
     @contextmanager
-    def call(self) -> Iterator[None]:
+    def call(self, attempt: Attempt) -> Iterator[None]:
         """Context for a job that may be waiting for the provider."""
-        token = object()
         with self._lock:
-            self._in_flight[token] = time.monotonic()
+            self._in_flight[attempt] = time.monotonic()
         try:
             yield
         finally:
             with self._lock:
-                del self._in_flight[token]
+                del self._in_flight[attempt]
+
+    def leave(self) -> None:
+        """Answer the reads that are under way."""
+        with self._lock:
+            attempts = list(self._in_flight)
+        for each in attempts:
+            each.leave()
 
     def answered(self) -> None:
         """Record an HTTP response."""
@@ -111,7 +119,7 @@ class Egress:
     """Which providers this process can reach. ``probe`` returns whether an address answers.
 
     ``publish`` is called after each change, to send a heartbeat at once. ``consume`` makes the worker take
-    tasks of reads and writes, or none. ``leave`` answers the reads of a provider that are under way.
+    tasks of reads and writes, or none.
     """
 
     def __init__(
@@ -121,14 +129,12 @@ class Egress:
         publish: Callable[[], None],
         *,
         consume: Callable[[bool], None] = lambda _: None,
-        leave: Callable[[str], None] = lambda _: None,
         probe: Probe | None = None,
     ) -> None:
         self._heartbeats = heartbeats
         self._hosts = hosts
         self._publish = publish
         self._consume = consume
-        self._leave = leave
         self._probe = probe or self._answers
         self._routes = {provider: Route() for provider in hosts}
         self._name = ""
@@ -168,7 +174,7 @@ class Egress:
             if provider is None:
                 yield
             else:
-                with self._routes[provider].call():
+                with self._routes[provider].call(attempt):
                     yield
         finally:
             _attempt.reset(token)
@@ -202,7 +208,7 @@ class Egress:
                 log.warning("provider %s from this worker: %s", state, provider)
                 self._publish()
         if self.isolated(provider):
-            self._leave(provider)
+            route.leave()
         self._decide_consuming()
 
     def _decide_consuming(self) -> None:

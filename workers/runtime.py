@@ -140,7 +140,6 @@ class Runtime:
             egress.hosts(self.settings.providers),
             self._send_heartbeat,
             consume=lambda wanted: self.consume(wanted),
-            leave=lambda provider: self.pool.leave(provider),
         )
 
     @cached_property

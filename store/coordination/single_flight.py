@@ -14,7 +14,7 @@ that began before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -36,6 +36,7 @@ READS_AT_ONCE = 256
 
 _TAKE = Script("coordination/scripts/read_take.lua")
 _END = Script("coordination/scripts/read_end.lua")
+_RENEW = Script("coordination/scripts/read_renew.lua")
 
 
 class SharedRead(NamedTuple):
@@ -43,6 +44,13 @@ class SharedRead(NamedTuple):
 
     connection: str
     name: str
+
+
+class ReadLock(NamedTuple):
+    """The lock of a read, as the job ``holder`` has it."""
+
+    read: SharedRead
+    holder: str
 
 
 class ReadTerms(NamedTuple):
@@ -95,15 +103,17 @@ class Wanted(NamedTuple):
 class Ended:
     """A read that has ended. ``lifetime`` is how long its result is kept, in milliseconds; 0: it has none.
 
-    ``failed``: it counts as a failure for later requests.
+    ``failed``: it counts as a failure for later requests. ``permit_in``: the job got no permit before its
+    deadline, but would have got one after this many milliseconds. Jobs that have that time do not use the
+    result.
     """
 
-    read: SharedRead
-    holder: str
+    lock: ReadLock
     generation: str
     sent: int
     body: bytes = b""
     failed: bool = False
+    permit_in: int = 0
     lifetime: int = 0
 
 
@@ -123,8 +133,13 @@ class SingleFlight:
         """The terms of a request of this process; times in milliseconds."""
         return ReadTerms(int(sent), began, newer_than or 0, self._failure, self._keep)
 
-    def take(self, wanted: Sequence[Wanted], terms: ReadTerms) -> list[Waiting | Locked | Recorded]:
-        """Take the lock of each read; for a read that has one, its holder, or the recorded result."""
+    def take(
+        self, wanted: Sequence[Wanted], terms: ReadTerms, *, left: float = 0.0
+    ) -> list[Waiting | Locked | Recorded]:
+        """Take the lock of each read; for a read that has one, its holder, or the recorded result.
+
+        ``left`` are the seconds until the deadline of the request.
+        """
         found: list[Waiting | Locked | Recorded] = []
         for first in range(0, len(wanted), READS_AT_ONCE):
             some = wanted[first : first + READS_AT_ONCE]
@@ -133,6 +148,7 @@ class SingleFlight:
                 sent=terms.sent,
                 newer_than=terms.newer_than,
                 began=terms.began,
+                left=int(left * 1000),
                 failure_lifetime=terms.failure_lifetime,
                 lease=LEASE,
                 unique=new_generation(),
@@ -151,17 +167,19 @@ class SingleFlight:
         """
         for first in range(0, len(ended), READS_AT_ONCE):
             some = ended[first : first + READS_AT_ONCE]
-            names = ("holder", "generation", "sent", "failed", "lifetime")
-            reads = [{name: getattr(each, name) for name in names} for each in some]
-            keys = [key for each in some for key in _keys(each.read)]
+            names = ("generation", "sent", "failed", "permit_in", "lifetime")
+            reads = [
+                {"holder": each.lock.holder} | {name: getattr(each, name) for name in names} for each in some
+            ]
+            keys = [key for each in some for key in _keys(each.lock.read)]
             _END.queue(pipe, keys, json_argument(reads=reads), *(each.body for each in some))
 
-    def renew(self, reads: Iterable[SharedRead]) -> None:
-        """Renew the locks of reads that are under way."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for each in reads:
-                pipe.pexpire(lock_key(each), LEASE)
-            pipe.execute()
+    def renew(self, locks: Sequence[ReadLock]) -> None:
+        """Renew the locks of reads that are under way, unless another job has taken them over."""
+        for first in range(0, len(locks), READS_AT_ONCE):
+            some = locks[first : first + READS_AT_ONCE]
+            keys = [lock_key(each.read) for each in some]
+            _RENEW.run(self._redis, keys, LEASE, *(each.holder for each in some))
 
     def under_way(self, reads: Sequence[SharedRead]) -> list[bool]:
         """Whether each read is under way."""

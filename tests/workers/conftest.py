@@ -253,8 +253,8 @@ def serve(runtime: Runtime, celery: Almanac) -> Iterator[Callable[..., list[Serv
     """Start threads that take one task each."""
     started: list[ServingThread] = []
 
-    def start(perform: Perform, *, tasks: int = 1) -> list[ServingThread]:
-        threads = [ServingThread(runtime, celery, perform) for _ in range(tasks)]
+    def start(perform: Perform, *, tasks: int = 1, worker: Runtime = runtime) -> list[ServingThread]:
+        threads = [ServingThread(worker, celery, perform) for _ in range(tasks)]
         for thread in threads:
             thread.start()
         started.extend(threads)

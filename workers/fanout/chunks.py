@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from providers.base import Failed
 from providers.errors import Reason
 from store.coordination.provider_rate_limiter import GO, AcquireRequest, Permit, WaitReason
-from store.coordination.single_flight import Locked, Recorded, SharedRead, Waiting, Wanted
+from store.coordination.single_flight import Locked, ReadLock, Recorded, SharedRead, Waiting, Wanted
 from store.sql.queries import connection_rows
 from workers.execution import call_policy, reads
 from workers.failures import BROKEN
@@ -41,7 +41,7 @@ class Admitted:
 
     ready: list[Work] = field(default_factory=list)
     waiting: list[tuple[float, Work]] = field(default_factory=list)
-    following: list[TakenJob] = field(default_factory=list)
+    following: list[tuple[ReadLock, TakenJob]] = field(default_factory=list)
     recorded: list[tuple[TakenJob, bytes]] = field(default_factory=list)
     failed: list[tuple[TakenJob, Failed]] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ def decode(request: Request, messages: Sequence[bytes]) -> tuple[list[Work], Rep
             continue
         work = []
         for each in packed:
-            taken = TakenJob(each.number, each.job, f"{request.name}:{each.number}", each.flight)
+            taken = TakenJob(each.number, each.job, f"{request.name}:{each.number}")
             if request.terms is not None and each.job.connection is not None:
                 taken.read = SharedRead(each.job.connection, read_digest(each.job))
             work.append(taken)
@@ -107,28 +107,29 @@ def _take_locks(runtime: Runtime, request: Request, works: Sequence[Work], admit
     ]
     if not wanted or request.terms is None:
         return list(works)
-    found = runtime.stores.single_flight.take([each for _, each in wanted], request.terms)
-    locks = runtime.pool.locks
-    locks.hold(
-        [each.read for (_, each), state in zip(wanted, found, strict=True) if isinstance(state, Locked)],
-        request.deadline + runtime.grace + LEASE_MARGIN,
+    found = runtime.stores.single_flight.take(
+        [each for _, each in wanted], request.terms, left=request.seconds_left
     )
+    locked, ended = [], []
     absent: set[int] = set()
     for (taken, each), state in zip(wanted, found, strict=True):
-        if isinstance(state, Recorded):
-            runtime.stores.counters.jobs("followed", 1)
         match state:
             case Locked(generation):
                 taken.locked, taken.following = generation, ""
+                locked.append(ReadLock(each.read, each.holder))
                 continue
             case Recorded(body):
                 admitted.recorded.append((taken, body))
-                locks.resume_waiting(each.read)
+                ended.append(ReadLock(each.read, each.following))
             case Waiting(holder):
                 taken.following = holder
                 leave(taken)
-                admitted.following.append(taken)
+                admitted.following.append((ReadLock(each.read, holder), taken))
         absent.add(id(taken))
+    runtime.pool.locks.hold(locked, request.deadline + runtime.grace + LEASE_MARGIN)
+    runtime.pool.locks.drop(ended)
+    if admitted.recorded:
+        runtime.stores.counters.jobs("followed", len(admitted.recorded))
     left = ([each for each in work if id(each) not in absent] for work in works)
     return [work for work in left if work]
 
@@ -204,7 +205,8 @@ def _settle(
     # A wait for the mailbox does not replace the failure of an earlier wait.
     if taken.failed is BROKEN or permit.why is not WaitReason.MAILBOX:
         taken.failed = call_policy.rate_limited_failure(row, permit)
-    if (when := now + permit.wait) < request.deadline:
-        later.setdefault(when, []).append(taken)
+    taken.permit_at = now + permit.wait
+    if taken.permit_at < request.deadline:
+        later.setdefault(taken.permit_at, []).append(taken)
     else:
         admitted.failed.append((taken, taken.failed))

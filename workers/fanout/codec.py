@@ -43,11 +43,10 @@ class DecodeError(ValueError):
 
 
 class Packed(msgspec.Struct, array_like=True, frozen=True):
-    """A job, its number in the request, and the flight that it leads, if any."""
+    """A job, and its number in the request."""
 
     number: Number
     job: Job
-    flight: str | None = None
 
 
 class Address(msgspec.Struct, array_like=True, frozen=True):
@@ -55,7 +54,6 @@ class Address(msgspec.Struct, array_like=True, frozen=True):
 
     number: Number
     job: msgspec.Raw
-    flight: str | None = None
 
 
 class _Body(msgspec.Struct, array_like=True, frozen=True):
@@ -97,9 +95,9 @@ def reply_list(fanout: str) -> str:
     return f"fanout:{fanout}:replies"
 
 
-def pack_job(number: int, job: Job, flight: str | None = None) -> bytes:
-    """Encode a job, its number in the request, and its flight."""
-    return _encoder.encode(Packed(number, job, flight))
+def pack_job(number: int, job: Job) -> bytes:
+    """Encode a job and its number in the request."""
+    return _encoder.encode(Packed(number, job))
 
 
 def pack_jobs(jobs: Sequence[Packed]) -> bytes:

@@ -1,8 +1,8 @@
 """The threads of a process that perform the jobs of all its requests.
 
-The queue of the executor is first in, first out. A step that has ended submits itself again, at the end of
-the queue. So the requests share the threads fairly. The steps of one tenant never have all threads: reads
-that hang leave some to the other tenants.
+A step that has ended submits itself again, behind the other steps of its tenant. So the requests of a tenant
+share its threads fairly. The tenants that have steps never have all threads: reads that hang leave some to
+others.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
+from weakref import WeakSet
 
 from store.coordination.shares import UNBOUND
 from store.stores import Stores
@@ -22,10 +23,11 @@ from workers.fanout.waiting import ReadLocks, Timer
 
 log = logging.getLogger(__name__)
 
-# One thread more for this many reads in flight: while some steps take jobs, the others still read.
-SPARE = 8
-# The same, for tenants that have fewer than another.
-SPARE_FOR_TENANTS = 8
+# Further threads, as a share of the reads in flight: while some steps take jobs, the others still read.
+SPARE = 0.4
+# A tenant may have this many threads for each one that is free, beside the last. So tenants whose reads hang
+# leave some to others: of 89 threads one such tenant has 71, a second one 14 more, and a third one 3 more.
+SHARE = 4
 # The most tasks of a tenant that wait until its steps have threads.
 MAX_WAITING_TASKS = 8
 # The same of all tenants: Celery has sixteen threads that webhooks cannot take.
@@ -37,15 +39,12 @@ FINISH_SECONDS = 0.05
 Step = Callable[[], None]
 
 
-class UnderWay(Protocol):
-    """The steps of one task."""
+class Task(Protocol):
+    """The steps of one task of a request."""
 
     @property
     def busy(self) -> bool:
         """Whether a job is under way or waits."""
-
-    def leave(self, provider: str) -> None:
-        """Answer the reads of a provider that this worker cannot reach."""
 
 
 class StepPool:
@@ -56,52 +55,39 @@ class StepPool:
         self.timer = Timer()
         self.locks = ReadLocks(stores.single_flight, self.timer)
         self.reporter = Reporter(stores, self.locks)
-        self._share = size + max(1, size // SPARE)
-        threads = self._share + max(1, size // SPARE_FOR_TENANTS)
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="step")
+        # The tasks whose steps may be under way.
+        self.tasks: WeakSet[Task] = WeakSet()
+        self._all = self._free = size + max(2, int(size * SPARE))
+        self._threads = ThreadPoolExecutor(self._all, thread_name_prefix="step")
         self._changed = threading.Condition()
-        self._running = 0
-        # The steps of each tenant that the executor has, and further steps that wait for the end of one.
-        self._given: Counter[int] = Counter()
+        # The threads of each tenant, and its steps that wait for one.
+        self._used: Counter[int] = Counter()
         self._held_back: defaultdict[int, deque[Step]] = defaultdict(deque)
         self._tasks_waiting: Counter[int] = Counter()
-        self._under_way: dict[UnderWay, None] = {}
 
     @property
     def used(self) -> int:
         """How many threads are in use."""
-        return self._running
+        return self._all - self._free
 
     def submit(self, step: Step, tenant: int = UNBOUND) -> None:
-        """Run a step as soon as a thread is free for its tenant and the steps before it have begun."""
+        """Run a step as soon as its tenant may have a thread and the steps before it have begun."""
         with self._changed:
-            if self._given[tenant] >= self._share:
-                self._held_back[tenant].append(step)
+            self._held_back[tenant].append(step)
+            self._begin_steps()
+
+    def _begin_steps(self) -> None:
+        """Give free threads to the tenants that have the fewest and may have one. The lock is held."""
+        while self._held_back:
+            tenant = min(self._held_back, key=self._used.__getitem__)
+            if self._used[tenant] > SHARE * (self._free - 1):
                 return
-            self._given[tenant] += 1
-        self._give(step, tenant)
-
-    def _give(self, step: Step, tenant: int) -> None:
-        try:
+            step = self._held_back[tenant].popleft()
+            if not self._held_back[tenant]:
+                del self._held_back[tenant]
             self._threads.submit(self._run, step, tenant)
-        except RuntimeError:
-            # The process ends.
-            with self._changed:
-                self._given[tenant] -= 1
-            raise
-
-    def add(self, steps: UnderWay) -> None:
-        """Note steps that have started."""
-        self._under_way[steps] = None
-
-    def remove(self, steps: UnderWay) -> None:
-        """Forget steps whose deadline has passed."""
-        self._under_way.pop(steps, None)
-
-    def leave(self, provider: str) -> None:
-        """Answer the reads of a provider that this worker cannot reach."""
-        for each in list(self._under_way):
-            each.leave(provider)
+            self._used[tenant] += 1
+            self._free -= 1
 
     def finish(self, seconds: float) -> None:
         """Wait until all jobs that were taken have been reported."""
@@ -112,7 +98,7 @@ class StepPool:
         self.reporter.join(max(0.0, until - time.monotonic()))
 
     def _is_busy(self) -> bool:
-        return self._given.total() > 0 or any(each.busy for each in list(self._under_way))
+        return self.used > 0 or any(each.busy for each in list(self.tasks))
 
     def wait_for_room(self, seconds: float, tenant: int = UNBOUND) -> None:
         """Wait until a tenant has no more steps than it may have threads: another process may have some free.
@@ -132,7 +118,7 @@ class StepPool:
                     del self._tasks_waiting[tenant]
 
     def _has_room(self, tenant: int) -> bool:
-        return len(self._held_back.get(tenant, ())) <= self._share
+        return len(self._held_back.get(tenant, ())) <= self.size
 
     def close(self) -> None:
         """End the threads, once their steps have ended."""
@@ -141,29 +127,15 @@ class StepPool:
         self.reporter.stop()
 
     def _run(self, step: Step, tenant: int) -> None:
-        with self._changed:
-            self._running += 1
         try:
             step()
         except Exception:
             log.exception("a step failed unexpectedly")
         finally:
             with self._changed:
-                self._running -= 1
-                following = self._next_of(tenant)
-            if following is not None:
-                self._give(following, tenant)
-
-    def _next_of(self, tenant: int) -> Step | None:
-        """The step of a tenant that follows one that has ended. The lock is held."""
-        if waiting := self._held_back.get(tenant):
-            step = waiting.popleft()
-            if not waiting:
-                del self._held_back[tenant]
-            if self._has_room(tenant):
+                self._used[tenant] -= 1
+                if not self._used[tenant]:
+                    del self._used[tenant]
+                self._free += 1
                 self._changed.notify_all()
-            return step
-        self._given[tenant] -= 1
-        if not self._given[tenant]:
-            del self._given[tenant]
-        return None
+                self._begin_steps()

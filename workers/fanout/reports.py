@@ -7,7 +7,9 @@ while one pipeline is under way goes into the next one.
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
@@ -20,7 +22,7 @@ from providers.errors import Reason
 from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_lists import CalendarList
 from store.coordination.provider_rate_limiter import AcquireRequest
-from store.coordination.single_flight import Ended
+from store.coordination.single_flight import Ended, ReadLock
 from store.stores import Stores
 from workers import failures
 from workers.fanout.codec import LEFTOVER_SECONDS, numbered, pack_body, reply_list
@@ -36,7 +38,7 @@ log = logging.getLogger(__name__)
 class Report:
     """What one or several jobs of a request leave behind.
 
-    ``released`` are permits, each with whether it was a circuit breaker's probe. ``stale_keys`` are deleted.
+    ``released`` are permits, each with whether it was a circuit breaker's probe.
     """
 
     reply_list: str
@@ -45,12 +47,9 @@ class Report:
     ended: list[Ended] = field(default_factory=list)
     replies: list[bytes] = field(default_factory=list)
     released: list[tuple[AcquireRequest, bool]] = field(default_factory=list)
-    stale_keys: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(
-            self.lists or self.reads or self.ended or self.replies or self.released or self.stale_keys
-        )
+        return bool(self.lists or self.reads or self.ended or self.replies or self.released)
 
 
 class Reporter:
@@ -96,7 +95,7 @@ class Reporter:
                 # If this thread ended, no job would be answered any more. Locks and leases expire.
                 log.exception("results of jobs could not be reported")
             try:
-                self._locks.drop(ended.read for each in reports for ended in each.ended)
+                self._locks.drop([ended.lock for each in reports for ended in each.ended])
             except Exception:
                 log.exception("waiting jobs could not be resumed")
 
@@ -136,8 +135,6 @@ class Reporter:
                 self._stores.circuit_breakers.end_probe(
                     pipe, request.circuit, request.account, request.lease_name
                 )
-        if report.stale_keys:
-            pipe.delete(*report.stale_keys)
 
 
 def new(request: Request) -> Report:
@@ -171,8 +168,9 @@ def failed(stores: Stores, request: Request, taken: TakenJob, failure: Failed) -
     reply = Reply(failed=failure)
     body = pack_body(reply)
     if failure.reason is Reason.RATE_LIMITED or not failure.called:
-        # Jobs that wait for this read would get the same refusal, one after the other.
-        _end(report, request, taken, body, reply, counts=False)
+        # Jobs that wait for this read would be refused too, one after the other, unless they have more time.
+        permit_in = max(0, math.ceil((taken.permit_at - time.monotonic()) * 1000))
+        _end(report, request, taken, body, reply, counts=False, permit_in=permit_in)
     else:
         # Another job reads: it may have more time, or the outage may be over.
         _end(report, request, taken)
@@ -241,22 +239,22 @@ def _end(
     reply: Reply | None = None,
     *,
     counts: bool = True,
+    permit_in: int = 0,
 ) -> None:
     """End the read of a job that has its lock, with a result or without.
 
-    ``counts``: a failure answers later requests too.
+    ``counts``: a failure answers later requests too. ``permit_in``: milliseconds after which the job would
+    have got a permit.
     """
-    if taken.flight is not None:
-        # Requests that follow the flight at a web server of an earlier release claim it again.
-        report.stale_keys.append(f"flight:{taken.flight.rpartition(':')[0]}")
-        taken.flight = None
     if taken.read is None or not taken.locked or request.terms is None:
         return
-    ended = Ended(taken.read, taken.name, taken.locked, request.terms.sent)
+    ended = Ended(ReadLock(taken.read, taken.name), taken.locked, request.terms.sent)
     if reply is not None:
         repeatable = reply.failed_without_retry_time() and not failures.is_internal(reply.failed)
         lifetime = request.terms.lifetime(whole=reply.whole())
-        ended = replace(ended, body=body, failed=counts and repeatable, lifetime=lifetime)
+        ended = replace(
+            ended, body=body, failed=counts and repeatable, permit_in=permit_in, lifetime=lifetime
+        )
     report.ended.append(ended)
     taken.locked = ""
 

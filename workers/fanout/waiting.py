@@ -13,12 +13,11 @@ import itertools
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from redis.exceptions import RedisError
 
-from store.coordination.single_flight import SharedRead, SingleFlight
+from store.coordination.single_flight import ReadLock, SingleFlight
 
 log = logging.getLogger(__name__)
 
@@ -81,39 +80,36 @@ class ReadLocks:
         self._flights = flights
         self._timer = timer
         self._lock = threading.Lock()
-        self._held: Counter[SharedRead] = Counter()
         # The moment from which on a lock is not renewed, because the read should have ended.
-        self._until: dict[SharedRead, float] = {}
-        self._waiting: dict[SharedRead, list[Resume]] = {}
+        self._held: dict[ReadLock, float] = {}
+        self._waiting: dict[ReadLock, list[Resume]] = {}
         self._renews = self._looks = False
 
-    def hold(self, reads: Sequence[SharedRead], until: float) -> None:
-        """Renew the locks of these reads until they are dropped, or ``until`` (``time.monotonic()``)."""
+    def hold(self, locks: Iterable[ReadLock], until: float) -> None:
+        """Renew these locks until they are dropped, or ``until`` (``time.monotonic()``)."""
         with self._lock:
-            self._held.update(reads)
-            for each in reads:
-                self._until[each] = max(until, self._until.get(each, until))
+            self._held |= dict.fromkeys(locks, until)
             if self._held and not self._renews:
                 self._renews = True
                 self._timer.call_at(time.monotonic() + RENEW_SECONDS, self._renew)
 
-    def drop(self, reads: Iterable[SharedRead]) -> None:
-        """Stop the renewal of locks that were released, and resume the jobs that wait for these reads."""
+    def drop(self, locks: Iterable[ReadLock]) -> None:
+        """Stop the renewal of locks that were released, and resume the jobs that wait for them.
+
+        They may be locks of another process, whose reads have ended.
+        """
         resumed: list[Resume] = []
         with self._lock:
-            for each in reads:
-                self._held[each] -= 1
-                if self._held[each] <= 0:
-                    del self._held[each]
-                    self._until.pop(each, None)
+            for each in locks:
+                self._held.pop(each, None)
                 resumed += self._waiting.pop(each, ())
         for resume in resumed:
             resume()
 
-    def wait(self, read: SharedRead, resume: Resume) -> None:
-        """Call ``resume``, which must not block, when the read may have ended."""
+    def wait(self, lock: ReadLock, resume: Resume) -> None:
+        """Call ``resume``, which must not block, when the read under this lock may have ended."""
         with self._lock:
-            self._waiting.setdefault(read, []).append(resume)
+            self._waiting.setdefault(lock, []).append(resume)
             if not self._looks:
                 self._looks = True
                 self._timer.call_at(time.monotonic() + LOOK_SECONDS, self._look)
@@ -122,28 +118,21 @@ class ReadLocks:
         """Resume a job for each read of another process. It waits again if the read has not ended."""
         resumed: list[Resume] = []
         with self._lock:
-            renewed = self._renewed()
-            for read in [each for each in self._waiting if each not in renewed]:
-                resumed.append(self._waiting[read].pop(0))
-                if not self._waiting[read]:
-                    del self._waiting[read]
+            renewed = set(self._renewed())
+            for lock in [each for each in self._waiting if each not in renewed]:
+                resumed.append(self._waiting[lock].pop(0))
+                if not self._waiting[lock]:
+                    del self._waiting[lock]
             self._looks = bool(self._waiting)
             if self._looks:
                 self._timer.call_at(time.monotonic() + LOOK_SECONDS, self._look)
         for resume in resumed:
             resume()
 
-    def resume_waiting(self, read: SharedRead) -> None:
-        """Resume the jobs that wait for a read that has ended in another process."""
-        with self._lock:
-            resumed = self._waiting.pop(read, [])
-        for resume in resumed:
-            resume()
-
-    def _renewed(self) -> set[SharedRead]:
-        """The reads whose locks this process renews. The lock is held."""
+    def _renewed(self) -> list[ReadLock]:
+        """The locks that this process renews. The lock of this object is held."""
         now = time.monotonic()
-        return {each for each in self._held if self._until[each] > now}
+        return [each for each, until in self._held.items() if until > now]
 
     def _renew(self) -> None:
         with self._lock:

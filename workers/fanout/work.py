@@ -53,8 +53,6 @@ class TakenJob:
     number: int
     job: Job
     name: str
-    # The flight of the job, if a web server of an earlier release has sent it.
-    flight: str | None = None
     row: SealedConnection | None = None
     # The read that other jobs may share, the holder that this job waits for, and the generation with which it
     # has the lock; "" without it.
@@ -69,6 +67,8 @@ class TakenJob:
     probes: bool = False
     # The failure that is reported if the job gets no permit before the deadline.
     failed: Failed = BROKEN
+    # The moment at which it would get its permit.
+    permit_at: float = 0.0
     # The reply was sent. A read that still runs continues only for the cache.
     answered: bool = False
 
@@ -146,7 +146,7 @@ def _size_and_key(packed: Packed) -> tuple[int, Hashable]:
     """How many calendars fit into the element of this job, and what its jobs have in common."""
     job: Job = packed.job
     if not isinstance(job, ReadBusy) or job.grant is None or job.calendars is None:
-        return 0, (packed.number, packed.flight)
+        return 0, packed.number
     return call_policy.BUNDLE_CALENDARS[job.grant.provider], (job.grant.id, job.start, job.end)
 
 
@@ -157,7 +157,7 @@ def _calendars(packed: Packed) -> int:
 
 def _element(jobs: Sequence[Packed]) -> bytes:
     if len(jobs) == 1:
-        return pack_job(jobs[0].number, jobs[0].job, jobs[0].flight)
+        return pack_job(jobs[0].number, jobs[0].job)
     return pack_jobs(jobs)
 
 

@@ -15,6 +15,7 @@ from store.coordination.single_flight import (
     LEASE,
     Ended,
     Locked,
+    ReadLock,
     ReadTerms,
     Recorded,
     SharedRead,
@@ -60,11 +61,13 @@ def invalidate(redis):
 def take(redis, flights):
     """Take the lock of a read, as a job of a request that begins now."""
 
-    def make(holder: str, read: SharedRead = READ, *, following: str = "", newer_than=None, began=None):
+    def make(
+        holder: str, read: SharedRead = READ, *, following: str = "", newer_than=None, began=None, left=0.0
+    ):
         seconds, micros = redis.time()
         now = seconds * 1000 + micros / 1000
         terms = flights.terms(now, now if began is None else began, newer_than)
-        (found,) = flights.take([Wanted(read, holder, following)], terms)
+        (found,) = flights.take([Wanted(read, holder, following)], terms, left=left)
         return found
 
     return make
@@ -81,10 +84,12 @@ def end(redis, flights):
         *,
         sent: int | None = None,
         failed: bool = False,
+        permit_in: int = 0,
         lifetime: int = 20_000,
     ):
         at = int(time.time() * 1000) if sent is None else sent
-        ended = Ended(READ, holder, locked.generation, at, body or b"", failed, lifetime if body else 0)
+        lock, kept = ReadLock(READ, holder), lifetime if body else 0
+        ended = Ended(lock, locked.generation, at, body or b"", failed, permit_in, kept)
         with redis.pipeline(transaction=False) as pipe:
             flights.end(pipe, [ended])
             pipe.execute()
@@ -149,9 +154,25 @@ def test_the_lock_of_a_worker_that_died_expires(take, redis):
 def test_a_worker_renews_its_locks(take, flights, redis):
     take("a")
     redis.pexpire(lock_key(READ), 50)
-    flights.renew([READ, OTHER])
+    flights.renew([ReadLock(READ, "a"), ReadLock(OTHER, "a")])
     assert redis.pttl(lock_key(READ)) > LEASE - 1_000
     assert not redis.exists(lock_key(OTHER))
+
+
+def test_a_lock_that_another_job_has_taken_over_is_not_renewed(take, flights, redis):
+    """Else it would outlive the worker of that job."""
+    take("a")
+    assert isinstance(take("b", newer_than=time.time() * 1000 + 60_000), Locked)
+    redis.pexpire(lock_key(READ), 500)
+    flights.renew([ReadLock(READ, "a")])
+    assert redis.pttl(lock_key(READ)) <= 500
+
+
+def test_a_job_that_has_time_for_a_permit_does_not_share_the_failure_of_one_that_had_not(take, end):
+    locked = take("a")
+    end("a", locked, permit_in=5_000)
+    assert take("b", following="a", left=4.0) == Recorded(RESULT)
+    assert isinstance(take("b", following="a", left=10.0), Locked)
 
 
 def test_an_expired_holder_does_not_release_the_lock_of_the_next(take, end, redis):

@@ -77,7 +77,7 @@ def ref(provider: str, name: str = "g") -> GrantRef:
 
 
 def job(n: int, grant: GrantRef | None, start: int = 0, calendars: Any = ("primary",)) -> Packed:
-    return Packed(n, ReadBusy(f"c{n}", calendars, start, 7, grant), str(n))
+    return Packed(n, ReadBusy(f"c{n}", calendars, start, 7, grant))
 
 
 def sizes(jobs: list[Packed]) -> list[int]:
@@ -110,12 +110,8 @@ def test_only_known_calendars_of_one_grant_and_range_are_bundled():
 def test_a_bundle_is_encoded_whole_and_a_single_job_as_ever():
     jobs = [job(n, ref("google")) for n in range(3)]
     assert unpack_jobs(pack_jobs(jobs)) == tuple(jobs)
-    assert elements(jobs[:1]) == [pack_job(0, jobs[0].job, "0")]
-    assert [(each.number, each.flight) for each in addresses(pack_jobs(jobs))] == [
-        (0, "0"),
-        (1, "1"),
-        (2, "2"),
-    ]
+    assert elements(jobs[:1]) == [pack_job(0, jobs[0].job)]
+    assert [each.number for each in addresses(pack_jobs(jobs))] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("data", [b"", b"\x90", b"\x91\x90", pack_jobs([job(0, None)])[:-1], b"\xc0"])

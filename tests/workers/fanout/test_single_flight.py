@@ -12,7 +12,7 @@ import pytest
 from providers.base import Failed, Read
 from providers.errors import Reason
 from scheduling.intervals import Intervals
-from store.coordination.single_flight import Locked, SharedRead, SingleFlight, Wanted, lock_key
+from store.coordination.single_flight import Locked, ReadLock, SharedRead, SingleFlight, Wanted, lock_key
 from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
@@ -103,13 +103,38 @@ def test_the_lock_of_a_read_that_hangs_expires_and_its_followers_look(runtime, f
     read, locks, resumed = SharedRead("c", "hangs"), runtime.pool.locks, threading.Event()
     terms = flights.terms(now(), now(), None)
     assert isinstance(flights.take([Wanted(read, "f:0")], terms)[0], Locked)
-    locks.hold([read], time.monotonic() + 0.5)
-    locks.wait(read, resumed.set)
+    lock = ReadLock(read, "f:0")
+    locks.hold([lock], time.monotonic() + 0.5)
+    locks.wait(lock, resumed.set)
     assert not resumed.wait(0.2)
 
     assert resumed.wait(PATIENCE)
     until(lambda: flights.under_way([read]) == [False])
-    locks.drop([read])
+    locks.drop([lock])
+
+
+def test_jobs_that_wait_for_a_fresh_read_do_not_wait_for_the_older_one(ask, serve, runtime, other, connected):
+    """A request for fresh data has taken the lock over in another worker."""
+    (job,) = busy_jobs(connected(), 1)
+    old, fresh, none = Reading(), Reading(), Reading(at_once=True)
+    with ThreadPoolExecutor(3) as threads:
+        serve(old)
+        first = threads.submit(ask, [job])
+        assert old.begun.acquire(timeout=PATIENCE)
+        # The clocks of both requests are in milliseconds.
+        time.sleep(0.002)
+        taking_over = threads.submit(ask, [job], newer_than=now())
+        serve(fresh, worker=other)
+        assert fresh.begun.acquire(timeout=PATIENCE)
+        joining = threads.submit(ask, [job])
+        serve(none)
+        waiting(runtime, 1)
+        fresh.release.set()
+        assert taking_over.result()[0].whole()
+        assert joining.result()[0].whole()
+        old.release.set()
+        first.result()
+    assert not none.reads
 
 
 def test_the_read_of_a_worker_that_died_is_taken_by_one_that_waits(ask, serve, runtime, connected):
@@ -271,6 +296,19 @@ def test_a_rate_limit_is_the_answer_for_all_that_wait(ask, serve, runtime, conne
         serve(Reading(at_once=True), tasks=12)
         reasons = [each.result()[0].failed.reason for each in asked]
     assert reasons == [Reason.RATE_LIMITED] * 12
+
+
+@pytest.mark.slow
+def test_a_request_that_has_time_for_a_permit_gets_one(ask, serve, runtime, connected):
+    connection = connected()
+    (job,) = busy_jobs(connection, 1)
+    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 4.0, named=True, project=False)
+    with ThreadPoolExecutor(2) as threads:
+        hasty = threads.submit(ask, [job], seconds=2.0)
+        patient = threads.submit(ask, [job], seconds=20.0)
+        serve(Reading(at_once=True), tasks=2)
+        assert hasty.result()[0].failed.reason is Reason.RATE_LIMITED
+        assert patient.result()[0].whole()
 
 
 @pytest.mark.slow

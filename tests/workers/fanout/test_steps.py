@@ -39,7 +39,7 @@ from tests.workers.conftest import (
 from workers.failures import BROKEN, DOWN
 from workers.fanout import steps
 from workers.fanout.chunks import GONE
-from workers.fanout.codec import pack_job, reply_list, work_list
+from workers.fanout.codec import reply_list, work_list
 from workers.fanout.pool import StepPool
 from workers.fanout.steps import MAX_CHUNK, Steps
 from workers.fanout.work import Request
@@ -243,17 +243,6 @@ def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog)
     assert all_places_free(runtime)
 
 
-def test_the_flight_of_a_web_server_of_an_earlier_release_ends(runtime, connected):
-    """The requests that follow it send the read themselves."""
-    (job,) = busy_jobs(connected(), 1)
-    redis = runtime.stores.redis
-    redis.set("flight:read:generation", "in progress", ex=60)
-    redis.rpush(work_list("f"), pack_job(0, job, "read:generation:unique"))
-    run_drain(runtime, "f", read_one)
-    assert [number for number, _ in replies(runtime, "f")] == [0]
-    assert not redis.exists("flight:read:generation")
-
-
 def test_jobs_that_cannot_be_decoded_do_not_end_the_steps(runtime, connected):
     def perform(runtime, job, credentials, deadline):
         runtime.stores.redis.rpush(work_list("f"), b"foreign")
@@ -300,7 +289,7 @@ def test_when_redis_dies_the_steps_end_and_keep_no_thread(mortal, runtime, conne
     started = [steps.run(there, Request("f", time.monotonic() + 5), perform, 4)]
     until(lambda: "results of jobs could not be reported" in caplog.text)
     started.append(steps.run(there, Request("f", time.monotonic() + 5), perform, 4))
-    until(lambda: not any(each._active for each in started))
+    until(lambda: not any(each.busy for each in started))
     assert all_places_free(there)
     there.pool.close()
 
@@ -346,8 +335,11 @@ def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(runtim
     assert all_places_free(runtime)
 
 
-def test_reads_of_a_tenant_that_hang_leave_threads_to_others(runtime, connected):
-    gate = threading.Event()
+@pytest.mark.parametrize("tenants", [1, 3])
+def test_reads_of_tenants_that_hang_leave_threads_to_others(apart, runtime, connected, tenants):
+    """The last of the tenants comes when the others have all that they may have."""
+    gate, there = threading.Event(), Runtime(apart)
+    there.__dict__["pool"] = StepPool(16, there.stores)
 
     def hang(runtime, job, credentials, deadline):
         gate.wait(30)
@@ -355,21 +347,27 @@ def test_reads_of_a_tenant_that_hang_leave_threads_to_others(runtime, connected)
 
     def run_as(tenant, fanout, perform):
         shares.current.set(tenant)
-        steps.run(runtime, Request(fanout, time.monotonic() + 60), perform, 32)
+        steps.run(there, Request(fanout, time.monotonic() + 60), perform, 32)
 
-    for fanout in ("hostile", "more"):
-        put_work(runtime, fanout, [job for _ in range(10) for job in busy_jobs(connected(), 1)])
-        threading.Thread(target=copy_context().run, args=(run_as, 1, fanout, hang)).start()
-    until(lambda: runtime.pool.used == 5)
-    put_work(runtime, "other", busy_jobs(connected(), 3))
+    used = 0
+    for tenant in range(1, tenants + 1):
+        put_work(there, f"hostile {tenant}", [job for _ in range(32) for job in busy_jobs(connected(), 1)])
+        args = run_as, tenant, f"hostile {tenant}", hang
+        threading.Thread(target=copy_context().run, args=args).start()
+        until(lambda used=used: there.pool.used > used)
+        time.sleep(0.2)
+        used = there.pool.used
+    put_work(there, "other", busy_jobs(connected(), 3))
 
-    copy_context().run(run_as, 2, "other", read_one)
+    copy_context().run(run_as, 100, "other", read_one)
 
-    until(lambda: len(replies(runtime, "other")) == 3)
+    until(lambda: len(replies(there, "other")) == 3)
     gate.set()
-    for fanout in ("hostile", "more"):
-        until(lambda fanout=fanout: len(replies(runtime, fanout)) == 10)
-    assert all_places_free(runtime)
+    for tenant in range(1, tenants + 1):
+        until(lambda tenant=tenant: len(replies(there, f"hostile {tenant}")) == 32)
+    assert all_places_free(there)
+    there.pool.close()
+    there.stores.close()
 
 
 def test_a_task_waits_while_more_steps_queue_than_there_are_threads(runtime, connected):
@@ -438,8 +436,7 @@ def test_a_worker_takes_large_chunks_of_a_long_list_and_single_jobs_of_a_short_o
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Pipeline, "lpop", counted)
         run_drain(runtime, "f", read_one, seconds=60, share=2)
-    in_flight = runtime.settings.reads_in_flight
-    assert max(taken) == min(MAX_CHUNK, -(-1_300 // (2 * in_flight)))
+    assert max(taken) == MAX_CHUNK
     assert taken[-1] <= 2
     assert len(replies(runtime, "f")) == 1_300
 
