@@ -38,7 +38,7 @@ from app.http import (
     security_headers,
 )
 from app.observability import access_log, health, request_metrics, scrape, tracing
-from app.openapi import document, page
+from app.openapi import document
 from store.config.settings import Settings
 
 MAX_BODY = 1024 * 1024
@@ -78,7 +78,7 @@ def create_app(settings: Settings) -> flask.Flask:
     calendar = (calendars, events, unified, busy, scheduling, group_scheduling, explain)
     for part in (users, organizations, organization_grants, oauth, authorization, *calendar, holds, webhooks):
         api.register_blueprint(part.blp, url_prefix="/v1")
-    app.register_blueprint(page.blp, url_prefix="/v1")
+    app.register_blueprint(document.blp, url_prefix="/v1")
     # Called by providers, in their own format: these routes are not in the OpenAPI document.
     app.register_blueprint(push.blp, url_prefix="/v1")
     health.install(app)

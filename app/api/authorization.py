@@ -15,7 +15,7 @@ from app.http.error_codes import Code
 from app.http.errors import ApiError
 from app.http.hosts import base_url
 from app.http.route_facts import route_facts
-from app.schemas.authorization import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
+from app.schemas.connections import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
 from app.schemas.records import SuccessSchema
 from providers.names import ProviderName
 from store.security.one_time_secrets import PendingConsent

@@ -19,7 +19,7 @@ from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
-from app.schemas.availability import UsersBody, ZoneHeader
+from app.schemas.availability import RequiredSchedulesBody, UsersBody, ZoneHeader
 from app.schemas.explain import (
     OrganizationExplainedAnswer,
     OrganizationMomentQuery,
@@ -28,7 +28,6 @@ from app.schemas.explain import (
     UsersExplainedAnswer,
     UsersMomentQuery,
 )
-from app.schemas.schedules import RequiredSchedulesBody
 from scheduling.explain import Covering, Explanation, Pair
 from scheduling.json_render import timestamp
 

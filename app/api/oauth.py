@@ -21,11 +21,12 @@ from app.http.error_codes import Code
 from app.http.errors import Conflict, Forbidden, NotFound
 from app.http.provider_failures import request_failed
 from app.http.route_facts import route_facts
-from app.schemas.authorization import AccessTokenSchema, RevokeQuery
 from app.schemas.connections import (
+    AccessTokenSchema,
     ConnectionBody,
     ConnectionSchema,
     ConnectionsQuery,
+    RevokeQuery,
     ShowTokenQuery,
     connection_view,
 )

@@ -23,13 +23,13 @@ from app.http.responses import json_array, json_object, json_response
 from app.http.route_facts import route_facts
 from app.schemas.availability import (
     OrganizationSlotsQuery,
+    RequiredSchedulesBody,
     UsersBody,
     UserSlotsQuery,
     UsersSlotsQuery,
     ZoneHeader,
 )
 from app.schemas.availability_answers import OrganizationSlotsAnswer, UserSlotsAnswer, UsersSlotsAnswer
-from app.schemas.schedules import RequiredSchedulesBody
 from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
 

@@ -16,7 +16,7 @@ from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.route_facts import route_facts
-from app.schemas.paging import PageQuery
+from app.schemas.parameters import PageQuery
 from app.schemas.records import (
     IncludeQuery,
     OrganizationSchema,

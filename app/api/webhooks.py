@@ -14,7 +14,7 @@ from app.http.authentication import caller, caller_organization_id
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.route_facts import route_facts
-from app.schemas.paging import PageQuery
+from app.schemas.parameters import PageQuery
 from app.schemas.records import SuccessSchema
 from app.schemas.webhooks import (
     DeliveriesQuery,

@@ -13,8 +13,7 @@ from app.availability.result import BusyResult
 from app.availability.selection import CalendarSelector
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid
-from app.schemas.availability import MAX_WINDOW_DAYS
-from app.schemas.schedules import WEEKDAYS
+from app.schemas.availability import MAX_WINDOW_DAYS, WEEKDAYS
 from app.schemas.timestamps import from_milliseconds
 from app.services import services
 from scheduling.json_render import timestamp

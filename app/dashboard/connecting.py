@@ -19,7 +19,7 @@ from app.http.authentication import caller
 from app.http.errors import Invalid
 from app.http.hosts import base_url
 from app.http.route_facts import route_facts
-from app.schemas.authorization import AuthorizeBody
+from app.schemas.connections import AuthorizeBody
 from app.schemas.fields import Word
 from app.services import services
 from providers.names import ProviderName

@@ -14,7 +14,7 @@ from app.http.parsing import Parser
 from app.http.responses import WholeBody
 from app.http.route_facts import facts_of_view
 from app.schemas.errors import ErrorSchema
-from app.schemas.paging import NEXT_CURSOR
+from app.schemas.parameters import NEXT_CURSOR
 from store.metrics.counters import Group
 
 

@@ -43,7 +43,7 @@ class RouteFacts:
     ``accepts_cache_control``: the request may require fresh data with the header ``Cache-Control``.
     ``sends_age``: the same, and the response is made of busy periods and has the header ``Age``.
     ``bare_list``: a second form of the response is a bare array, and bare strings for errors.
-    ``codes``: error codes that do not follow from the other facts, see ``app.openapi.error_codes``.
+    ``codes``: error codes that do not follow from the other facts, see ``app.openapi.operations``.
     """
 
     operation_id: str | None = None

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import flask_smorest
-from flask import Flask, Response, request
+from flask import Blueprint, Flask, Response, make_response, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from app.docs_site import PATH as DOCS
-from app.http import error_handlers
+from app.http import error_handlers, security_headers
 from app.http.hosts import base_url
 from app.http.path_params import SHAPES
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
-from app.openapi import enums, error_codes, examples, headers
+from app.openapi import examples, operations, schemas
 from app.openapi.operations import Operations
 from app.openapi.schemas import OBJECTS, SchemaPlugin
 from app.openapi.webhooks import webhooks
@@ -87,7 +88,7 @@ class Api(flask_smorest.Api):
         self.spec.components.schema("Error", schema=ErrorSchema)
         for name, schema in OBJECTS.items():
             self.spec.components.schema(name, schema)
-        for name, header in headers.COMPONENTS.items():
+        for name, header in operations.COMPONENTS.items():
             self.spec.components.header(name, header)
         for converter, shape in SHAPES.items():
             self.register_converter(converter, lambda _converter, shape=shape: shape)
@@ -123,8 +124,8 @@ class Api(flask_smorest.Api):
     def _make(self) -> dict[str, Any]:
         while self._descriptions:
             self._descriptions.pop(0)()
-        document = enums.named({**self.spec.to_dict(), "webhooks": webhooks()})
-        error_codes.narrow(document, self._operations.codes)
+        document = schemas.named({**self.spec.to_dict(), "webhooks": webhooks()})
+        operations.narrow(document, self._operations.codes)
         examples.add(document)
         return document
 
@@ -146,3 +147,27 @@ def _at(base: str, document: dict[str, Any]) -> dict[str, Any]:
             for tag in document["tags"]
         ],
     }
+
+
+blp = Blueprint("reference", __name__, template_folder="templates")
+
+SCALAR_VERSION = "1.72.1"
+# A quarter of its size. Every browser accepts gzip.
+_RENDERER = Path(__file__).parents[1] / f"static/reference/scalar-{SCALAR_VERSION}.js.gz"
+
+
+@blp.get("/docs")
+@route_facts(needs_key=False)
+def page() -> Response:
+    """The page. It needs no API key; administrators enter theirs to try operations."""
+    return security_headers.own_scripts_only(
+        make_response(render_template("reference/page.html", version=SCALAR_VERSION))
+    )
+
+
+@blp.get("/docs/scalar.js")
+@route_facts(needs_key=False)
+def renderer() -> Response:
+    """The script of Scalar. The address of a new version differs, so browsers may cache it for a year."""
+    headers = {"Content-Encoding": "gzip", "Cache-Control": "max-age=31536000"}
+    return Response(_RENDERER.read_bytes(), headers=headers, mimetype="text/javascript")

@@ -6,13 +6,13 @@ contract that executes it. Examples of all operations, and of those with an ``Id
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from app.http.idempotency import HEADER
+from app.openapi.operations import every_operation
 
 FILE = Path(__file__).with_name("examples.json")
 EXAMPLES: dict[str, dict[str, dict[str, dict[str, Any]]]] = orjson.loads(FILE.read_bytes())
@@ -20,7 +20,6 @@ EXAMPLES: dict[str, dict[str, dict[str, dict[str, Any]]]] = orjson.loads(FILE.re
 # Keys of examples that stand once; the other keys are operation ids.
 SHARED, IDEMPOTENT = "everyOperation", "everyIdempotentOperation"
 
-_METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 _MEDIA = "application/json"
 
 
@@ -32,7 +31,7 @@ def add(document: dict[str, Any]) -> None:
         for by_name in EXAMPLES[group].values()
         for name, example in by_name.items()
     }
-    for operation in _operations(document):
+    for operation in every_operation(document):
         recorded = EXAMPLES.get(operation["operationId"], {})
         _add_request(operation, recorded)
         idempotent = any(each.get("name") == HEADER for each in operation.get("parameters", ()))
@@ -44,12 +43,6 @@ def add(document: dict[str, Any]) -> None:
             ]
             references = {name: {"$ref": f"#/components/examples/{name}"} for name in shared}
             answer["content"][_MEDIA]["examples"] = own | references
-
-
-def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for item in document["paths"].values():
-        for method in item.keys() & _METHODS:
-            yield item[method]
 
 
 def _add_request(operation: dict[str, Any], recorded: dict[str, dict[str, dict[str, Any]]]) -> None:

@@ -1,15 +1,18 @@
-"""Schemas of busy and scheduling requests."""
+"""Schemas of busy and scheduling requests, with weekly schedules and overrides of single dates."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import ClassVar
+from datetime import date
+from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
-from marshmallow import fields
+from marshmallow import ValidationError, fields, pre_load, validates_schema
 
 from app.http.fast_args import QuerySchema
-from app.schemas.fields import USER_ID, PathText, Reference, Zone, at_most
+from app.schemas import timestamps
+from app.schemas.fields import USER_ID, Body, Clock, Parsed, PathText, Reference, Word, Zone, at_most
 from app.schemas.parameters import (
     ALWAYS_PARTIAL,
     CALENDAR_IDS,
@@ -26,7 +29,147 @@ from app.schemas.parameters import (
     RangeQuery,
     SlotShapeQuery,
 )
-from app.schemas.schedules import SchedulesBody
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+MAX_WINDOWS = 200
+MAX_OVERRIDES = 366
+MAX_WINDOWS_OF_A_DATE = 10
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+WINDOW_DAYS = {
+    "description": "The weekdays on which the window opens. An empty array adds no time.",
+    "examples": [["monday", "thursday"]],
+}
+WINDOW_START = {"description": "The local time at which the window opens."}
+WINDOW_END = {
+    "description": "The local time at which the window closes. `00:00` is the end of the day. A time before "
+    "`start` lies on the next day.",
+    "examples": ["17:00"],
+}
+
+
+OVERRIDE_DATE = {"description": "The local date whose windows are replaced."}
+OVERRIDE_WINDOWS = {
+    "description": "The windows that start on the date. An empty array closes it; the end of an overnight "
+    "window of the day before remains."
+}
+
+
+class LocalDate(Parsed[date]):
+    """A date of the local calendar, as ``YYYY-MM-DD``."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(shape={"format": "date", "examples": ["2026-12-24"]}, **options)
+
+    def parse(self, text: str) -> date:
+        """The date."""
+        try:
+            if not _DATE.fullmatch(text):
+                raise ValueError(text)
+            day = date.fromisoformat(text)
+        except ValueError as error:
+            raise ValidationError("must be a date as YYYY-MM-DD") from error
+        if not timestamps.FIRST_YEAR <= day.year <= timestamps.LAST_YEAR:
+            raise ValidationError(timestamps.OUT_OF_YEARS)
+        return day
+
+
+class WindowSchema(Body):
+    """A weekly schedule window, in the zone of the request."""
+
+    days = fields.List(Word(WEEKDAYS), required=True, metadata=WINDOW_DAYS)
+    start = Clock(required=True, metadata=WINDOW_START)
+    end = Clock(required=True, metadata=WINDOW_END)
+
+    @validates_schema
+    def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
+        """Equal times mean the whole day if both are midnight; otherwise they are an error."""
+        _check_edges(data)
+
+
+class DateWindowSchema(Body):
+    """A window on one date, in the zone of the request."""
+
+    start = Clock(required=True, metadata=WINDOW_START)
+    end = Clock(required=True, metadata=WINDOW_END)
+
+    @validates_schema
+    def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
+        """Equal times mean the whole day if both are midnight; otherwise they are an error."""
+        _check_edges(data)
+
+
+def _check_edges(window: dict[str, Any]) -> None:
+    if window["start"] == window["end"] != 0:
+        raise ValidationError("must differ from start", "end")
+
+
+class OverrideSchema(Body):
+    """The windows of one date, in the zone of the request."""
+
+    date = LocalDate(required=True, metadata=OVERRIDE_DATE)
+    windows = fields.List(
+        fields.Nested(DateWindowSchema),
+        required=True,
+        validate=at_most(MAX_WINDOWS_OF_A_DATE),
+        metadata=OVERRIDE_WINDOWS,
+    )
+
+
+SCHEDULES = {
+    "description": "Weekly windows. A slot lies inside their union. An empty array means no availability."
+}
+
+
+OVERRIDES = {
+    "description": "Dates with windows of their own, instead of the weekly windows that start on them. "
+    "Without `schedules`, all other dates are open all day."
+}
+
+
+class SchedulesBody(ParametersInQuery):
+    """Weekly schedules, and overrides of single dates; slots may lie in the union of their windows."""
+
+    schedules = fields.List(
+        fields.Nested(WindowSchema), load_default=None, validate=at_most(MAX_WINDOWS), metadata=SCHEDULES
+    )
+
+    overrides = fields.List(
+        fields.Nested(OverrideSchema),
+        load_default=None,
+        validate=at_most(MAX_OVERRIDES),
+        metadata=OVERRIDES,
+    )
+
+    @validates_schema
+    def dates_differ(self, data: dict[str, Any], **_: Any) -> None:
+        """A date has one override."""
+        known: set[date] = set()
+        for index, override in enumerate(data["overrides"] or ()):
+            if override["date"] in known:
+                message = f"must not be repeated: {override['date']} has two overrides"
+                raise ValidationError({index: {"date": [message]}}, "overrides")
+            known.add(override["date"])
+
+    @pre_load
+    def one_is_a_list_of_one(self, data: Any, **_: Any) -> Any:
+        """Accept a single window as an array of one."""
+        if isinstance(data, dict) and isinstance(data.get("schedules"), dict):
+            return data | {"schedules": [data["schedules"]]}
+        return data
+
+
+class RequiredSchedulesBody(SchedulesBody):
+    """Weekly schedules of one user, or overrides."""
+
+    @validates_schema
+    def has_one(self, data: dict[str, Any], **_: Any) -> None:
+        """The windows are what the body is for."""
+        if data["schedules"] is None and data["overrides"] is None:
+            raise ValidationError("is required", "schedules")
+
 
 # Windows of all schedules times days of the range: enough for 1 000 users with 5 windows each and a year.
 MAX_WINDOW_DAYS = 2_000_000

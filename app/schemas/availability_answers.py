@@ -5,10 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.http.responses import WholeBody
-from app.schemas.errors import CODE, REASON, FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import OneOf, Timestamp, Word
-from app.schemas.parameters import ALIGNMENTS
-from app.schemas.schedules import (
+from app.schemas.availability import (
     OVERRIDE_DATE,
     OVERRIDE_WINDOWS,
     WEEKDAYS,
@@ -17,6 +14,9 @@ from app.schemas.schedules import (
     WINDOW_START,
     LocalDate,
 )
+from app.schemas.errors import CODE, REASON, FailedCalendarSchema, FailedUserSchema
+from app.schemas.fields import OneOf, Timestamp, Word
+from app.schemas.parameters import ALIGNMENTS
 
 USER = {"description": "The id of the user.", "examples": ["ada"]}
 BUSY = {"description": "The busy periods, merged, clipped to the range, and by `start`."}

@@ -9,7 +9,7 @@ from marshmallow import Schema, fields
 from app.http.responses import WholeBody
 from app.schemas.errors import FailedCalendarSchema
 from app.schemas.fields import Several, Word
-from app.schemas.paging import NEXT_CURSOR, LongCursorQuery
+from app.schemas.parameters import NEXT_CURSOR, LongCursorQuery
 from providers.base import Calendar
 from providers.names import ProviderName
 

@@ -13,7 +13,7 @@ from app.schemas.fields import (
     Timestamp,
     Word,
 )
-from app.schemas.paging import NEXT_CURSOR
+from app.schemas.parameters import NEXT_CURSOR
 from providers.events import EventStatus, ResponseStatus, ShowAs
 from providers.names import ProviderName
 

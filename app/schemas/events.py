@@ -27,8 +27,7 @@ from app.schemas.fields import (
     Zone,
     at_most,
 )
-from app.schemas.paging import LongCursorQuery
-from app.schemas.parameters import CALENDAR_IDS, MAX_CALENDARS
+from app.schemas.parameters import CALENDAR_IDS, MAX_CALENDARS, LongCursorQuery
 from providers.etags import ENTITY_TAG
 from providers.names import ProviderName
 

@@ -8,13 +8,12 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from app.availability.group_explanation import GROUP_REASONS
 from app.http.responses import WholeBody
-from app.schemas.availability import MAX_USERS, SlotsQuery
+from app.schemas.availability import MAX_USERS, SchedulesBody, SlotsQuery
 from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema
 from app.schemas.errors import FailedUserSchema
 from app.schemas.explain import AT, MemberExplainedSchema, MomentQuery
 from app.schemas.fields import SLUG, USER_ID, Body, Reference, Timestamp, Word, json_integer
 from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
-from app.schemas.schedules import SchedulesBody
 
 MAX_GROUPS = 10
 ALL = "all"

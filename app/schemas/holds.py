@@ -20,7 +20,6 @@ from app.schemas.fields import (
     Text,
     TrueOrFalse,
 )
-from app.schemas.paging import LongCursorQuery
 from app.schemas.parameters import (
     IN_ENTRY,
     MAX_MINUTES,
@@ -34,6 +33,7 @@ from app.schemas.parameters import (
     READS_ALL,
     CalendarIdsQuery,
     ComposedQuery,
+    LongCursorQuery,
     MarginsQuery,
     ParametersInQuery,
     ProviderQuery,

@@ -6,8 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from app.schemas.authorization import Access
-from app.schemas.connections import Address
+from app.schemas.connections import Access, Address
 from app.schemas.fields import USER_ID, Body, Identifier, Text, Timestamp, Word
 from providers.names import ProviderName
 from store.sql.queries.organization_grants import GrantSummary

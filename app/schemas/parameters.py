@@ -1,11 +1,14 @@
-"""The parameters of scheduling, each declared once. The query of a route is composed of them."""
+"""The parameters of paged lists and of scheduling, each declared once.
+
+The query of a scheduling route is composed of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from marshmallow import ValidationError, pre_load
+from marshmallow import Schema, ValidationError, pre_load
 
 from app.http.fast_args import QuerySchema
 from app.schemas.fields import (
@@ -15,6 +18,7 @@ from app.schemas.fields import (
     IntegerText,
     PathText,
     Several,
+    Text,
     TrueOrFalse,
     Word,
     at_most,
@@ -191,3 +195,23 @@ class ParametersInQuery(Body):
             if data.get(name) is not None and name not in self.fields and name not in self.ignored:
                 raise ValidationError(self.messages.get(name, "must be given in the query"), name)
         return data
+
+
+# The highest `limit` of a list.
+MAX_AT_ONCE = 1000
+NEXT_CURSOR = {"description": "`cursor` of the next page. Only with `limit` or `cursor`; null at the end."}
+
+
+class PageQuery(Schema):
+    """Optional paging."""
+
+    limit = IntegerText(
+        least=1, most=MAX_AT_ONCE, metadata={"description": f"The longest page, 1 to {MAX_AT_ONCE}."}
+    )
+    cursor = Text(longest=512, metadata={"description": "`nextCursor` of the page before."})
+
+
+class LongCursorQuery(PageQuery):
+    """Paging of a list whose cursors contain the long ids of providers."""
+
+    cursor = Text(longest=16_384, metadata={"description": "`nextCursor` of the page before."})

@@ -22,7 +22,7 @@ from app.schemas.fields import (
     Word,
     at_most,
 )
-from app.schemas.paging import PageQuery
+from app.schemas.parameters import PageQuery
 from store.sql.models import Organization, User
 from store.sql.queries.organizations import PREVIEWED_MEMBERS, Preview
 from store.sql.queries.users import RELATIONS, ListedUser, Page

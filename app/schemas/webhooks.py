@@ -23,7 +23,7 @@ from app.schemas.fields import (
     Timestamp,
     Word,
 )
-from app.schemas.paging import MAX_AT_ONCE, PageQuery
+from app.schemas.parameters import MAX_AT_ONCE, PageQuery
 from providers.names import ProviderName
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import deliveries

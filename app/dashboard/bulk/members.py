@@ -20,7 +20,7 @@ from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.route_facts import route_facts
 from app.schemas.fields import USER_ID, Word
-from app.schemas.paging import MAX_AT_ONCE
+from app.schemas.parameters import MAX_AT_ONCE
 from app.services import services
 from store.sql.models import Role
 from store.sql.queries import audit, organization_grants, users

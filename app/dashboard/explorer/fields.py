@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from marshmallow import ValidationError, fields
 
 from app.dashboard.forms import Body
+from app.schemas.availability import WEEKDAYS
 from app.schemas.fields import SLUG, USER_ID, Clock, Identifier, IntegerText, Parsed, Text, Word, Zone
-from app.schemas.schedules import WEEKDAYS
 from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR, OUT_OF_YEARS
 
 # The most users in one picture: more do not fit a screen, and each costs a read.

@@ -28,9 +28,8 @@ from app.dashboard.explorer.fields import (
     ExplorerForm,
 )
 from app.http.errors import Invalid
-from app.schemas.availability import OrganizationSlotsQuery
+from app.schemas.availability import WEEKDAYS, OrganizationSlotsQuery, WindowSchema
 from app.schemas.fields import Zone
-from app.schemas.schedules import WEEKDAYS, WindowSchema
 from scheduling.json_render import timestamp
 from scheduling.query import Query
 

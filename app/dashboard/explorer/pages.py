@@ -21,7 +21,7 @@ from app.dashboard.explorer.steps import steps
 from app.dashboard.explorer.svg import Day
 from app.dashboard.explorer.together import together
 from app.http.errors import ApiError
-from app.schemas.schedules import WEEKDAYS
+from app.schemas.availability import WEEKDAYS
 from app.services import services
 from scheduling.intervals import Groups
 from store.sql.queries import organizations

@@ -22,7 +22,7 @@ from app.dashboard.invitations import throttle
 from app.http.errors import ApiError
 from app.http.hosts import base_url
 from app.http.request_ids import request_id
-from app.schemas.authorization import AuthorizeBody
+from app.schemas.connections import AuthorizeBody
 from app.services import services
 from providers.scopes import Level
 from store.sql.queries import user_invitations
