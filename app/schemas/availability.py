@@ -12,7 +12,7 @@ from marshmallow import ValidationError, fields, pre_load, validates_schema
 
 from app.http.fast_args import QuerySchema
 from app.schemas import timestamps
-from app.schemas.fields import USER_ID, Body, Clock, Parsed, PathText, Reference, Word, Zone, at_most
+from app.schemas.fields import USER_ID, Body, Clock, Parsed, PathText, Reference, Word, Zone, about, at_most
 from app.schemas.parameters import (
     ALWAYS_PARTIAL,
     CALENDAR_IDS,
@@ -38,23 +38,22 @@ MAX_WINDOWS_OF_A_DATE = 10
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
-WINDOW_DAYS = {
-    "description": "The weekdays on which the window opens. An empty array adds no time.",
-    "examples": [["monday", "thursday"]],
-}
-WINDOW_START = {"description": "The local time at which the window opens."}
-WINDOW_END = {
-    "description": "The local time at which the window closes. `00:00` is the end of the day. A time before "
+WINDOW_DAYS = about(
+    "The weekdays on which the window opens. An empty array adds no time.", ["monday", "thursday"]
+)
+WINDOW_START = about("The local time at which the window opens.")
+WINDOW_END = about(
+    "The local time at which the window closes. `00:00` is the end of the day. A time before "
     "`start` lies on the next day.",
-    "examples": ["17:00"],
-}
+    "17:00",
+)
 
 
-OVERRIDE_DATE = {"description": "The local date whose windows are replaced."}
-OVERRIDE_WINDOWS = {
-    "description": "The windows that start on the date. An empty array closes it; the end of an overnight "
+OVERRIDE_DATE = about("The local date whose windows are replaced.")
+OVERRIDE_WINDOWS = about(
+    "The windows that start on the date. An empty array closes it; the end of an overnight "
     "window of the day before remains."
-}
+)
 
 
 class LocalDate(Parsed[date]):
@@ -118,15 +117,13 @@ class OverrideSchema(Body):
     )
 
 
-SCHEDULES = {
-    "description": "Weekly windows. A slot lies inside their union. An empty array means no availability."
-}
+SCHEDULES = about("Weekly windows. A slot lies inside their union. An empty array means no availability.")
 
 
-OVERRIDES = {
-    "description": "Dates with windows of their own, instead of the weekly windows that start on them. "
+OVERRIDES = about(
+    "Dates with windows of their own, instead of the weekly windows that start on them. "
     "Without `schedules`, all other dates are open all day."
-}
+)
 
 
 class SchedulesBody(ParametersInQuery):
@@ -137,10 +134,7 @@ class SchedulesBody(ParametersInQuery):
     )
 
     overrides = fields.List(
-        fields.Nested(OverrideSchema),
-        load_default=None,
-        validate=at_most(MAX_OVERRIDES),
-        metadata=OVERRIDES,
+        fields.Nested(OverrideSchema), load_default=None, validate=at_most(MAX_OVERRIDES), metadata=OVERRIDES
     )
 
     @validates_schema
@@ -179,7 +173,7 @@ MAX_USERS = 1000
 class ZoneQuery(QuerySchema):
     """The zone of local times in the request, from the query. It overrides the header."""
 
-    timeZone = Zone(metadata={"description": "The same as the header `X-Timezone`, which it overrides."})
+    timeZone = Zone(metadata=about("The same as the header `X-Timezone`, which it overrides."))
 
 
 class ZoneHeader(QuerySchema):
@@ -190,7 +184,7 @@ class ZoneHeader(QuerySchema):
     zone = Zone(
         data_key="X-Timezone",
         load_default=ZoneInfo("UTC"),
-        metadata={"description": "Time zone of the times in the request, an IANA name.", "default": "UTC"},
+        metadata=about("Time zone of the times in the request, an IANA name.", default="UTC"),
     )
 
 
@@ -241,12 +235,9 @@ class OrganizationSlotsQuery(SlotsQuery):
 class UserCalendarsSchema(ParametersInQuery):
     """A user, and the calendars that count instead of the usual ones."""
 
-    id = Reference(USER_ID, required=True, metadata={"description": "The id of the user."})
+    id = Reference(USER_ID, required=True, metadata=about("The id of the user."))
     calendarIds = fields.List(
-        PathText(longest=1024),
-        load_default=list,
-        validate=at_most(MAX_CALENDARS),
-        metadata=CALENDAR_IDS,
+        PathText(longest=1024), load_default=list, validate=at_most(MAX_CALENDARS), metadata=CALENDAR_IDS
     )
 
 
@@ -261,19 +252,16 @@ class BusyUsersBody(ParametersInQuery):
         fields.Nested(UserCalendarsSchema),
         required=True,
         validate=at_most(MAX_USERS),
-        metadata={"description": "The users. The answer has an entry for each, in this order."},
+        metadata=about("The users. The answer has an entry for each, in this order."),
     )
 
 
 class WantedUserSchema(SchedulesBody):
     """One of several users; its own calendars, schedules and overrides replace those of the request."""
 
-    id = Reference(USER_ID, required=True, metadata={"description": "The id of the user."})
+    id = Reference(USER_ID, required=True, metadata=about("The id of the user."))
     calendarIds = fields.List(
-        PathText(longest=1024),
-        load_default=list,
-        validate=at_most(MAX_CALENDARS),
-        metadata=CALENDAR_IDS,
+        PathText(longest=1024), load_default=list, validate=at_most(MAX_CALENDARS), metadata=CALENDAR_IDS
     )
 
 
@@ -286,5 +274,5 @@ class UsersBody(SchedulesBody):
         fields.Nested(WantedUserSchema),
         required=True,
         validate=at_most(MAX_USERS),
-        metadata={"description": "The users. The answer has an entry for each, in this order."},
+        metadata=about("The users. The answer has an entry for each, in this order."),
     )

@@ -15,33 +15,29 @@ from app.schemas.availability import (
     LocalDate,
 )
 from app.schemas.errors import CODE, REASON, FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import OneOf, Timestamp, Word
+from app.schemas.fields import OneOf, Timestamp, Word, about
 from app.schemas.parameters import ALIGNMENTS
 
-USER = {"description": "The id of the user.", "examples": ["ada"]}
-BUSY = {"description": "The busy periods, merged, clipped to the range, and by `start`."}
-SLOTS = {"description": "The available slots, by `start`."}
-OPTIONS = {"description": "The parameters that the slots were computed with."}
-FAILED_USERS = {
-    "description": "The members with a calendar that could not be read. They never appear as free. Empty "
+USER = about("The id of the user.", "ada")
+BUSY = about("The busy periods, merged, clipped to the range, and by `start`.")
+SLOTS = about("The available slots, by `start`.")
+OPTIONS = about("The parameters that the slots were computed with.")
+FAILED_USERS = about(
+    "The members with a calendar that could not be read. They never appear as free. Empty "
     "when everything was read."
-}
-FAILED_CALENDARS = {
-    "description": "The calendars that could not be read. They never appear as free. Empty when everything "
-    "was read."
-}
+)
+FAILED_CALENDARS = about(
+    "The calendars that could not be read. They never appear as free. Empty when everything was read."
+)
 
 
 class BusyPeriodSchema(Schema):
     """A period of time, with an exclusive end."""
 
-    start = Timestamp(required=True, metadata={"description": "The first moment of the period."})
+    start = Timestamp(required=True, metadata=about("The first moment of the period."))
     end = Timestamp(
         required=True,
-        metadata={
-            "description": "The end of the period, which is not a part of it.",
-            "examples": ["2026-11-20T09:30:00.000Z"],
-        },
+        metadata=about("The end of the period, which is not a part of it.", "2026-11-20T09:30:00.000Z"),
     )
 
 
@@ -72,61 +68,49 @@ class OverrideAnswerSchema(Schema):
 class OptionsSchema(Schema):
     """The parameters that the slots were computed with."""
 
-    start = Timestamp(required=True, metadata={"description": "The first moment of the range."})
+    start = Timestamp(required=True, metadata=about("The first moment of the range."))
     end = Timestamp(
         required=True,
-        metadata={
-            "description": "The end of the range, which is not a part of it.",
-            "examples": ["2026-11-21T09:00:00.000Z"],
-        },
+        metadata=about("The end of the range, which is not a part of it.", "2026-11-21T09:00:00.000Z"),
     )
     maxOverlaps = fields.Integer(
-        required=True, metadata={"description": "How many busy periods may overlap a free moment."}
+        required=True, metadata=about("How many busy periods may overlap a free moment.")
     )
     padding = fields.Integer(
-        required=True, metadata={"description": "Minutes kept free before and after busy periods."}
+        required=True, metadata=about("Minutes kept free before and after busy periods.")
     )
-    slotDuration = fields.Integer(
-        required=True, metadata={"description": "How long a slot is, in minutes.", "examples": [30]}
-    )
+    slotDuration = fields.Integer(required=True, metadata=about("How long a slot is, in minutes.", 30))
     timeZone = fields.String(
         required=True,
-        metadata={
-            "description": "The zone in which local times of the request were read, an IANA name.",
-            "examples": ["Europe/Berlin"],
-        },
+        metadata=about(
+            "The zone in which local times of the request were read, an IANA name.", "Europe/Berlin"
+        ),
     )
     earliestTimeEachDay = fields.String(
-        metadata={
-            "description": "Local time at which the daily window opens, `HH:MM`; only when it was given.",
-            "examples": ["09:00"],
-        }
+        metadata=about(
+            "Local time at which the daily window opens, `HH:MM`; only when it was given.", "09:00"
+        )
     )
     latestTimeEachDay = fields.String(
-        metadata={
-            "description": "Local time at which the daily window closes, `HH:MM`; only when it was given.",
-            "examples": ["17:00"],
-        }
+        metadata=about(
+            "Local time at which the daily window closes, `HH:MM`; only when it was given.", "17:00"
+        )
     )
-    slotStep = fields.Integer(
-        metadata={"description": "Minutes between the starts of slots; only when it was given."}
-    )
-    align = Word(ALIGNMENTS, metadata={"description": "Only when it was given as `clock`."})
+    slotStep = fields.Integer(metadata=about("Minutes between the starts of slots; only when it was given."))
+    align = Word(ALIGNMENTS, metadata=about("Only when it was given as `clock`."))
     paddingBefore = fields.Integer(
-        metadata={"description": "Minutes kept free before busy periods; only when it was given."}
+        metadata=about("Minutes kept free before busy periods; only when it was given.")
     )
     paddingAfter = fields.Integer(
-        metadata={"description": "Minutes kept free after busy periods; only when it was given."}
+        metadata=about("Minutes kept free after busy periods; only when it was given.")
     )
     minimumNotice = fields.Integer(
-        metadata={"description": "Minutes from now before which no slot starts; only when it was given."}
+        metadata=about("Minutes from now before which no slot starts; only when it was given.")
     )
-    limit = fields.Integer(
-        metadata={"description": "The most slots of each user; only when it was given.", "examples": [5]}
-    )
+    limit = fields.Integer(metadata=about("The most slots of each user; only when it was given.", 5))
     overrides = fields.List(
         fields.Nested(OverrideAnswerSchema),
-        metadata={"description": "The overrides of dates that applied; only when they were given."},
+        metadata=about("The overrides of dates that applied; only when they were given."),
     )
 
 
@@ -144,7 +128,7 @@ class UserSlotsAnswer(WholeBody):
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema),
         required=True,
-        metadata={"description": "Empty, unless `onFailure=partial` lets the request succeed without them."},
+        metadata=about("Empty, unless `onFailure=partial` lets the request succeed without them."),
     )
 
 
@@ -154,7 +138,7 @@ class OrganizationSlotsSchema(Schema):
     availableSlots = fields.List(
         fields.Nested(MemberSlotSchema),
         required=True,
-        metadata={"description": "The available slots of every member, by `start`, then by `userId`."},
+        metadata=about("The available slots of every member, by `start`, then by `userId`."),
     )
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
@@ -178,26 +162,23 @@ class SlotsEntrySchema(Schema):
     """One of several users, with slots."""
 
     userId = fields.String(required=True, metadata=USER)
-    status = fields.String(required=True, metadata={"const": "ok", "description": "Always `ok`."})
+    status = fields.String(required=True, metadata=about("Always `ok`.", const="ok"))
     availableSlots = fields.List(fields.Nested(SlotSchema), required=True, metadata=SLOTS)
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
     calendarIds = fields.List(
         fields.String(),
         required=True,
-        metadata={
-            "description": "The calendars that the slots were computed from.",
-            "examples": [["ada@example.com"]],
-        },
+        metadata=about("The calendars that the slots were computed from.", ["ada@example.com"]),
     )
     schedules = fields.List(
         fields.Nested(WindowAnswerSchema),
         required=True,
-        metadata={"description": "The schedules that applied to this user; empty when none did."},
+        metadata=about("The schedules that applied to this user; empty when none did."),
     )
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema),
         required=True,
-        metadata={"description": "Empty: all calendars of this user were read."},
+        metadata=about("Empty: all calendars of this user were read."),
     )
 
 
@@ -205,20 +186,17 @@ class FailedEntrySchema(Schema):
     """One of several users, with the reason why there are no slots."""
 
     userId = fields.String(required=True, metadata=USER)
-    status = fields.String(required=True, metadata={"const": "error", "description": "Always `error`."})
+    status = fields.String(required=True, metadata=about("Always `error`.", const="error"))
     error = fields.String(
         required=True,
-        metadata={
-            "description": "One sentence that names what is wrong.",
-            "examples": ["User has no connected calendars"],
-        },
+        metadata=about("One sentence that names what is wrong.", "User has no connected calendars"),
     )
     code = fields.String(required=True, metadata=CODE)
     reason = fields.String(metadata=REASON)
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema),
         required=True,
-        metadata={"description": "The calendars that could not be read; empty when the user has none."},
+        metadata=about("The calendars that could not be read; empty when the user has none."),
     )
 
 
@@ -233,7 +211,7 @@ class UsersSlotsAnswer(WholeBody):
             meaning="One of several users: slots (`ok`), or why there are none (`error`).",
         ),
         required=True,
-        metadata={"description": "An entry for each user of the request, in the same order."},
+        metadata=about("An entry for each user of the request, in the same order."),
     )
 
 
@@ -241,12 +219,10 @@ class BusyEntrySchema(Schema):
     """One of several users, with busy periods."""
 
     userId = fields.String(required=True, metadata=USER)
-    status = fields.String(required=True, metadata={"const": "ok", "description": "Always `ok`."})
+    status = fields.String(required=True, metadata=about("Always `ok`.", const="ok"))
     busy = fields.List(fields.Nested(BusyPeriodSchema), required=True, metadata=BUSY)
     calendarIds = fields.List(
-        fields.String(),
-        required=True,
-        metadata={"description": "The calendars of the user.", "examples": [["ada@example.com"]]},
+        fields.String(), required=True, metadata=about("The calendars of the user.", ["ada@example.com"])
     )
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
@@ -264,7 +240,7 @@ class UsersBusyAnswer(WholeBody):
             meaning="One of several users: busy periods (`ok`), or why there are none (`error`).",
         ),
         required=True,
-        metadata={"description": "An entry for each user of the request, in the same order."},
+        metadata=about("An entry for each user of the request, in the same order."),
     )
 
 
@@ -283,6 +259,6 @@ class OrganizationBusyAnswer(WholeBody):
     data = fields.List(
         fields.Nested(BusyPeriodSchema),
         required=True,
-        metadata={"description": "The periods in which at least one member is busy, merged and by `start`."},
+        metadata=about("The periods in which at least one member is busy, merged and by `start`."),
     )
     failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)

@@ -8,28 +8,27 @@ from marshmallow import Schema, fields
 
 from app.http.responses import WholeBody
 from app.schemas.errors import FailedCalendarSchema
-from app.schemas.fields import Several, Word
+from app.schemas.fields import Several, Word, about
 from app.schemas.parameters import NEXT_CURSOR, LongCursorQuery
 from providers.base import Calendar
 from providers.names import ProviderName
 
 ROLES = ("freeBusyReader", "reader", "writer", "owner")
-ORIGINAL = {
-    "description": "The provider's own record, untouched.",
-    "anyOf": [{"$ref": "#/components/schemas/Original"}, {"type": "null"}],
-}
-CALENDAR_ID = {
-    "description": "The id at the provider: Google's main calendar has the account's address.",
-    "examples": ["ada@example.com"],
-}
-PROVIDER = {"description": "The provider of the account."}
+ORIGINAL = about(
+    "The provider's own record, untouched.",
+    anyOf=[{"$ref": "#/components/schemas/Original"}, {"type": "null"}],
+)
+CALENDAR_ID = about(
+    "The id at the provider: Google's main calendar has the account's address.", "ada@example.com"
+)
+PROVIDER = about("The provider of the account.")
 
 
 class ProviderQuery(Schema):
     """A filter for connections by provider."""
 
     provider = Several(
-        Word(tuple(ProviderName)), load_default=list, metadata={"description": "Only accounts of these."}
+        Word(tuple(ProviderName)), load_default=list, metadata=about("Only accounts of these.")
     )
 
 
@@ -42,37 +41,26 @@ class CalendarSchema(Schema):
 
     id = fields.String(required=True, metadata=CALENDAR_ID)
     provider = Word(tuple(ProviderName), required=True, metadata=PROVIDER)
-    subject = fields.String(required=True, metadata={"description": "The title.", "examples": ["Team"]})
-    accessRole = Word(ROLES, required=True, metadata={"description": "What the account may do with it."})
-    primary = fields.Boolean(
-        required=True, metadata={"description": "Whether it is the main one of its account."}
-    )
-    selected = fields.Boolean(
-        required=True, metadata={"description": "Whether the provider's own pages show it."}
-    )
-    backgroundColor = fields.String(
-        required=True, metadata={"description": "Its colour.", "examples": ["#9fe1e7"]}
-    )
+    subject = fields.String(required=True, metadata=about("The title.", "Team"))
+    accessRole = Word(ROLES, required=True, metadata=about("What the account may do with it."))
+    primary = fields.Boolean(required=True, metadata=about("Whether it is the main one of its account."))
+    selected = fields.Boolean(required=True, metadata=about("Whether the provider's own pages show it."))
+    backgroundColor = fields.String(required=True, metadata=about("Its colour.", "#9fe1e7"))
     foregroundColor = fields.String(
-        required=True,
-        metadata={"description": "A colour for text on `backgroundColor`.", "examples": ["#000000"]},
+        required=True, metadata=about("A colour for text on `backgroundColor`.", "#000000")
     )
-    timeZone = fields.String(
-        required=True, metadata={"description": "An IANA name.", "examples": ["Europe/Berlin"]}
-    )
+    timeZone = fields.String(required=True, metadata=about("An IANA name.", "Europe/Berlin"))
     original = fields.Raw(required=True, metadata=ORIGINAL)
 
 
 class CalendarsAnswer(WholeBody):
     """The calendars that could be read, and the accounts that could not be read."""
 
-    data = fields.List(
-        fields.Nested(CalendarSchema), required=True, metadata={"description": "The calendars."}
-    )
+    data = fields.List(fields.Nested(CalendarSchema), required=True, metadata=about("The calendars."))
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema),
         required=True,
-        metadata={"description": "Accounts that could not be read, each named by its main calendar."},
+        metadata=about("Accounts that could not be read, each named by its main calendar."),
     )
     nextCursor = fields.String(allow_none=True, metadata=NEXT_CURSOR)
 

@@ -17,6 +17,7 @@ from app.schemas.fields import (
     Timestamp,
     TrueOrFalse,
     Word,
+    about,
 )
 from app.schemas.parameters import PageQuery
 from providers.names import ProviderName
@@ -30,18 +31,14 @@ TOKEN = re.compile(r"[!-~]+")
 ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 MAX_SCOPES = 200
 CONNECTION_TYPES = ("oauth2", "delegated")
-SCOPE = {
-    "description": "The provider's own scopes, as granted.",
-    "examples": [["https://www.googleapis.com/auth/calendar"]],
-}
-STORED_SCOPE = {
-    "description": (
-        "The provider's own scopes, as granted; also in one string with spaces, as providers return them. A "
-        "level (`write`, `read`, `free-busy`, `edit`) stands for the calendar scopes that it requests."
-    ),
-    "examples": [["https://www.googleapis.com/auth/calendar"], ["write"]],
-}
-SHOWN = {"description": "Null unless `showToken` was asked for."}
+SCOPE = about("The provider's own scopes, as granted.", ["https://www.googleapis.com/auth/calendar"])
+STORED_SCOPE = about(
+    "The provider's own scopes, as granted; also in one string with spaces, as providers return them. A "
+    "level (`write`, `read`, `free-busy`, `edit`) stands for the calendar scopes that it requests.",
+    ["https://www.googleapis.com/auth/calendar"],
+    ["write"],
+)
+SHOWN = about("Null unless `showToken` was asked for.")
 
 
 class TokenText(Text):
@@ -96,27 +93,22 @@ class Scopes(fields.List[str]):
 class ConnectionSchema(Schema):
     """A provider account of a user."""
 
-    provider = Word(
-        tuple(ProviderName), required=True, metadata={"description": "The provider of the account."}
-    )
+    provider = Word(tuple(ProviderName), required=True, metadata=about("The provider of the account."))
     email = fields.String(
         required=True,
         allow_none=True,
-        metadata={
-            "description": "The address of the account; null if it is not known.",
-            "examples": ["ada@example.com"],
-        },
+        metadata=about("The address of the account; null if it is not known.", "ada@example.com"),
     )
     alive = fields.Boolean(
-        required=True, metadata={"description": "False once the provider says that the grant is gone."}
+        required=True, metadata=about("False once the provider says that the grant is gone.")
     )
     expiresAt = Timestamp(
         required=True,
         allow_none=True,
-        metadata={"description": "When the access token expires. It is refreshed before that."},
+        metadata=about("When the access token expires. It is refreshed before that."),
     )
     scope = fields.List(fields.String(), required=True, metadata=SCOPE)
-    type = Word(CONNECTION_TYPES, required=True, metadata={"description": "How the account is connected."})
+    type = Word(CONNECTION_TYPES, required=True, metadata=about("How the account is connected."))
     accessToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
     refreshToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
 
@@ -129,18 +121,15 @@ class ConnectionBody(Body):
     type = Word(
         CONNECTION_TYPES,
         load_default="oauth2",
-        metadata={
-            "description": "`oauth2`, the default: from `accessToken` and `scope`, which are then required. "
+        metadata=about(
+            "`oauth2`, the default: from `accessToken` and `scope`, which are then required. "
             "`delegated`: by the grant of `organization`, which is then required, as is `email`.",
-            "default": "oauth2",
-        },
+            default="oauth2",
+        ),
     )
     organization = Identifier(
         SLUG,
-        metadata={
-            "description": "Only with `delegated`: the organization whose grant is used. The user is a "
-            "member."
-        },
+        metadata=about("Only with `delegated`: the organization whose grant is used. The user is a member."),
     )
     accessToken = TokenText("The access token.")
     refreshToken = TokenText(
@@ -153,9 +142,7 @@ class ConnectionBody(Body):
         allow_none=True,
         description="The address of the account. By it, two connections of one account are recognized.",
     )
-    expiresAt = Instant(
-        load_default=None, allow_none=True, metadata={"description": "When the access token expires."}
-    )
+    expiresAt = Instant(load_default=None, allow_none=True, metadata=about("When the access token expires."))
     scope = Scopes()
 
     @validates_schema
@@ -170,7 +157,7 @@ class ConnectionBody(Body):
 class ShowTokenQuery(Schema):
     """Whether to reveal tokens."""
 
-    showToken = TrueOrFalse(load_default=False, metadata={"description": "Reveal access and refresh token."})
+    showToken = TrueOrFalse(load_default=False, metadata=about("Reveal access and refresh token."))
 
 
 class ConnectionsQuery(PageQuery, ShowTokenQuery):
@@ -249,7 +236,7 @@ class AccessInQuery(Several):
     """The same in a query: one lower-case word is a level, anything else an array of scopes."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(fields.String(), metadata={"description": _MEANING, "default": ["write"]}, **options)
+        super().__init__(fields.String(), metadata=about(_MEANING, default=["write"]), **options)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         scopes = super()._deserialize(value, attr, data, **kwargs)
@@ -262,7 +249,7 @@ class RedirectUrl(Text):
     """A URL to redirect a browser to; the allow-list is checked later."""
 
     def __init__(self, description: str) -> None:
-        super().__init__(longest=2048, load_default=None, metadata={"description": description})
+        super().__init__(longest=2048, load_default=None, metadata=about(description))
 
 
 REDIRECT = (
@@ -284,11 +271,7 @@ ACCESS_TYPE = "`offline`: also while the person is away, by a refresh token."
 class Consent(Schema):
     """Options of a consent, and the URLs of its redirects."""
 
-    accessType = Word(
-        ACCESS_TYPES,
-        load_default="offline",
-        metadata={"description": ACCESS_TYPE, "default": "offline"},
-    )
+    accessType = Word(ACCESS_TYPES, load_default="offline", metadata=about(ACCESS_TYPE, default="offline"))
     redirectUrl = RedirectUrl(REDIRECT)
     returnUrl = RedirectUrl(RETURN)
     expectedEmail = Address(load_default=None, description=EXPECTED_EMAIL)
@@ -310,8 +293,7 @@ class LinkSchema(Schema):
     """A link to a consent page."""
 
     link = fields.String(
-        required=True,
-        metadata={"format": "uri", "description": "Open it in a browser within ten minutes; it works once."},
+        required=True, metadata=about("Open it in a browser within ten minutes; it works once.", format="uri")
     )
 
 
@@ -319,7 +301,7 @@ class ProviderLinkSchema(LinkSchema):
     """A link to the consent page of one provider."""
 
     provider = Word(
-        tuple(ProviderName), required=True, metadata={"description": "The provider that the link leads to."}
+        tuple(ProviderName), required=True, metadata=about("The provider that the link leads to.")
     )
 
 
@@ -344,16 +326,13 @@ class VerifyBody(Body):
     """The parameters that the provider sent to the client's ``redirectUrl``."""
 
     code = Text(
-        shortest=1,
-        longest=8192,
-        required=True,
-        metadata={"description": "`code` of the redirect.", "examples": ["4/0AVMBsJh"]},
+        shortest=1, longest=8192, required=True, metadata=about("`code` of the redirect.", "4/0AVMBsJh")
     )
     state = Text(
         shortest=1,
         longest=512,
         required=True,
-        metadata={"description": "`state` of the redirect. It works once.", "examples": ["q2Vw8cJ5"]},
+        metadata=about("`state` of the redirect. It works once.", "q2Vw8cJ5"),
     )
     scope = Granted(load_default=None, allow_none=True)
 
@@ -361,13 +340,12 @@ class VerifyBody(Body):
 class RevokeQuery(Schema):
     """Whether deleting a connection revokes its grant."""
 
-    revoke = TrueOrFalse(load_default=True, metadata={"description": REVOKE, "default": True})
+    revoke = TrueOrFalse(load_default=True, metadata=about(REVOKE, default=True))
 
 
 class AccessTokenSchema(Schema):
     """A valid access token."""
 
     accessToken = fields.String(
-        required=True,
-        metadata={"description": "For the header `Authorization` of requests to the provider."},
+        required=True, metadata=about("For the header `Authorization` of requests to the provider.")
     )

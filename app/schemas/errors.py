@@ -5,21 +5,20 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.http.error_codes import Code
-from app.schemas.fields import Timestamp, Word
+from app.schemas.fields import Timestamp, Word, about
 from providers.errors import Reason
 from providers.names import ProviderName
 from store.coordination.shares import Quota
 
-REASON = {"description": "Why it could not be read; the set is closed.", "enum": [str(r) for r in Reason]}
-MESSAGE = {
-    "description": "The same for people: it names no token, address or internal.",
-    "examples": ["Google says that this connection has ended"],
-}
+REASON = about("Why it could not be read; the set is closed.", enum=[str(r) for r in Reason])
+MESSAGE = about(
+    "The same for people: it names no token, address or internal.",
+    "Google says that this connection has ended",
+)
 
-CODE = {
-    "description": "What went wrong; the set is closed, and a code is never renamed.",
-    "enum": [str(code) for code in Code],
-}
+CODE = about(
+    "What went wrong; the set is closed, and a code is never renamed.", enum=[str(code) for code in Code]
+)
 
 # By status, as in the OpenAPI document.
 STATUS_DESCRIPTIONS: dict[int | str, str] = {
@@ -48,64 +47,51 @@ REFUSED_QUOTAS = tuple(each.value for each in Quota if each is not Quota.WEBHOOK
 class ErrorSchema(Schema):
     """The body of every error response."""
 
-    data = fields.Raw(required=True, metadata={"type": "null", "description": "Always null."})
+    data = fields.Raw(required=True, metadata=about("Always null.", type="null"))
     error = fields.String(
-        required=True,
-        metadata={
-            "description": "One sentence that names what is wrong.",
-            "examples": ["start must be before end"],
-        },
+        required=True, metadata=about("One sentence that names what is wrong.", "start must be before end")
     )
-    reason = fields.String(
-        metadata={
-            **REASON,
-            "description": "Why the provider failed; the set is closed.",
-        }
-    )
+    reason = fields.String(metadata={**REASON, "description": "Why the provider failed; the set is closed."})
     code = fields.String(required=True, metadata=CODE)
     param = fields.String(
-        metadata={
-            "description": "With `validationFailed` and `rangeTooLarge`: the path of the parameter or field.",
-            "examples": ["slotDuration", "schedules.0.start"],
-        }
+        metadata=about(
+            "With `validationFailed` and `rangeTooLarge`: the path of the parameter or field.",
+            "slotDuration",
+            "schedules.0.start",
+        )
     )
-    operation = fields.String(metadata={"description": "Insufficient scope: the operation that was refused."})
-    validScopes = fields.List(fields.String(), metadata={"description": "Scopes of which any suffices."})
+    operation = fields.String(metadata=about("Insufficient scope: the operation that was refused."))
+    validScopes = fields.List(fields.String(), metadata=about("Scopes of which any suffices."))
     quota = fields.String(
-        metadata={
-            "description": "With `quotaExceeded`: what the organization uses its whole share of.",
-            "enum": list(REFUSED_QUOTAS),
-        }
+        metadata=about(
+            "With `quotaExceeded`: what the organization uses its whole share of.", enum=list(REFUSED_QUOTAS)
+        )
     )
     retryAfter = fields.Integer(
-        metadata={"description": "Seconds to wait before the request is repeated, as in `Retry-After`."}
+        metadata=about("Seconds to wait before the request is repeated, as in `Retry-After`.")
     )
     conflicts = fields.List(
         fields.Nested(lambda: ConflictSchema()),
-        metadata={"description": "With `slotTaken`: the parts of the time that are taken."},
+        metadata=about("With `slotTaken`: the parts of the time that are taken."),
     )
     failedUsers = fields.List(
-        fields.Nested(lambda: FailedUserSchema()),
-        metadata={"description": "Holds: the users who could not be read."},
+        fields.Nested(lambda: FailedUserSchema()), metadata=about("Holds: the users who could not be read.")
     )
-    metaId = fields.String(metadata={"description": "Unified events: what to repeat the creation with."})
+    metaId = fields.String(metadata=about("Unified events: what to repeat the creation with."))
     failedCalendars = fields.List(
         fields.Nested(lambda: FailedCalendarSchema()),
-        metadata={
-            "description": "The calendars that could not be read or written. Unified events: the accounts "
-            "that failed."
-        },
+        metadata=about(
+            "The calendars that could not be read or written. Unified events: the accounts that failed."
+        ),
     )
 
 
 class ConflictSchema(Schema):
     """A part of the time that is taken, for one user. It does not say by what."""
 
-    userId = fields.String(
-        required=True, metadata={"description": "The id of the user.", "examples": ["ada"]}
-    )
-    start = Timestamp(required=True, metadata={"description": "Where it begins, padding included."})
-    end = Timestamp(required=True, metadata={"description": "Where it ends, padding included."})
+    userId = fields.String(required=True, metadata=about("The id of the user.", "ada"))
+    start = Timestamp(required=True, metadata=about("Where it begins, padding included."))
+    end = Timestamp(required=True, metadata=about("Where it ends, padding included."))
 
 
 class FailedCalendarSchema(Schema):
@@ -113,15 +99,12 @@ class FailedCalendarSchema(Schema):
 
     calendarId = fields.String(
         required=True,
-        metadata={
-            "description": "The id at the provider. An account whose calendars are not known is named by its "
-            "main calendar.",
-            "examples": ["ada@example.com"],
-        },
+        metadata=about(
+            "The id at the provider. An account whose calendars are not known is named by its main calendar.",
+            "ada@example.com",
+        ),
     )
-    provider = Word(
-        tuple(ProviderName), required=True, metadata={"description": "The provider of the account."}
-    )
+    provider = Word(tuple(ProviderName), required=True, metadata=about("The provider of the account."))
     code = fields.String(required=True, metadata=CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)
@@ -130,17 +113,13 @@ class FailedCalendarSchema(Schema):
 class FailedUserSchema(Schema):
     """A member with at least one calendar that could not be read."""
 
-    customId = fields.String(
-        required=True, metadata={"description": "The id of the user.", "examples": ["ada"]}
-    )
-    userId = fields.String(
-        required=True, metadata={"description": "The same as `customId`.", "examples": ["ada"]}
-    )
+    customId = fields.String(required=True, metadata=about("The id of the user.", "ada"))
+    userId = fields.String(required=True, metadata=about("The same as `customId`.", "ada"))
     code = fields.String(required=True, metadata=CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema),
         required=True,
-        metadata={"description": "Empty when nothing of this member could be read."},
+        metadata=about("Empty when nothing of this member could be read."),
     )

@@ -12,17 +12,18 @@ from app.schemas.events import LOCATION, META_ID, SUBJECT
 from app.schemas.fields import (
     Timestamp,
     Word,
+    about,
 )
 from app.schemas.parameters import NEXT_CURSOR
 from providers.events import EventStatus, ResponseStatus, ShowAs
 from providers.names import ProviderName
 
-EVENT_ID = {"description": "The id at the provider.", "examples": ["5k0q7ja3hrfgt8e1u6p2m9c4db"]}
-GUEST = {"description": "The address of the guest.", "examples": ["grace@example.com"]}
-GUESTS = {"description": "The guests."}
-SELF = {"description": "Whether it is the account itself."}
-ORIGINALS = {"description": "The providers' own records, untouched, one for each copy."}
-RESPONSE = {"description": "What the attendee has answered.", "enum": [str(each) for each in ResponseStatus]}
+EVENT_ID = about("The id at the provider.", "5k0q7ja3hrfgt8e1u6p2m9c4db")
+GUEST = about("The address of the guest.", "grace@example.com")
+GUESTS = about("The guests.")
+SELF = about("Whether it is the account itself.")
+ORIGINALS = about("The providers' own records, untouched, one for each copy.")
+RESPONSE = about("What the attendee has answered.", enum=[str(each) for each in ResponseStatus])
 
 
 class AttendeeSchema(Schema):
@@ -38,33 +39,28 @@ class EventFieldsSchema(Schema):
     """Fields of every event."""
 
     subject = fields.String(required=True, metadata=SUBJECT)
-    description = fields.String(required=True, metadata={"description": "A text of several lines."})
+    description = fields.String(required=True, metadata=about("A text of several lines."))
     location = fields.String(required=True, metadata=LOCATION)
-    start = Timestamp(required=True, metadata={"description": "The first moment of the event."})
+    start = Timestamp(required=True, metadata=about("The first moment of the event."))
     end = Timestamp(
         required=True,
-        metadata={
-            "description": "The end of the event, which is not a part of it.",
-            "examples": ["2026-11-20T10:00:00.000Z"],
-        },
+        metadata=about("The end of the event, which is not a part of it.", "2026-11-20T10:00:00.000Z"),
     )
-    allDay = fields.Boolean(metadata={"description": "Only when true: it spans local midnights."})
+    allDay = fields.Boolean(metadata=about("Only when true: it spans local midnights."))
     meetingUrl = fields.String(
-        metadata={
-            "description": "The address of the online meeting. Only where the event is held online.",
-            "examples": ["https://meet.google.com/abc-defg-hij"],
-        }
+        metadata=about(
+            "The address of the online meeting. Only where the event is held online.",
+            "https://meet.google.com/abc-defg-hij",
+        )
     )
     status = Word(
-        tuple(EventStatus),
-        metadata={"description": "Whether it takes place. Cancelled events are not listed."},
+        tuple(EventStatus), metadata=about("Whether it takes place. Cancelled events are not listed.")
     )
     showAs = Word(
         tuple(ShowAs),
-        metadata={
-            "description": "Whether the event makes the owner of the calendar busy; their response to it "
-            "does not count."
-        },
+        metadata=about(
+            "Whether the event makes the owner of the calendar busy; their response to it does not count."
+        ),
     )
 
 
@@ -73,16 +69,13 @@ class OrganizerSchema(Schema):
 
     email = fields.String(
         required=True,
-        metadata={
-            "description": "The address; for a calendar that is not a main one, its id at Google. Empty when "
-            "unknown.",
-            "examples": ["ada@example.com"],
-        },
+        metadata=about(
+            "The address; for a calendar that is not a main one, its id at Google. Empty when unknown.",
+            "ada@example.com",
+        ),
     )
-    self = fields.Boolean(required=True, metadata={"description": "Whether it is the account itself."})
-    name = fields.String(
-        metadata={"description": "Only when the provider gives one.", "examples": ["Ada Lovelace"]}
-    )
+    self = fields.Boolean(required=True, metadata=about("Whether it is the account itself."))
+    name = fields.String(metadata=about("Only when the provider gives one.", "Ada Lovelace"))
 
 
 class EventCopySchema(Schema):
@@ -92,33 +85,31 @@ class EventCopySchema(Schema):
     calendarId = fields.String(required=True, metadata=CALENDAR_ID)
     provider = Word(tuple(ProviderName), required=True, metadata=PROVIDER)
     organizer = fields.Nested(
-        OrganizerSchema, metadata={"description": "Who invites; only when the provider gives it."}
+        OrganizerSchema, metadata=about("Who invites; only when the provider gives it.")
     )
     webLink = fields.String(
-        metadata={
-            "description": "The event's page at the provider; only when the provider gives one.",
-            "examples": ["https://www.google.com/calendar/event?eid=N2MxZjBhNmU"],
-        }
+        metadata=about(
+            "The event's page at the provider; only when the provider gives one.",
+            "https://www.google.com/calendar/event?eid=N2MxZjBhNmU",
+        )
     )
     recurringEventId = fields.String(
-        metadata={"description": "The id of the series; only when the event is an occurrence of one."}
+        metadata=about("The id of the series; only when the event is an occurrence of one.")
     )
-    updatedAt = Timestamp(
-        metadata={"description": "The last change of the event; only when the provider gives it."}
-    )
+    updatedAt = Timestamp(metadata=about("The last change of the event; only when the provider gives it."))
     etag = fields.String(
-        metadata={
-            "description": "Changes with every change of the event. Send it as `If-Match` with a change or a "
+        metadata=about(
+            "Changes with every change of the event. Send it as `If-Match` with a change or a "
             "deletion. Only when the provider gives one.",
-            "examples": ['W/"3529324800000000"'],
-        }
+            'W/"3529324800000000"',
+        )
     )
 
 
 class EventSchema(EventFieldsSchema, EventCopySchema):
     """An event of one calendar."""
 
-    metaId = fields.String(metadata={"description": "Only when the event has one."})
+    metaId = fields.String(metadata=about("Only when the event has one."))
     attendees = fields.List(fields.Nested(AttendeeSchema), required=True, metadata=GUESTS)
     original = fields.Raw(required=True, metadata=ORIGINAL)
 
@@ -144,9 +135,7 @@ class UnifiedEventSchema(EventFieldsSchema):
     attendees = fields.List(fields.Nested(UnifiedAttendeeSchema), required=True, metadata=GUESTS)
     originals = fields.List(fields.Raw(metadata=ORIGINAL), required=True, metadata=ORIGINALS)
     events = fields.List(
-        fields.Nested(EventCopySchema),
-        required=True,
-        metadata={"description": "Where the copies are, by provider."},
+        fields.Nested(EventCopySchema), required=True, metadata=about("Where the copies are, by provider.")
     )
 
 
@@ -157,19 +146,17 @@ class UnifiedAnswer(WholeBody):
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema),
         required=True,
-        metadata={
-            "description": "Accounts whose copy could not be read, each named by its main calendar. Empty "
+        metadata=about(
+            "Accounts whose copy could not be read, each named by its main calendar. Empty "
             "after a write, which fails when one could not be written."
-        },
+        ),
     )
 
 
 class EventsAnswer(WholeBody):
     """The events that could be read, and the calendars that could not."""
 
-    data = fields.List(
-        fields.Nested(EventSchema), required=True, metadata={"description": "The events, by `start`."}
-    )
+    data = fields.List(fields.Nested(EventSchema), required=True, metadata=about("The events, by `start`."))
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
     )

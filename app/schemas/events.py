@@ -25,6 +25,7 @@ from app.schemas.fields import (
     TrueOrFalse,
     Word,
     Zone,
+    about,
     at_most,
 )
 from app.schemas.parameters import CALENDAR_IDS, MAX_CALENDARS, LongCursorQuery
@@ -41,18 +42,17 @@ MAX_TEXT = 32_768
 SECONDS = re.compile(r"[0-9]{10}", re.ASCII)
 MILLISECONDS = re.compile(r"[0-9]{1,6}|[0-9]{9}|[0-9]{11,15}", re.ASCII)
 
-SUBJECT = {"description": "The title.", "examples": ["Review"]}
-LOCATION = {"description": "Where it takes place.", "examples": ["Room 4"]}
-META_ID = {"description": "Ties the copies of a unified event together; of your choice, or generated."}
-START = {"description": "ISO 8601; a date alone, in both `start` and `end`, makes an all-day event."}
-END = {"description": "Not included: an all-day event ends with the day after its last."}
-NOTIFY = {"description": "Whether guests are notified; Microsoft always does. Default: the provider's own."}
+SUBJECT = about("The title.", "Review")
+LOCATION = about("Where it takes place.", "Room 4")
+META_ID = about("Ties the copies of a unified event together; of your choice, or generated.")
+START = about("ISO 8601; a date alone, in both `start` and `end`, makes an all-day event.")
+END = about("Not included: an all-day event ends with the day after its last.")
+NOTIFY = about("Whether guests are notified; Microsoft always does. Default: the provider's own.")
 # The form of the list with a bare array stays for older clients.
-LIST_EDGE = {
-    "description": "ISO 8601, or milliseconds since 1970, for the answer as a bare array. Use `start` and "
-    "`end`.",
-    "deprecated": True,
-}
+LIST_EDGE = about(
+    "ISO 8601, or milliseconds since 1970, for the answer as a bare array. Use `start` and `end`.",
+    deprecated=True,
+)
 
 
 class LongText(Parsed[str]):
@@ -137,16 +137,14 @@ class EventChangeBody(Body):
     """A change of an event; absent fields stay unchanged."""
 
     subject = Text(longest=1024, metadata=SUBJECT)
-    description = LongText(longest=MAX_TEXT, metadata={"description": "A text of several lines."})
+    description = LongText(longest=MAX_TEXT, metadata=about("A text of several lines."))
     location = Text(longest=1024, metadata=LOCATION)
     start = Instant(metadata=START)
     end = Instant(metadata=END)
     attendees = fields.List(
         fields.Nested(AttendeeBody),
         validate=at_most(MAX_ATTENDEES),
-        metadata={
-            "description": "The guests. A change replaces the list; who stays on it keeps their response."
-        },
+        metadata=about("The guests. A change replaces the list; who stays on it keeps their response."),
     )
     meeting = Meeting()
     sendNotifications = JsonBoolean(metadata=NOTIFY)
@@ -161,7 +159,7 @@ class EventBody(EventChangeBody):
     id = Text(
         shortest=1,
         longest=1024,
-        metadata={"description": "The event's id at Google, of a-v and 0-9; Microsoft makes its own."},
+        metadata=about("The event's id at Google, of a-v and 0-9; Microsoft makes its own."),
     )
 
 
@@ -169,7 +167,7 @@ class NotifyFor(Body):
     """Which accounts notify guests of a unified event."""
 
     sendNotificationsFor = fields.List(
-        Word(tuple(ProviderName)), metadata={"description": "Providers that notify guests; others do not."}
+        Word(tuple(ProviderName)), metadata=about("Providers that notify guests; others do not.")
     )
 
 
@@ -197,7 +195,7 @@ class UnifiedDeleteQuery(ProviderQuery):
     """A filter for copies, and the providers that notify guests."""
 
     sendNotificationsFor = Several(
-        Word(tuple(ProviderName)), metadata={"description": "Providers that notify guests; others do not."}
+        Word(tuple(ProviderName)), metadata=about("Providers that notify guests; others do not.")
     )
 
 
@@ -208,7 +206,7 @@ class OptionalZoneHeader(Schema):
 
     zone = Zone(
         data_key="X-Timezone",
-        metadata={"description": "Time zone of the times in the request, an IANA name.", "default": "UTC"},
+        metadata=about("Time zone of the times in the request, an IANA name.", default="UTC"),
     )
 
 
@@ -235,10 +233,10 @@ class ConditionHeader(QuerySchema):
     etag = EntityTag(
         data_key="If-Match",
         load_default=None,
-        metadata={
-            "description": "The `etag` of the event as you read it. When another client has changed the "
+        metadata=about(
+            "The `etag` of the event as you read it. When another client has changed the "
             "event since, nothing is written and the status is 412. `*` stands for any etag."
-        },
+        ),
     )
 
 
@@ -246,10 +244,9 @@ class ListZoneQuery(ZoneQuery):
     """The zone of local times in the request; the list is the only route that deprecates it in the query."""
 
     timeZone = Zone(
-        metadata={
-            "description": "The same as the header `X-Timezone`, which it overrides. Use the header.",
-            "deprecated": True,
-        }
+        metadata=about(
+            "The same as the header `X-Timezone`, which it overrides. Use the header.", deprecated=True
+        )
     )
 
 
@@ -262,13 +259,10 @@ class ListZoneHeader(OptionalZoneHeader):
 class EventsQuery(ProviderQuery, LongCursorQuery):
     """A range of events: ``start`` and ``end``, or ``minDate`` and ``maxDate`` for a bare array."""
 
-    start = Instant(metadata={"description": "ISO 8601; a bare date is its first moment."})
-    end = Instant(metadata={"description": "ISO 8601, not included. After `start`."})
+    start = Instant(metadata=about("ISO 8601; a bare date is its first moment."))
+    end = Instant(metadata=about("ISO 8601, not included. After `start`."))
     calendarIds = Several(
-        PathText(longest=1024),
-        load_default=list,
-        validate=at_most(MAX_CALENDARS),
-        metadata=CALENDAR_IDS,
+        PathText(longest=1024), load_default=list, validate=at_most(MAX_CALENDARS), metadata=CALENDAR_IDS
     )
     minDate = ListEdge(metadata=LIST_EDGE)
     maxDate = ListEdge(metadata=LIST_EDGE)

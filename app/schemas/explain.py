@@ -20,18 +20,17 @@ from app.schemas.availability_answers import (
 )
 from app.schemas.calendars import CALENDAR_ID, PROVIDER
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import Instant, OneOf, Timestamp, Word
+from app.schemas.fields import Instant, OneOf, Timestamp, Word, about
 from providers.names import ProviderName
 
-AT = {"description": "The moment that is explained.", "examples": ["2026-11-20T09:05:00.000Z"]}
+AT = about("The moment that is explained.", "2026-11-20T09:05:00.000Z")
 
 
 class MomentQuery(QuerySchema):
     """The moment to explain."""
 
     at = Instant(
-        required=True,
-        metadata={"description": "The moment to explain, ISO 8601. It may lie outside the range."},
+        required=True, metadata=about("The moment to explain, ISO 8601. It may lie outside the range.")
     )
 
 
@@ -55,84 +54,77 @@ class BlockingSchema(BusyPeriodSchema):
     email = fields.String(
         required=True,
         allow_none=True,
-        metadata={
-            "description": "The address of the account; null if it is not known.",
-            "examples": ["ada@example.com"],
-        },
+        metadata=about("The address of the account; null if it is not known.", "ada@example.com"),
     )
-    paddedStart = Timestamp(required=True, metadata={"description": "`start`, and the padding before it."})
-    paddedEnd = Timestamp(required=True, metadata={"description": "`end`, and the padding after it."})
+    paddedStart = Timestamp(required=True, metadata=about("`start`, and the padding before it."))
+    paddedEnd = Timestamp(required=True, metadata=about("`end`, and the padding after it."))
 
 
 class HeldBlockingSchema(BusyPeriodSchema):
     """Held time that covers the moment when padding is added."""
 
-    paddedStart = Timestamp(required=True, metadata={"description": "`start`, and the padding before it."})
-    paddedEnd = Timestamp(required=True, metadata={"description": "`end`, and the padding after it."})
-    expiresAt = Timestamp(required=True, metadata={"description": "When the hold expires."})
+    paddedStart = Timestamp(required=True, metadata=about("`start`, and the padding before it."))
+    paddedEnd = Timestamp(required=True, metadata=about("`end`, and the padding after it."))
+    expiresAt = Timestamp(required=True, metadata=about("When the hold expires."))
 
 
 class ExplainedSchema(Schema):
     """Why the moment is, or is not, offered."""
 
     offered = fields.Boolean(
-        required=True, metadata={"description": "Whether some slot holds the moment, its end not included."}
+        required=True, metadata=about("Whether some slot holds the moment, its end not included.")
     )
-    reason = Word(REASONS, required=True, metadata={"description": "The verdict; the set is closed."})
+    reason = Word(REASONS, required=True, metadata=about("The verdict; the set is closed."))
     sentence = fields.String(
         required=True,
-        metadata={
-            "description": "The same for people, in the zone of the request.",
-            "examples": [
-                "10:35 on Thursday 3 December 2026 (Europe/Berlin) is not offered: ada@example.com is busy "
-                "from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40."
-            ],
-        },
+        metadata=about(
+            "The same for people, in the zone of the request.",
+            "10:35 on Thursday 3 December 2026 (Europe/Berlin) is not offered: ada@example.com is busy "
+            "from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.",
+        ),
     )
     slot = fields.Nested(
         SlotSchema,
         required=True,
         allow_none=True,
-        metadata={"description": "The slot that holds the moment; of several, the one that starts first."},
+        metadata=about("The slot that holds the moment; of several, the one that starts first."),
     )
-    startsSlot = fields.Boolean(
-        required=True, metadata={"description": "Whether a slot starts at the moment."}
-    )
+    startsSlot = fields.Boolean(required=True, metadata=about("Whether a slot starts at the moment."))
     free = fields.Nested(
         BusyPeriodSchema,
         required=True,
         allow_none=True,
-        metadata={"description": "The whole stretch of free time around the moment."},
+        metadata=about("The whole stretch of free time around the moment."),
     )
     window = fields.Nested(
         BusyPeriodSchema,
         required=True,
         allow_none=True,
-        metadata={"description": "The window around the moment, within the range; the range without one."},
+        metadata=about("The window around the moment, within the range; the range without one."),
     )
     nextSlot = fields.Nested(
         SlotSchema,
         required=True,
         allow_none=True,
-        metadata={"description": "The first slot that starts after the moment."},
+        metadata=about("The first slot that starts after the moment."),
     )
     previousSlot = fields.Nested(
         SlotSchema,
         required=True,
         allow_none=True,
-        metadata={"description": "The last slot that starts before the moment; it may hold it."},
+        metadata=about("The last slot that starts before the moment; it may hold it."),
     )
     blockedBy = fields.List(
         fields.Nested(BlockingSchema),
         required=True,
-        metadata={
-            "description": "The busy periods that cover the moment once they are padded; up to `maxOverlaps` "
+        metadata=about(
+            "The busy periods that cover the moment once they are padded; up to `maxOverlaps` "
             "of them block nothing. Each is clipped to the range extended by `padding` on both sides."
-        },
+        ),
     )
     heldBy = fields.List(
         fields.Nested(HeldBlockingSchema),
-        metadata={"description": "The held time that covers the moment; absent if there is none."},
+        metadata=about("The held time that covers the moment; absent if there is none."),
     )
 
 
@@ -156,15 +148,12 @@ class OrganizationExplainedSchema(Schema):
     offeredBy = fields.List(
         fields.String(),
         required=True,
-        metadata={
-            "description": "The ids of the members whose slots hold the moment.",
-            "examples": [["ada"]],
-        },
+        metadata=about("The ids of the members whose slots hold the moment.", ["ada"]),
     )
     members = fields.List(
         fields.Nested(MemberExplainedSchema),
         required=True,
-        metadata={"description": "An explanation for every member, by user id."},
+        metadata=about("An explanation for every member, by user id."),
     )
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
@@ -182,7 +171,7 @@ class ExplainedEntrySchema(UserExplainedSchema):
     """One of several users, with the explanation."""
 
     userId = fields.String(required=True, metadata=USER)
-    status = fields.String(required=True, metadata={"const": "ok", "description": "Always `ok`."})
+    status = fields.String(required=True, metadata=about("Always `ok`.", const="ok"))
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
     )
@@ -199,7 +188,7 @@ class UsersExplainedAnswer(WholeBody):
             meaning="One of several users: the explanation (`ok`), or why there is none (`error`).",
         ),
         required=True,
-        metadata={"description": "An entry for each user of the request, in the same order."},
+        metadata=about("An entry for each user of the request, in the same order."),
     )
 
 

@@ -69,6 +69,11 @@ class Body(Schema):
         return {name: value for name, value in data.items() if value is not None or name in nullable}
 
 
+def about(description: str, *examples: Any, **keywords: Any) -> dict[str, Any]:
+    """The metadata of a field: its description in the OpenAPI document, examples, and other keywords."""
+    return {"description": description, **({"examples": [*examples]} if examples else {}), **keywords}
+
+
 def at_most(number: int) -> validate.Length:
     """A validator for lists with at most this many elements."""
     return validate.Length(max=number, error="must have at most {max} elements")

@@ -12,7 +12,7 @@ from app.schemas.availability import MAX_USERS, SchedulesBody, SlotsQuery
 from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema
 from app.schemas.errors import FailedUserSchema
 from app.schemas.explain import AT, MemberExplainedSchema, MomentQuery
-from app.schemas.fields import SLUG, USER_ID, Body, Reference, Timestamp, Word, json_integer
+from app.schemas.fields import SLUG, USER_ID, Body, Reference, Timestamp, Word, about, json_integer
 from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
 
 MAX_GROUPS = 10
@@ -25,16 +25,12 @@ class GroupSlotsQuery(SlotsQuery):
     align = Word(
         ALIGNMENTS,
         load_default="clock",
-        metadata={
-            "description": "`clock`: shared slots start at multiples of `slotStep` on the local clock."
-        },
+        metadata=about("`clock`: shared slots start at multiples of `slotStep` on the local clock."),
     )
     onFailure = Word(
         ON_FAILURE,
         load_default="fail",
-        metadata={
-            "description": "`partial`: `required: all` means all members whose calendars could be read."
-        },
+        metadata=about("`partial`: `required: all` means all members whose calendars could be read."),
     )
 
     def check(self, data: dict[str, Any]) -> None:
@@ -76,9 +72,9 @@ class GroupSchema(Body):
     users = fields.List(
         Reference(USER_ID),
         validate=validate.Length(min=1, max=MAX_USERS, error="must have 1 to {max} elements"),
-        metadata={"description": "The ids of the users.", "examples": [["ada", "bruno"]]},
+        metadata=about("The ids of the users.", ["ada", "bruno"]),
     )
-    organization = Reference(SLUG, metadata={"description": "All members of this organization, instead."})
+    organization = Reference(SLUG, metadata=about("All members of this organization, instead."))
     required = Required(load_default=None)
 
     @validates_schema
@@ -99,9 +95,7 @@ class GroupsBody(SchedulesBody):
         fields.Nested(GroupSchema),
         required=True,
         validate=validate.Length(min=1, max=MAX_GROUPS, error="must have 1 to {max} elements"),
-        metadata={
-            "description": f"The groups, with at most {MAX_USERS} users together. A user may be in several."
-        },
+        metadata=about(f"The groups, with at most {MAX_USERS} users together. A user may be in several."),
     )
 
 
@@ -111,11 +105,10 @@ class SharedSlotSchema(SlotSchema):
     users = fields.List(
         fields.String(),
         required=True,
-        metadata={
-            "description": "The ids of all users who are free for the whole slot, in the order of the "
-            "request.",
-            "examples": [["ada", "bruno"]],
-        },
+        metadata=about(
+            "The ids of all users who are free for the whole slot, in the order of the request.",
+            ["ada", "bruno"],
+        ),
     )
 
 
@@ -123,7 +116,7 @@ class GroupSlotsSchema(Schema):
     """The slots that all groups share."""
 
     availableSlots = fields.List(
-        fields.Nested(SharedSlotSchema), required=True, metadata={"description": "By `start`."}
+        fields.Nested(SharedSlotSchema), required=True, metadata=about("By `start`.")
     )
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
@@ -140,29 +133,26 @@ class MissingUserSchema(MemberExplainedSchema):
 
     at = Timestamp(
         required=True,
-        metadata={
-            "description": "The first moment of the slot at which the user is not free; the explanation is "
-            "about it.",
-            "examples": ["2026-11-20T09:10:00.000Z"],
-        },
+        metadata=about(
+            "The first moment of the slot at which the user is not free; the explanation is about it.",
+            "2026-11-20T09:10:00.000Z",
+        ),
     )
 
 
 class ExplainedGroupSchema(Schema):
     """The users of a group who are free for the whole slot, and the missing ones."""
 
-    required = fields.Integer(
-        required=True, metadata={"description": "How many of the group have to be free.", "examples": [2]}
-    )
+    required = fields.Integer(required=True, metadata=about("How many of the group have to be free.", 2))
     free = fields.List(
         fields.String(metadata=USER),
         required=True,
-        metadata={"description": "The ids of the users who are free for the whole slot."},
+        metadata=about("The ids of the users who are free for the whole slot."),
     )
     missing = fields.List(
         fields.Nested(MissingUserSchema),
         required=True,
-        metadata={"description": "The other users of the group, each with the reason."},
+        metadata=about("The other users of the group, each with the reason."),
     )
 
 
@@ -171,34 +161,29 @@ class GroupExplainedSchema(Schema):
 
     at = Timestamp(required=True, metadata=AT)
     offered = fields.Boolean(
-        required=True,
-        metadata={"description": "Whether some shared slot holds the moment, its end not included."},
+        required=True, metadata=about("Whether some shared slot holds the moment, its end not included.")
     )
-    reason = Word(GROUP_REASONS, required=True, metadata={"description": "The verdict; the set is closed."})
+    reason = Word(GROUP_REASONS, required=True, metadata=about("The verdict; the set is closed."))
     sentence = fields.String(
         required=True,
-        metadata={
-            "description": "The same for people, in the zone of the request.",
-            "examples": [
-                "10:10 on Thursday 3 December 2026 (UTC) is not offered: of group 1, 1 of 2 are free."
-            ],
-        },
+        metadata=about(
+            "The same for people, in the zone of the request.",
+            "10:10 on Thursday 3 December 2026 (UTC) is not offered: of group 1, 1 of 2 are free.",
+        ),
     )
     slot = fields.Nested(
         SlotSchema,
         required=True,
         allow_none=True,
-        metadata={
-            "description": "The slot around the moment that `groups` is about: of several, the one that "
+        metadata=about(
+            "The slot around the moment that `groups` is about: of several, the one that "
             "most groups share, then the earliest. Null if no slot may hold the moment."
-        },
+        ),
     )
     groups = fields.List(
         fields.Nested(ExplainedGroupSchema),
         required=True,
-        metadata={
-            "description": "One entry for each group, in the order of the request; none without a slot."
-        },
+        metadata=about("One entry for each group, in the order of the request; none without a slot."),
     )
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 

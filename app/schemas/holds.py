@@ -19,6 +19,7 @@ from app.schemas.fields import (
     Several,
     Text,
     TrueOrFalse,
+    about,
 )
 from app.schemas.parameters import (
     IN_ENTRY,
@@ -47,12 +48,12 @@ MAX_NOTE = 256
 # In seconds.
 MIN_LIFE, USUAL_LIFE, MAX_LIFE = 30, 300, 3600
 
-START = {"description": "Where the held time begins, ISO 8601.", "examples": ["2026-12-03T09:00:00Z"]}
-END = {
-    "description": "Where it ends, not included; at most 24 hours after `start`, and not in the past.",
-    "examples": ["2026-12-03T09:30:00Z"],
-}
-NOTE = {"description": "A text of your own, which only `GET` shows.", "examples": ["cart 4711"]}
+START = about("Where the held time begins, ISO 8601.", "2026-12-03T09:00:00Z")
+END = about(
+    "Where it ends, not included; at most 24 hours after `start`, and not in the past.",
+    "2026-12-03T09:30:00Z",
+)
+NOTE = about("A text of your own, which only `GET` shows.", "cart 4711")
 
 
 class ConditionQuery(MarginsQuery, ComposedQuery):
@@ -93,11 +94,11 @@ class HoldBody(ParametersInQuery):
         HeldUser(),
         required=True,
         validate=validate.Length(min=1, max=MAX_USERS, error="must have {min} to {max} elements"),
-        metadata={
-            "description": "The users whose time is held, all of them or none: an id, or an object with `id` "
+        metadata=about(
+            "The users whose time is held, all of them or none: an id, or an object with `id` "
             "and the `calendarIds` that are read and held instead of the main calendars.",
-            "examples": [["ada", {"id": "bruno", "calendarIds": ["room-1@resource.example.com"]}]],
-        },
+            ["ada", {"id": "bruno", "calendarIds": ["room-1@resource.example.com"]}],
+        ),
     )
     start = Instant(required=True, metadata=START)
     end = Instant(required=True, metadata=END)
@@ -105,7 +106,7 @@ class HoldBody(ParametersInQuery):
         least=MIN_LIFE,
         most=MAX_LIFE,
         load_default=USUAL_LIFE,
-        metadata={"description": "After how many seconds the hold expires."},
+        metadata=about("After how many seconds the hold expires."),
     )
     note = Text(longest=MAX_NOTE, load_default=None, allow_none=True, metadata=NOTE)
     padding = JsonInteger(least=0, most=MAX_MINUTES, metadata=PADDING)
@@ -118,36 +119,28 @@ class HoldBody(ParametersInQuery):
 class HoldsQuery(LongCursorQuery):
     """Whose holds to list."""
 
-    user = Reference(USER_ID, metadata={"description": "Only the holds of this user."})
-    users = Several(
-        Reference(USER_ID), metadata={"description": "Only the holds of at least one of these users."}
-    )
+    user = Reference(USER_ID, metadata=about("Only the holds of this user."))
+    users = Several(Reference(USER_ID), metadata=about("Only the holds of at least one of these users."))
 
 
 class HoldSchema(Schema):
     """Time of users that is kept free."""
 
-    id = Identifier(HOLD_ID, required=True, metadata={"description": "The id of the hold."})
-    users = fields.List(
-        fields.String(), required=True, metadata={"description": "The users, by id.", "examples": [["ada"]]}
-    )
+    id = Identifier(HOLD_ID, required=True, metadata=about("The id of the hold."))
+    users = fields.List(fields.String(), required=True, metadata=about("The users, by id.", ["ada"]))
     start = fields.String(required=True, metadata={**START, "format": "date-time"})
     end = fields.String(
         required=True,
-        metadata={
-            "description": "Where it ends, not included.",
-            "examples": ["2026-12-03T09:30:00.000Z"],
-            "format": "date-time",
-        },
+        metadata=about("Where it ends, not included.", "2026-12-03T09:30:00.000Z", format="date-time"),
     )
     expiresAt = fields.String(
         required=True,
-        metadata={
-            "description": "When the time is free again. While an event is being created by the hold, it may "
+        metadata=about(
+            "When the time is free again. While an event is being created by the hold, it may "
             "be later than at first.",
-            "examples": ["2026-11-20T09:05:00.000Z"],
-            "format": "date-time",
-        },
+            "2026-11-20T09:05:00.000Z",
+            format="date-time",
+        ),
     )
     note = fields.String(metadata=NOTE)
 
@@ -157,17 +150,17 @@ class CreateQuery(CalendarIdsQuery, ProviderQuery, ConditionQuery):
 
     ifFree = TrueOrFalse(
         load_default=False,
-        metadata={
-            "description": "Create the event only if its time is free, by a new read, while no other "
+        metadata=about(
+            "Create the event only if its time is free, by a new read, while no other "
             "request can take it. Otherwise 409 `slotTaken`."
-        },
+        ),
     )
     hold = Reference(
         HOLD_ID,
-        metadata={
-            "description": "Create the event only if this hold of the user covers its time; the hold is "
+        metadata=about(
+            "Create the event only if this hold of the user covers its time; the hold is "
             "then used up. Otherwise 409 `slotTaken`."
-        },
+        ),
     )
 
     def check(self, data: dict[str, Any]) -> None:
@@ -187,10 +180,10 @@ class MoveQuery(ConditionQuery):
 
     ifFree = TrueOrFalse(
         load_default=False,
-        metadata={
-            "description": "Move the event only if its new time is free, by a new read, while no other "
+        metadata=about(
+            "Move the event only if its new time is free, by a new read, while no other "
             "request can take it. The time that the event has now counts as free. Otherwise 409 `slotTaken`."
-        },
+        ),
     )
 
 

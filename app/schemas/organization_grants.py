@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.schemas.connections import Access, Address
-from app.schemas.fields import USER_ID, Body, Identifier, Text, Timestamp, Word
+from app.schemas.fields import USER_ID, Body, Identifier, Text, Timestamp, Word, about
 from providers.names import ProviderName
 from store.sql.queries.organization_grants import GrantSummary
 
@@ -78,10 +78,9 @@ class MicrosoftGrantBody(Body):
         "must be the Directory (tenant) ID or a domain",
         longest=253,
         required=True,
-        metadata={
-            "description": "The Directory (tenant) ID, or a domain of the tenant.",
-            "examples": ["3aa9e1e8-3e55-4d5c-9d57-0f5c9b8f9a10"],
-        },
+        metadata=about(
+            "The Directory (tenant) ID, or a domain of the tenant.", "3aa9e1e8-3e55-4d5c-9d57-0f5c9b8f9a10"
+        ),
     )
     clientId = Shaped(
         VISIBLE,
@@ -89,10 +88,10 @@ class MicrosoftGrantBody(Body):
         longest=512,
         load_default=None,
         allow_none=True,
-        metadata={
-            "description": "The Application (client) ID; without it the registration of the installation is "
+        metadata=about(
+            "The Application (client) ID; without it the registration of the installation is "
             "used, which needs an API key that is not bound to an organization."
-        },
+        ),
     )
     clientSecret = Shaped(
         VISIBLE,
@@ -100,68 +99,51 @@ class MicrosoftGrantBody(Body):
         longest=1024,
         load_default=None,
         allow_none=True,
-        metadata={"description": "The client secret of `clientId`. It is stored encrypted and never shown."},
+        metadata=about("The client secret of `clientId`. It is stored encrypted and never shown."),
     )
 
 
 class GrantSchema(Schema):
     """The grant of an organization, without its secrets."""
 
-    provider = Word(tuple(ProviderName), required=True, metadata={"description": "The provider."})
-    type = Word(
-        GRANT_TYPES, required=True, metadata={"description": "What the administrator has authorized."}
-    )
+    provider = Word(tuple(ProviderName), required=True, metadata=about("The provider."))
+    type = Word(GRANT_TYPES, required=True, metadata=about("What the administrator has authorized."))
     email = fields.String(
-        metadata={
-            "description": "Google: the account that free/busy is read as.",
-            "examples": ["admin@acme.example"],
-        }
+        metadata=about("Google: the account that free/busy is read as.", "admin@acme.example")
     )
     serviceAccount = fields.String(
-        metadata={
-            "description": "Google: the service account.",
-            "examples": ["almanac@acme-calendars.iam.gserviceaccount.com"],
-        }
+        metadata=about("Google: the service account.", "almanac@acme-calendars.iam.gserviceaccount.com")
     )
-    tenant = fields.String(
-        metadata={
-            "description": "Microsoft: the tenant.",
-            "examples": ["3aa9e1e8-3e55-4d5c-9d57-0f5c9b8f9a10"],
-        }
-    )
+    tenant = fields.String(metadata=about("Microsoft: the tenant.", "3aa9e1e8-3e55-4d5c-9d57-0f5c9b8f9a10"))
     clientId = fields.String(
-        metadata={"description": "Microsoft: the application; absent when it is the installation's."}
+        metadata=about("Microsoft: the application; absent when it is the installation's.")
     )
     scope = fields.List(
         fields.String(),
         required=True,
-        metadata={
-            "description": "The scopes (Google) or application permissions (Microsoft).",
-            "examples": [["https://www.googleapis.com/auth/calendar"]],
-        },
+        metadata=about(
+            "The scopes (Google) or application permissions (Microsoft).",
+            ["https://www.googleapis.com/auth/calendar"],
+        ),
     )
     alive = fields.Boolean(
         required=True,
-        metadata={"description": "False once the provider refuses the grant; a new PUT makes it true again."},
+        metadata=about("False once the provider refuses the grant; a new PUT makes it true again."),
     )
-    endedAt = Timestamp(
-        metadata={"description": "When the provider refused the grant; absent while it is alive."}
-    )
+    endedAt = Timestamp(metadata=about("When the provider refused the grant; absent while it is alive."))
     endedBecause = fields.String(
-        metadata={
-            "description": "Why, and what the administrator does; absent while the grant is alive.",
-            "examples": ["The client secret of the application has expired"],
-        }
+        metadata=about(
+            "Why, and what the administrator does; absent while the grant is alive.",
+            "The client secret of the application has expired",
+        )
     )
-    createdAt = Timestamp(required=True, metadata={"description": "When the grant was first stored."})
+    createdAt = Timestamp(required=True, metadata=about("When the grant was first stored."))
 
 
 class MemberImportSchema(Body):
     """A member to read by the grant."""
 
-    userId = Identifier(
-        USER_ID, required=True, metadata={"description": "The id of the user, who is made if missing."}
-    )
+    userId = Identifier(USER_ID, required=True, metadata=about("The id of the user, who is made if missing."))
     email = Address(
         required=True,
         description="The address of the mailbox: of a person, or of a room. At Google it is in the domain of "
@@ -176,7 +158,7 @@ class ImportBody(Body):
         fields.Nested(MemberImportSchema),
         required=True,
         validate=validate.Length(max=MAX_IMPORTED, error="must have at most {max} elements"),
-        metadata={"description": f"At most {MAX_IMPORTED}. Each user and each address once."},
+        metadata=about(f"At most {MAX_IMPORTED}. Each user and each address once."),
     )
 
 
@@ -186,20 +168,17 @@ class ImportedMembersSchema(Schema):
     created = fields.List(
         Identifier(USER_ID),
         required=True,
-        metadata={"description": "Users who had no account with the provider, in the order of the request."},
+        metadata=about("Users who had no account with the provider, in the order of the request."),
     )
     changed = fields.List(
         Identifier(USER_ID),
         required=True,
-        metadata={
-            "description": "Users whose connection was replaced, or who have become members, in the order of "
-            "the request."
-        },
+        metadata=about(
+            "Users whose connection was replaced, or who have become members, in the order of the request."
+        ),
     )
     unchanged = fields.List(
-        Identifier(USER_ID),
-        required=True,
-        metadata={"description": "All others, in the order of the request."},
+        Identifier(USER_ID), required=True, metadata=about("All others, in the order of the request.")
     )
 
 

@@ -21,6 +21,7 @@ from app.schemas.fields import (
     Text,
     TrueOrFalse,
     Word,
+    about,
     at_most,
 )
 from providers.names import ProviderName
@@ -36,27 +37,27 @@ MAX_SLOTS_OF_A_USER = 1_000_000
 MAX_CALENDARS = 200
 
 
-PADDING = {"description": "Minutes kept free before and after busy periods."}
-PADDING_BEFORE = {"description": "Minutes kept free before busy periods; default: `padding`."}
-PADDING_AFTER = {"description": "Minutes kept free after busy periods; default: `padding`."}
-OVERLAPS = {"description": "How many busy periods may overlap a free moment."}
-NOTICE = {"description": "No slot starts earlier than this many minutes from now."}
-PRIMARY_ONLY = {"description": "Only the main calendar of each account."}
-CALENDAR_IDS = {"description": "Only these calendars; `primary` is the main one of each account."}
+PADDING = about("Minutes kept free before and after busy periods.")
+PADDING_BEFORE = about("Minutes kept free before busy periods; default: `padding`.")
+PADDING_AFTER = about("Minutes kept free after busy periods; default: `padding`.")
+OVERLAPS = about("How many busy periods may overlap a free moment.")
+NOTICE = about("No slot starts earlier than this many minutes from now.")
+PRIMARY_ONLY = about("Only the main calendar of each account.")
+CALENDAR_IDS = about("Only these calendars; `primary` is the main one of each account.")
 
 
 class RangeQuery(QuerySchema):
     """The time range."""
 
-    start = Instant(required=True, metadata={"description": "ISO 8601; a bare date is its first moment."})
-    end = Instant(required=True, metadata={"description": "ISO 8601, not included. After `start`."})
+    start = Instant(required=True, metadata=about("ISO 8601; a bare date is its first moment."))
+    end = Instant(required=True, metadata=about("ISO 8601, not included. After `start`."))
 
 
 class ProviderQuery(QuerySchema):
     """Which accounts to read."""
 
     provider = Several(
-        Word(tuple(ProviderName)), load_default=list, metadata={"description": "Only accounts of these."}
+        Word(tuple(ProviderName)), load_default=list, metadata=about("Only accounts of these.")
     )
 
 
@@ -64,10 +65,7 @@ class CalendarIdsQuery(QuerySchema):
     """Which calendars of a user to read."""
 
     calendarIds = Several(
-        PathText(longest=1024),
-        load_default=list,
-        validate=at_most(MAX_CALENDARS),
-        metadata=CALENDAR_IDS,
+        PathText(longest=1024), load_default=list, validate=at_most(MAX_CALENDARS), metadata=CALENDAR_IDS
     )
 
 
@@ -80,9 +78,7 @@ class AllCalendarsQuery(QuerySchema):
 class MainCalendarsQuery(QuerySchema):
     """Whether to read only the main calendars; by default, these."""
 
-    primaryOnly = TrueOrFalse(
-        load_default=True, metadata={"description": "`false`: all calendars of each account."}
-    )
+    primaryOnly = TrueOrFalse(load_default=True, metadata=about("`false`: all calendars of each account."))
 
 
 class MarginsQuery(QuerySchema):
@@ -99,34 +95,28 @@ class SlotShapeQuery(QuerySchema):
     """Where slots lie, and how many."""
 
     slotDuration = IntegerText(
-        least=1,
-        most=MAX_MINUTES,
-        load_default=30,
-        metadata={"description": "How long a slot is, in minutes."},
+        least=1, most=MAX_MINUTES, load_default=30, metadata=about("How long a slot is, in minutes.")
     )
     slotStep = IntegerText(
         least=1,
         most=MAX_MINUTES,
-        metadata={"description": "Minutes between the starts of slots; default: `slotDuration`."},
+        metadata=about("Minutes between the starts of slots; default: `slotDuration`."),
     )
     align = Word(
         ALIGNMENTS,
         load_default="start",
-        metadata={"description": "`clock`: slots start at multiples of `slotStep` on the local clock."},
+        metadata=about("`clock`: slots start at multiples of `slotStep` on the local clock."),
     )
     limit = IntegerText(
         least=1,
         most=MAX_SLOTS_OF_A_USER,
-        metadata={"description": "The most slots of each user, earliest first; default: all."},
+        metadata=about("The most slots of each user, earliest first; default: all."),
     )
     earliestTimeEachDay = Clock(
-        metadata={"description": "Local time at which the daily window opens. After its end: overnight."}
+        metadata=about("Local time at which the daily window opens. After its end: overnight.")
     )
     latestTimeEachDay = Clock(
-        metadata={
-            "description": "Local time at which the daily window closes; `00:00` is the end of the day.",
-            "examples": ["17:00"],
-        }
+        metadata=about("Local time at which the daily window closes; `00:00` is the end of the day.", "17:00")
     )
 
     def check(self, data: dict[str, Any]) -> None:
@@ -143,7 +133,7 @@ class FailureQuery(QuerySchema):
     onFailure = Word(
         ON_FAILURE,
         load_default="fail",
-        metadata={"description": "`partial`: answer although some calendars could not be read."},
+        metadata=about("`partial`: answer although some calendars could not be read."),
     )
 
 
@@ -199,19 +189,17 @@ class ParametersInQuery(Body):
 
 # The highest `limit` of a list.
 MAX_AT_ONCE = 1000
-NEXT_CURSOR = {"description": "`cursor` of the next page. Only with `limit` or `cursor`; null at the end."}
+NEXT_CURSOR = about("`cursor` of the next page. Only with `limit` or `cursor`; null at the end.")
 
 
 class PageQuery(Schema):
     """Optional paging."""
 
-    limit = IntegerText(
-        least=1, most=MAX_AT_ONCE, metadata={"description": f"The longest page, 1 to {MAX_AT_ONCE}."}
-    )
-    cursor = Text(longest=512, metadata={"description": "`nextCursor` of the page before."})
+    limit = IntegerText(least=1, most=MAX_AT_ONCE, metadata=about(f"The longest page, 1 to {MAX_AT_ONCE}."))
+    cursor = Text(longest=512, metadata=about("`nextCursor` of the page before."))
 
 
 class LongCursorQuery(PageQuery):
     """Paging of a list whose cursors contain the long ids of providers."""
 
-    cursor = Text(longest=16_384, metadata={"description": "`nextCursor` of the page before."})
+    cursor = Text(longest=16_384, metadata=about("`nextCursor` of the page before."))

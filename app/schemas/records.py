@@ -20,6 +20,7 @@ from app.schemas.fields import (
     Text,
     Timestamp,
     Word,
+    about,
     at_most,
 )
 from app.schemas.parameters import PageQuery
@@ -32,16 +33,16 @@ MAX_MEMBERS = 10_000
 MAX_ORGANIZATIONS = 1000
 
 
-OWN_ID = {"description": "The id of the user, chosen by you."}
-OWN_SLUG = {"description": "The identifier of the organization, chosen by you."}
-NAME = {"description": "The name for people; may be null.", "examples": ["Design team"]}
+OWN_ID = about("The id of the user, chosen by you.")
+OWN_SLUG = about("The identifier of the organization, chosen by you.")
+NAME = about("The name for people; may be null.", "Design team")
 
 
 class MemberSchema(Schema):
     """A user as a member of an organization."""
 
     id = Identifier(USER_ID, required=True, metadata=OWN_ID)
-    createdAt = Timestamp(required=True, metadata={"description": "When the user was registered."})
+    createdAt = Timestamp(required=True, metadata=about("When the user was registered."))
 
 
 class OrganizationSchema(Schema):
@@ -49,18 +50,16 @@ class OrganizationSchema(Schema):
 
     slug = Identifier(SLUG, required=True, metadata=OWN_SLUG)
     name = fields.String(required=True, allow_none=True, metadata=NAME)
-    createdAt = Timestamp(required=True, metadata={"description": "When the organization was created."})
-    members = fields.List(
-        fields.Nested(MemberSchema), required=True, metadata={"description": "The members, by id."}
-    )
+    createdAt = Timestamp(required=True, metadata=about("When the organization was created."))
+    members = fields.List(fields.Nested(MemberSchema), required=True, metadata=about("The members, by id."))
     membersTruncated = fields.Boolean(
-        metadata={
-            "description": "True in a list of users when the organization has more members than the "
+        metadata=about(
+            "True in a list of users when the organization has more members than the "
             f"{PREVIEWED_MEMBERS} that `members` then holds; absent otherwise."
-        }
+        )
     )
     memberCount = fields.Integer(
-        metadata={"description": "The number of all members; present with `membersTruncated`."}
+        metadata=about("The number of all members; present with `membersTruncated`.")
     )
 
 
@@ -82,16 +81,14 @@ class UserSchema(Schema):
     """A user, with the relations in ``include``."""
 
     id = Identifier(USER_ID, required=True, metadata=OWN_ID)
-    createdAt = Timestamp(required=True, metadata={"description": "When the user was registered."})
+    createdAt = Timestamp(required=True, metadata=about("When the user was registered."))
     oauthConnections = fields.List(
         fields.Nested(ConnectionSchema),
-        metadata={"description": "The connected accounts. Absent unless `include` names them or is absent."},
+        metadata=about("The connected accounts. Absent unless `include` names them or is absent."),
     )
     organizations = fields.List(
         NestedOrganization(),
-        metadata={
-            "description": "The organizations of the user. Absent unless `include` names them or is absent."
-        },
+        metadata=about("The organizations of the user. Absent unless `include` names them or is absent."),
     )
 
 
@@ -99,9 +96,7 @@ class IncludeQuery(Schema):
     """The relations to include in the response."""
 
     include = Several(
-        Word(RELATIONS),
-        load_default=list,
-        metadata={"description": "Relations to answer with; both without it."},
+        Word(RELATIONS), load_default=list, metadata=about("Relations to answer with; both without it.")
     )
 
 
@@ -117,15 +112,15 @@ class UserBody(Body):
         Reference(SLUG),
         load_default=list,
         validate=at_most(MAX_ORGANIZATIONS),
-        metadata={"description": "Organizations to become a member of; an unknown one creates nothing."},
+        metadata=about("Organizations to become a member of; an unknown one creates nothing."),
     )
 
 
 class RenameBody(Body):
     """A user's new identifier; without one, the user stays unchanged."""
 
-    userId = Identifier(USER_ID, metadata={"description": "The new id."})
-    id = Identifier(USER_ID, metadata={"description": "The same as `userId`, for older clients."})
+    userId = Identifier(USER_ID, metadata=about("The new id."))
+    id = Identifier(USER_ID, metadata=about("The same as `userId`, for older clients."))
 
     @validates_schema
     def names_one(self, data: dict[str, Any], **_: Any) -> None:
@@ -144,7 +139,7 @@ class OrganizationBody(Body):
 class OrganizationChangeBody(Body):
     """A change of an organization; absent fields stay unchanged."""
 
-    slug = Identifier(SLUG, metadata={"description": "The new identifier."})
+    slug = Identifier(SLUG, metadata=about("The new identifier."))
     name = Text(shortest=1, longest=128, allow_none=True, metadata=NAME)
 
 
@@ -155,7 +150,7 @@ class MembersBody(Body):
         Reference(USER_ID),
         required=True,
         validate=at_most(MAX_MEMBERS),
-        metadata={"description": "The ids of the users. If one is unknown, nothing is changed."},
+        metadata=about("The ids of the users. If one is unknown, nothing is changed."),
     )
 
 
@@ -164,22 +159,19 @@ class AddedMembersAnswer(WholeBody):
 
     data = fields.String(
         required=True,
-        metadata={
-            "description": "A sentence that reports what was done.",
-            "examples": ["2 users added successfully to design-team"],
-        },
+        metadata=about("A sentence that reports what was done.", "2 users added successfully to design-team"),
     )
     added = fields.List(
         Identifier(USER_ID),
         required=True,
-        metadata={"description": "Users who were not members before, in the order of the request."},
+        metadata=about("Users who were not members before, in the order of the request."),
     )
     alreadyMembers = fields.List(
         Identifier(USER_ID),
         required=True,
-        metadata={"description": "Users who were members before, in the order of the request."},
+        metadata=about("Users who were members before, in the order of the request."),
     )
-    count = fields.Integer(required=True, metadata={"description": "The number of users in `added`."})
+    count = fields.Integer(required=True, metadata=about("The number of users in `added`."))
 
 
 class RemovedMembersAnswer(WholeBody):
@@ -187,28 +179,27 @@ class RemovedMembersAnswer(WholeBody):
 
     data = fields.String(
         required=True,
-        metadata={
-            "description": "A sentence that reports what was done.",
-            "examples": ["Users removed successfully from design-team"],
-        },
+        metadata=about(
+            "A sentence that reports what was done.", "Users removed successfully from design-team"
+        ),
     )
     removed = fields.List(
         Identifier(USER_ID),
         required=True,
-        metadata={"description": "Users who were members before, in the order of the request."},
+        metadata=about("Users who were members before, in the order of the request."),
     )
     notMembers = fields.List(
         Identifier(USER_ID),
         required=True,
-        metadata={"description": "Users who were not members, in the order of the request."},
+        metadata=about("Users who were not members, in the order of the request."),
     )
-    count = fields.Integer(required=True, metadata={"description": "The number of users in `removed`."})
+    count = fields.Integer(required=True, metadata=about("The number of users in `removed`."))
 
 
 class SuccessSchema(Schema):
     """The result of a request without other data."""
 
-    success = fields.Boolean(required=True, metadata={"description": "Always true."})
+    success = fields.Boolean(required=True, metadata=about("Always true."))
 
 
 def organization_view(row: Organization) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from app.schemas.fields import (
     Text,
     Timestamp,
     Word,
+    about,
 )
 from app.schemas.parameters import MAX_AT_ONCE, PageQuery
 from providers.names import ProviderName
@@ -49,16 +50,13 @@ USUAL_PAGE = 100
 USUAL_OVERLAP = 86_400
 MAX_OVERLAP = 604_800
 
-URL = {
-    "description": "Where the events are sent: `https`, at a public address.",
-    "examples": ["https://example.com/hooks/almanac"],
-}
+URL = about("Where the events are sent: `https`, at a public address.", "https://example.com/hooks/almanac")
 HELD = {"format": "date-time", "examples": ["2026-12-03T09:00:00.000Z"]}
-WANTED = {"description": "The events that are sent there.", "examples": [["calendar.changed"]]}
-SECRET = {
-    "description": "Signs deliveries by the Standard Webhooks scheme. It is shown only here.",
-    "examples": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
-}
+WANTED = about("The events that are sent there.", ["calendar.changed"])
+SECRET = about(
+    "Signs deliveries by the Standard Webhooks scheme. It is shown only here.",
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+)
 
 
 class WebhookUrl(Text):
@@ -98,9 +96,7 @@ class WebhookChangeBody(Body):
     """A change of an endpoint; absent fields stay unchanged."""
 
     url = WebhookUrl(
-        metadata={
-            "description": "The new address, also of pending deliveries. It enables a disabled endpoint."
-        }
+        metadata=about("The new address, also of pending deliveries. It enables a disabled endpoint.")
     )
     events = fields.List(
         Word(EVENTS),
@@ -108,9 +104,7 @@ class WebhookChangeBody(Body):
         metadata={**WANTED, "description": "The events to send there from now on."},
     )
     paused = JsonBoolean(
-        metadata={
-            "description": "True: events wait until it is false again. False enables a disabled endpoint too."
-        }
+        metadata=about("True: events wait until it is false again. False enables a disabled endpoint too.")
     )
 
 
@@ -121,28 +115,24 @@ class RotationBody(Body):
         least=0,
         most=MAX_OVERLAP,
         load_default=USUAL_OVERLAP,
-        metadata={
-            "description": "For how long deliveries carry a signature by the old secret too. 0: the old "
-            "secret ends at once, as it should when it may be known to others.",
-        },
+        metadata=about(
+            "For how long deliveries carry a signature by the old secret too. 0: the old "
+            "secret ends at once, as it should when it may be known to others."
+        ),
     )
 
 
 class WebhookSchema(Schema):
     """An endpoint that receives events."""
 
-    id = Identifier(WEBHOOK_ID, required=True, metadata={"description": "The id of the endpoint."})
+    id = Identifier(WEBHOOK_ID, required=True, metadata=about("The id of the endpoint."))
     url = fields.String(required=True, metadata=URL)
     events = fields.List(Word(EVENTS), required=True, metadata=WANTED)
-    createdAt = Timestamp(required=True, metadata={"description": "When the endpoint was registered."})
+    createdAt = Timestamp(required=True, metadata=about("When the endpoint was registered."))
     disabledAt = Timestamp(
-        metadata={
-            "description": "When deliveries to it stopped, because it answered 410; absent if they did not."
-        },
+        metadata=about("When deliveries to it stopped, because it answered 410; absent if they did not.")
     )
-    paused = fields.Boolean(
-        required=True, metadata={"description": "Whether events wait instead of being sent."}
-    )
+    paused = fields.Boolean(required=True, metadata=about("Whether events wait instead of being sent."))
 
 
 class NewWebhookSchema(WebhookSchema):
@@ -157,50 +147,39 @@ class RotatedWebhookSchema(NewWebhookSchema):
     previousSecretUntil = Timestamp(
         required=True,
         allow_none=True,
-        metadata={"description": "Until when the old secret signs too; null if it does not."},
+        metadata=about("Until when the old secret signs too; null if it does not."),
     )
 
 
 class WebhookDataSchema(Schema):
     """The subject of an event, by the ids of this API."""
 
-    userId = Identifier(
-        USER_ID,
-        metadata={"description": "The user; only of events of a calendar or a connection."},
-    )
+    userId = Identifier(USER_ID, metadata=about("The user; only of events of a calendar or a connection."))
     organization = Identifier(
-        SLUG, metadata={"description": "Only of events of a grant: the organization that has it."}
+        SLUG, metadata=about("Only of events of a grant: the organization that has it.")
     )
     provider = Word(
         tuple(ProviderName),
-        metadata={
-            "description": "The provider of the account; absent from `webhook.test` and from events of "
-            "a hold."
-        },
+        metadata=about("The provider of the account; absent from `webhook.test` and from events of a hold."),
     )
-    webhookId = Identifier(
-        WEBHOOK_ID, metadata={"description": "Only of `webhook.test`: the endpoint that is tested."}
-    )
+    webhookId = Identifier(WEBHOOK_ID, metadata=about("Only of `webhook.test`: the endpoint that is tested."))
     calendarId = fields.String(
-        metadata={
-            "description": "Only of `calendar.changed`: the id of the calendar, as in answers.",
-            "examples": ["ada@example.com"],
-        }
+        metadata=about(
+            "Only of `calendar.changed`: the id of the calendar, as in answers.", "ada@example.com"
+        )
     )
-    holdId = Identifier(HOLD_ID, metadata={"description": "Only of events of a hold."})
+    holdId = Identifier(HOLD_ID, metadata=about("Only of events of a hold."))
     users = fields.List(
         fields.String(),
-        metadata={
-            "description": "Only of events of a hold: its users, or those of the endpoint's organization.",
-            "examples": [["ada"]],
-        },
+        metadata=about(
+            "Only of events of a hold: its users, or those of the endpoint's organization.", ["ada"]
+        ),
     )
     start = fields.String(metadata=HELD | {"description": "Only of events of a hold: its start."})
     end = fields.String(metadata=HELD | {"description": "Only of events of a hold: its end."})
     expiresAt = fields.String(metadata=HELD | {"description": "Only of events of a hold: when it expires."})
     reason = Word(
-        RELEASES,
-        metadata={"description": "Only of `hold.released`: it was deleted, or an event was created by it."},
+        RELEASES, metadata=about("Only of `hold.released`: it was deleted, or an event was created by it.")
     )
 
 
@@ -210,10 +189,10 @@ class WebhookEventSchema(Schema):
     type = Word(
         SENT_EVENTS,
         required=True,
-        metadata={"description": "The kind of event; `webhook.test` is sent on request only."},
+        metadata=about("The kind of event; `webhook.test` is sent on request only."),
     )
     timestamp = Timestamp(
-        required=True, metadata={"description": "When it happened, or first happened since the last event."}
+        required=True, metadata=about("When it happened, or first happened since the last event.")
     )
     data = fields.Nested(WebhookDataSchema, required=True)
 
@@ -221,41 +200,31 @@ class WebhookEventSchema(Schema):
 class DeliverySchema(Schema):
     """The delivery of an event to an endpoint."""
 
-    id = Identifier(
-        DELIVERY_ID, required=True, metadata={"description": "The header `webhook-id` of every attempt."}
-    )
-    status = Word(
-        STATUSES, required=True, metadata={"description": "`failed`: given up. `pending`: on its way."}
-    )
+    id = Identifier(DELIVERY_ID, required=True, metadata=about("The header `webhook-id` of every attempt."))
+    status = Word(STATUSES, required=True, metadata=about("`failed`: given up. `pending`: on its way."))
     payload = fields.Nested(WebhookEventSchema, required=True)
-    attempts = fields.Integer(
-        required=True, metadata={"description": "How many attempts were made.", "examples": [1]}
-    )
-    createdAt = Timestamp(required=True, metadata={"description": "When the event was recorded."})
+    attempts = fields.Integer(required=True, metadata=about("How many attempts were made.", 1))
+    createdAt = Timestamp(required=True, metadata=about("When the event was recorded."))
     lastAttemptAt = Timestamp(
         required=True,
         allow_none=True,
-        metadata={"description": "When the last attempt was made; null before the first."},
+        metadata=about("When the last attempt was made; null before the first."),
     )
     nextAttemptAt = Timestamp(
-        required=True,
-        allow_none=True,
-        metadata={"description": "When the next attempt is due; null if there is none."},
+        required=True, allow_none=True, metadata=about("When the next attempt is due; null if there is none.")
     )
     deliveredAt = Timestamp(
         required=True,
         allow_none=True,
-        metadata={"description": "When the endpoint answered with a 2xx; null until then."},
+        metadata=about("When the endpoint answered with a 2xx; null until then."),
     )
     lastStatus = fields.Integer(
         required=True,
         allow_none=True,
-        metadata={"description": "The status of the last response; null if there was none."},
+        metadata=about("The status of the last response; null if there was none."),
     )
     lastError = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "Why the last attempt failed.", "examples": ["no answer in time"]},
+        required=True, allow_none=True, metadata=about("Why the last attempt failed.", "no answer in time")
     )
 
 
@@ -266,7 +235,7 @@ class DeliveriesQuery(PageQuery):
         least=1,
         most=MAX_AT_ONCE,
         load_default=USUAL_PAGE,
-        metadata={"description": f"The longest page, 1 to {MAX_AT_ONCE}."},
+        metadata=about(f"The longest page, 1 to {MAX_AT_ONCE}."),
     )
 
 
