@@ -18,7 +18,7 @@ from app.http.authentication import authentication, caller, caller_organization_
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound
-from app.schemas.calendars import ProviderQuery
+from app.schemas.parameters import ProviderQuery
 from app.services import services
 from providers.scopes import Operation
 from store.sql.queries import users

@@ -19,10 +19,10 @@ from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
-from app.schemas.calendars import ProviderQuery
 from app.schemas.event_answers import UnifiedAnswer
 from app.schemas.events import OptionalZoneHeader, UnifiedBody, UnifiedChangeBody, UnifiedDeleteQuery
 from app.schemas.holds import UnifiedCreateQuery
+from app.schemas.parameters import ProviderQuery
 from app.schemas.records import SuccessSchema
 from providers.base import PRIMARY
 

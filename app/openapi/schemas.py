@@ -97,65 +97,57 @@ def _description(schema: Schema) -> str:
     return " ".join(text.split()).replace("``", "`")
 
 
-MEANINGS = {
-    "AccessLevel": "A level of access: `write` (events too), `read`, or `free-busy` (no contents of events). "
-    "`edit` is the old name of `write`.",
-    "AccessRole": "What an account may do with a calendar, from the least to the most.",
-    "AccessType": "Whether access lasts while the person is away (`offline`).",
-    "ConnectionType": "How an account is connected.",
-    "DeliveryStatus": "The state of a delivery.",
-    "ErrorCode": "What is wrong, for programs. A code is never renamed.",
-    "EventStatus": "Whether an event takes place.",
-    "FailureReason": "Why a provider failed; the set is closed.",
-    "GrantType": "What the administrator of an organization has authorized.",
-    "GroupVerdict": "Why a moment is, or is not, in a slot that groups share; the set is closed.",
-    "OnFailure": "What to answer when some calendars could not be read: an error, or what was read.",
-    "Provider": "A calendar provider.",
-    "Quota": "What one organization may use only a share of at once.",
-    "Relation": "A relation of a user.",
-    "ReleaseReason": "Why a hold was released.",
-    "ResponseStatus": "What an attendee has answered.",
-    "SentEventType": "An event that an endpoint may receive; `webhook.test` is sent on request only.",
-    "ShowAs": "Whether the owner of the calendar counts as busy during an event.",
-    "SlotAlignment": "Where slots start: at the start of each free stretch, or at multiples of `slotStep` on "
-    "the local clock.",
-    "Verdict": "Why a moment is, or is not, offered; the set is closed.",
-    "WebhookEventType": "What has happened.",
-    "Weekday": "A day of the week.",
+# The words and the meaning of each enumeration, by its name.
+ENUMERATIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "AccessLevel": (
+        LEVEL_NAMES,
+        "A level of access: `write` (events too), `read`, or `free-busy` (no contents of events). "
+        "`edit` is the old name of `write`.",
+    ),
+    "AccessRole": (ROLES, "What an account may do with a calendar, from the least to the most."),
+    "AccessType": (ACCESS_TYPES, "Whether access lasts while the person is away (`offline`)."),
+    "ConnectionType": (CONNECTION_TYPES, "How an account is connected."),
+    "DeliveryStatus": (STATUSES, "The state of a delivery."),
+    "ErrorCode": (tuple(Code), "What is wrong, for programs. A code is never renamed."),
+    "EventStatus": (tuple(EventStatus), "Whether an event takes place."),
+    "FailureReason": (tuple(Reason), "Why a provider failed; the set is closed."),
+    "GrantType": (GRANT_TYPES, "What the administrator of an organization has authorized."),
+    "GroupVerdict": (
+        GROUP_REASONS,
+        "Why a moment is, or is not, in a slot that groups share; the set is closed.",
+    ),
+    "OnFailure": (
+        ON_FAILURE,
+        "What to answer when some calendars could not be read: an error, or what was read.",
+    ),
+    "Provider": (tuple(ProviderName), "A calendar provider."),
+    "Quota": (REFUSED_QUOTAS, "What one organization may use only a share of at once."),
+    "Relation": (tuple(RELATIONS), "A relation of a user."),
+    "ReleaseReason": (RELEASES, "Why a hold was released."),
+    "ResponseStatus": (tuple(ResponseStatus), "What an attendee has answered."),
+    "SentEventType": (
+        SENT_EVENTS,
+        "An event that an endpoint may receive; `webhook.test` is sent on request only.",
+    ),
+    "ShowAs": (tuple(ShowAs), "Whether the owner of the calendar counts as busy during an event."),
+    "SlotAlignment": (
+        ALIGNMENTS,
+        "Where slots start: at the start of each free stretch, or at multiples of `slotStep` on the "
+        "local clock.",
+    ),
+    "Verdict": (tuple(REASONS), "Why a moment is, or is not, offered; the set is closed."),
+    "WebhookEventType": (EVENTS, "What has happened."),
+    "Weekday": (WEEKDAYS, "A day of the week."),
 }
-WORDS: dict[str, tuple[str, ...]] = {
-    "AccessLevel": LEVEL_NAMES,
-    "AccessRole": ROLES,
-    "AccessType": ACCESS_TYPES,
-    "ConnectionType": CONNECTION_TYPES,
-    "DeliveryStatus": STATUSES,
-    "ErrorCode": tuple(Code),
-    "EventStatus": tuple(EventStatus),
-    "FailureReason": tuple(Reason),
-    "GrantType": GRANT_TYPES,
-    "GroupVerdict": GROUP_REASONS,
-    "OnFailure": ON_FAILURE,
-    "Provider": tuple(ProviderName),
-    "Quota": REFUSED_QUOTAS,
-    "Relation": tuple(RELATIONS),
-    "ReleaseReason": RELEASES,
-    "ResponseStatus": tuple(ResponseStatus),
-    "SentEventType": SENT_EVENTS,
-    "ShowAs": tuple(ShowAs),
-    "SlotAlignment": ALIGNMENTS,
-    "Verdict": tuple(REASONS),
-    "WebhookEventType": EVENTS,
-    "Weekday": WEEKDAYS,
-}
-_NAMES = {frozenset(map(str, words)): name for name, words in WORDS.items()}
+_NAMES = {frozenset(map(str, words)): name for name, (words, _) in ENUMERATIONS.items()}
 
 
 def named(document: dict[str, Any]) -> dict[str, Any]:
     """The document with each inline enumeration replaced by a reference to its name."""
     replaced: dict[str, Any] = _replaced(document)
     schemas = {
-        name: {"type": "string", "description": MEANINGS[name], "enum": [*map(str, words)]}
-        for name, words in WORDS.items()
+        name: {"type": "string", "description": meaning, "enum": [*map(str, words)]}
+        for name, (words, meaning) in ENUMERATIONS.items()
     }
     replaced["components"]["schemas"] |= schemas
     return replaced

@@ -75,19 +75,6 @@ class LocalDate(Parsed[date]):
         return day
 
 
-class WindowSchema(Body):
-    """A weekly schedule window, in the zone of the request."""
-
-    days = fields.List(Word(WEEKDAYS), required=True, metadata=WINDOW_DAYS)
-    start = Clock(required=True, metadata=WINDOW_START)
-    end = Clock(required=True, metadata=WINDOW_END)
-
-    @validates_schema
-    def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
-        """Equal times mean the whole day if both are midnight; otherwise they are an error."""
-        _check_edges(data)
-
-
 class DateWindowSchema(Body):
     """A window on one date, in the zone of the request."""
 
@@ -97,12 +84,14 @@ class DateWindowSchema(Body):
     @validates_schema
     def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
         """Equal times mean the whole day if both are midnight; otherwise they are an error."""
-        _check_edges(data)
+        if data["start"] == data["end"] != 0:
+            raise ValidationError("must differ from start", "end")
 
 
-def _check_edges(window: dict[str, Any]) -> None:
-    if window["start"] == window["end"] != 0:
-        raise ValidationError("must differ from start", "end")
+class WindowSchema(DateWindowSchema):
+    """A weekly schedule window, in the zone of the request."""
+
+    days = fields.List(Word(WEEKDAYS), required=True, metadata=WINDOW_DAYS)
 
 
 class OverrideSchema(Body):
@@ -256,13 +245,8 @@ class BusyUsersBody(ParametersInQuery):
     )
 
 
-class WantedUserSchema(SchedulesBody):
+class WantedUserSchema(UserCalendarsSchema, SchedulesBody):
     """One of several users; its own calendars, schedules and overrides replace those of the request."""
-
-    id = Reference(USER_ID, required=True, metadata=about("The id of the user."))
-    calendarIds = fields.List(
-        PathText(longest=1024), load_default=list, validate=at_most(MAX_CALENDARS), metadata=CALENDAR_IDS
-    )
 
 
 class UsersBody(SchedulesBody):

@@ -15,7 +15,7 @@ from app.schemas.availability import (
     LocalDate,
 )
 from app.schemas.errors import CODE, REASON, FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import OneOf, Timestamp, Word, about
+from app.schemas.fields import OneOf, Timestamp, Word, about, list_of
 from app.schemas.parameters import ALIGNMENTS
 
 USER = about("The id of the user.", "ada")
@@ -62,7 +62,7 @@ class OverrideAnswerSchema(Schema):
     """The windows of one date, as in the request."""
 
     date = LocalDate(required=True, metadata=OVERRIDE_DATE)
-    windows = fields.List(fields.Nested(DateWindowAnswerSchema), required=True, metadata=OVERRIDE_WINDOWS)
+    windows = list_of(DateWindowAnswerSchema, OVERRIDE_WINDOWS)
 
 
 class OptionsSchema(Schema):
@@ -117,7 +117,7 @@ class OptionsSchema(Schema):
 class UserSlotsSchema(Schema):
     """Slots of one user."""
 
-    availableSlots = fields.List(fields.Nested(SlotSchema), required=True, metadata=SLOTS)
+    availableSlots = list_of(SlotSchema, SLOTS)
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
 
@@ -125,20 +125,17 @@ class UserSlotsAnswer(WholeBody):
     """Slots of one user, and the calendars that could not be read."""
 
     data = fields.Nested(UserSlotsSchema, required=True)
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema),
-        required=True,
-        metadata=about("Empty, unless `onFailure=partial` lets the request succeed without them."),
+    failedCalendars = list_of(
+        FailedCalendarSchema,
+        about("Empty, unless `onFailure=partial` lets the request succeed without them."),
     )
 
 
 class OrganizationSlotsSchema(Schema):
     """Slots of all members."""
 
-    availableSlots = fields.List(
-        fields.Nested(MemberSlotSchema),
-        required=True,
-        metadata=about("The available slots of every member, by `start`, then by `userId`."),
+    availableSlots = list_of(
+        MemberSlotSchema, about("The available slots of every member, by `start`, then by `userId`.")
     )
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
@@ -147,15 +144,13 @@ class OrganizationSlotsAnswer(WholeBody):
     """Slots of all members who could be read, and those who could not."""
 
     data = fields.Nested(OrganizationSlotsSchema, required=True)
-    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)
+    failedUsers = list_of(FailedUserSchema, FAILED_USERS)
 
 
-class WindowAnswerSchema(Schema):
+class WindowAnswerSchema(DateWindowAnswerSchema):
     """A weekly schedule window, as in the request."""
 
     days = fields.List(Word(WEEKDAYS), required=True, metadata=WINDOW_DAYS)
-    start = fields.String(required=True, metadata=WINDOW_START | {"examples": ["09:00"]})
-    end = fields.String(required=True, metadata=WINDOW_END)
 
 
 class SlotsEntrySchema(Schema):
@@ -163,23 +158,17 @@ class SlotsEntrySchema(Schema):
 
     userId = fields.String(required=True, metadata=USER)
     status = fields.String(required=True, metadata=about("Always `ok`.", const="ok"))
-    availableSlots = fields.List(fields.Nested(SlotSchema), required=True, metadata=SLOTS)
+    availableSlots = list_of(SlotSchema, SLOTS)
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
     calendarIds = fields.List(
         fields.String(),
         required=True,
         metadata=about("The calendars that the slots were computed from.", ["ada@example.com"]),
     )
-    schedules = fields.List(
-        fields.Nested(WindowAnswerSchema),
-        required=True,
-        metadata=about("The schedules that applied to this user; empty when none did."),
+    schedules = list_of(
+        WindowAnswerSchema, about("The schedules that applied to this user; empty when none did.")
     )
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema),
-        required=True,
-        metadata=about("Empty: all calendars of this user were read."),
-    )
+    failedCalendars = list_of(FailedCalendarSchema, about("Empty: all calendars of this user were read."))
 
 
 class FailedEntrySchema(Schema):
@@ -193,10 +182,8 @@ class FailedEntrySchema(Schema):
     )
     code = fields.String(required=True, metadata=CODE)
     reason = fields.String(metadata=REASON)
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema),
-        required=True,
-        metadata=about("The calendars that could not be read; empty when the user has none."),
+    failedCalendars = list_of(
+        FailedCalendarSchema, about("The calendars that could not be read; empty when the user has none.")
     )
 
 
@@ -220,13 +207,11 @@ class BusyEntrySchema(Schema):
 
     userId = fields.String(required=True, metadata=USER)
     status = fields.String(required=True, metadata=about("Always `ok`.", const="ok"))
-    busy = fields.List(fields.Nested(BusyPeriodSchema), required=True, metadata=BUSY)
+    busy = list_of(BusyPeriodSchema, BUSY)
     calendarIds = fields.List(
         fields.String(), required=True, metadata=about("The calendars of the user.", ["ada@example.com"])
     )
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
-    )
+    failedCalendars = list_of(FailedCalendarSchema, FAILED_CALENDARS)
 
 
 class UsersBusyAnswer(WholeBody):
@@ -247,18 +232,14 @@ class UsersBusyAnswer(WholeBody):
 class UserBusyAnswer(WholeBody):
     """Busy periods of one user, and the calendars that could not be read."""
 
-    data = fields.List(fields.Nested(BusyPeriodSchema), required=True, metadata=BUSY)
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
-    )
+    data = list_of(BusyPeriodSchema, BUSY)
+    failedCalendars = list_of(FailedCalendarSchema, FAILED_CALENDARS)
 
 
 class OrganizationBusyAnswer(WholeBody):
     """Busy periods of all members, and the members with a calendar that could not be read."""
 
-    data = fields.List(
-        fields.Nested(BusyPeriodSchema),
-        required=True,
-        metadata=about("The periods in which at least one member is busy, merged and by `start`."),
+    data = list_of(
+        BusyPeriodSchema, about("The periods in which at least one member is busy, merged and by `start`.")
     )
-    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)
+    failedUsers = list_of(FailedUserSchema, FAILED_USERS)

@@ -8,8 +8,8 @@ from marshmallow import Schema, fields
 
 from app.http.responses import WholeBody
 from app.schemas.errors import FailedCalendarSchema
-from app.schemas.fields import Several, Word, about
-from app.schemas.parameters import NEXT_CURSOR, LongCursorQuery
+from app.schemas.fields import Word, about, list_of
+from app.schemas.parameters import NEXT_CURSOR, LongCursorQuery, ProviderQuery
 from providers.base import Calendar
 from providers.names import ProviderName
 
@@ -22,14 +22,6 @@ CALENDAR_ID = about(
     "The id at the provider: Google's main calendar has the account's address.", "ada@example.com"
 )
 PROVIDER = about("The provider of the account.")
-
-
-class ProviderQuery(Schema):
-    """A filter for connections by provider."""
-
-    provider = Several(
-        Word(tuple(ProviderName)), load_default=list, metadata=about("Only accounts of these.")
-    )
 
 
 class CalendarsQuery(ProviderQuery, LongCursorQuery):
@@ -56,11 +48,9 @@ class CalendarSchema(Schema):
 class CalendarsAnswer(WholeBody):
     """The calendars that could be read, and the accounts that could not be read."""
 
-    data = fields.List(fields.Nested(CalendarSchema), required=True, metadata=about("The calendars."))
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema),
-        required=True,
-        metadata=about("Accounts that could not be read, each named by its main calendar."),
+    data = list_of(CalendarSchema, about("The calendars."))
+    failedCalendars = list_of(
+        FailedCalendarSchema, about("Accounts that could not be read, each named by its main calendar.")
     )
     nextCursor = fields.String(allow_none=True, metadata=NEXT_CURSOR)
 

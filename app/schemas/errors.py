@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.http.error_codes import Code
-from app.schemas.fields import Timestamp, Word, about
+from app.schemas.fields import Timestamp, Word, about, list_of
 from providers.errors import Reason
 from providers.names import ProviderName
 from store.coordination.shares import Quota
@@ -118,8 +118,4 @@ class FailedUserSchema(Schema):
     code = fields.String(required=True, metadata=CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema),
-        required=True,
-        metadata=about("Empty when nothing of this member could be read."),
-    )
+    failedCalendars = list_of(FailedCalendarSchema, about("Empty when nothing of this member could be read."))

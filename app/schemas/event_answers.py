@@ -13,6 +13,7 @@ from app.schemas.fields import (
     Timestamp,
     Word,
     about,
+    list_of,
 )
 from app.schemas.parameters import NEXT_CURSOR
 from providers.events import EventStatus, ResponseStatus, ShowAs
@@ -110,7 +111,7 @@ class EventSchema(EventFieldsSchema, EventCopySchema):
     """An event of one calendar."""
 
     metaId = fields.String(metadata=about("Only when the event has one."))
-    attendees = fields.List(fields.Nested(AttendeeSchema), required=True, metadata=GUESTS)
+    attendees = list_of(AttendeeSchema, GUESTS)
     original = fields.Raw(required=True, metadata=ORIGINAL)
 
 
@@ -132,21 +133,18 @@ class UnifiedEventSchema(EventFieldsSchema):
     """One event in several accounts; its fields are those of the first copy."""
 
     metaId = fields.String(required=True, metadata=META_ID)
-    attendees = fields.List(fields.Nested(UnifiedAttendeeSchema), required=True, metadata=GUESTS)
+    attendees = list_of(UnifiedAttendeeSchema, GUESTS)
     originals = fields.List(fields.Raw(metadata=ORIGINAL), required=True, metadata=ORIGINALS)
-    events = fields.List(
-        fields.Nested(EventCopySchema), required=True, metadata=about("Where the copies are, by provider.")
-    )
+    events = list_of(EventCopySchema, about("Where the copies are, by provider."))
 
 
 class UnifiedAnswer(WholeBody):
     """A unified event, and the accounts whose copy could not be read."""
 
     data = fields.Nested(UnifiedEventSchema, required=True)
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema),
-        required=True,
-        metadata=about(
+    failedCalendars = list_of(
+        FailedCalendarSchema,
+        about(
             "Accounts whose copy could not be read, each named by its main calendar. Empty "
             "after a write, which fails when one could not be written."
         ),
@@ -156,8 +154,6 @@ class UnifiedAnswer(WholeBody):
 class EventsAnswer(WholeBody):
     """The events that could be read, and the calendars that could not."""
 
-    data = fields.List(fields.Nested(EventSchema), required=True, metadata=about("The events, by `start`."))
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
-    )
+    data = list_of(EventSchema, about("The events, by `start`."))
+    failedCalendars = list_of(FailedCalendarSchema, FAILED_CALENDARS)
     nextCursor = fields.String(allow_none=True, metadata=NEXT_CURSOR)

@@ -11,7 +11,6 @@ from marshmallow import Schema, ValidationError, fields
 from app.http.fast_args import QuerySchema
 from app.schemas import timestamps
 from app.schemas.availability import ZoneQuery
-from app.schemas.calendars import ProviderQuery
 from app.schemas.connections import Address
 from app.schemas.fields import (
     CONTROL,
@@ -28,7 +27,7 @@ from app.schemas.fields import (
     about,
     at_most,
 )
-from app.schemas.parameters import CALENDAR_IDS, MAX_CALENDARS, LongCursorQuery
+from app.schemas.parameters import CALENDAR_IDS, MAX_CALENDARS, LongCursorQuery, ProviderQuery
 from providers.etags import ENTITY_TAG
 from providers.names import ProviderName
 

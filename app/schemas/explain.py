@@ -20,7 +20,7 @@ from app.schemas.availability_answers import (
 )
 from app.schemas.calendars import CALENDAR_ID, PROVIDER
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import Instant, OneOf, Timestamp, Word, about
+from app.schemas.fields import Instant, OneOf, Timestamp, Word, about, list_of
 from providers.names import ProviderName
 
 AT = about("The moment that is explained.", "2026-11-20T09:05:00.000Z")
@@ -114,10 +114,9 @@ class ExplainedSchema(Schema):
         allow_none=True,
         metadata=about("The last slot that starts before the moment; it may hold it."),
     )
-    blockedBy = fields.List(
-        fields.Nested(BlockingSchema),
-        required=True,
-        metadata=about(
+    blockedBy = list_of(
+        BlockingSchema,
+        about(
             "The busy periods that cover the moment once they are padded; up to `maxOverlaps` "
             "of them block nothing. Each is clipped to the range extended by `padding` on both sides."
         ),
@@ -150,11 +149,7 @@ class OrganizationExplainedSchema(Schema):
         required=True,
         metadata=about("The ids of the members whose slots hold the moment.", ["ada"]),
     )
-    members = fields.List(
-        fields.Nested(MemberExplainedSchema),
-        required=True,
-        metadata=about("An explanation for every member, by user id."),
-    )
+    members = list_of(MemberExplainedSchema, about("An explanation for every member, by user id."))
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
 
@@ -162,9 +157,7 @@ class UserExplainedAnswer(WholeBody):
     """The explanation for one user, and the calendars that could not be read."""
 
     data = fields.Nested(UserExplainedSchema, required=True)
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
-    )
+    failedCalendars = list_of(FailedCalendarSchema, FAILED_CALENDARS)
 
 
 class ExplainedEntrySchema(UserExplainedSchema):
@@ -172,9 +165,7 @@ class ExplainedEntrySchema(UserExplainedSchema):
 
     userId = fields.String(required=True, metadata=USER)
     status = fields.String(required=True, metadata=about("Always `ok`.", const="ok"))
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
-    )
+    failedCalendars = list_of(FailedCalendarSchema, FAILED_CALENDARS)
 
 
 class UsersExplainedAnswer(WholeBody):
@@ -196,4 +187,4 @@ class OrganizationExplainedAnswer(WholeBody):
     """The explanations for all members, and the members with a calendar that could not be read."""
 
     data = fields.Nested(OrganizationExplainedSchema, required=True)
-    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)
+    failedUsers = list_of(FailedUserSchema, FAILED_USERS)

@@ -74,6 +74,11 @@ def about(description: str, *examples: Any, **keywords: Any) -> dict[str, Any]:
     return {"description": description, **({"examples": [*examples]} if examples else {}), **keywords}
 
 
+def list_of(schema: type[Schema], metadata: dict[str, Any]) -> fields.List[Any]:
+    """A list of objects that every answer has."""
+    return fields.List(fields.Nested(schema), required=True, metadata=metadata)
+
+
 def at_most(number: int) -> validate.Length:
     """A validator for lists with at most this many elements."""
     return validate.Length(max=number, error="must have at most {max} elements")

@@ -12,7 +12,7 @@ from app.schemas.availability import MAX_USERS, SchedulesBody, SlotsQuery
 from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema
 from app.schemas.errors import FailedUserSchema
 from app.schemas.explain import AT, MemberExplainedSchema, MomentQuery
-from app.schemas.fields import SLUG, USER_ID, Body, Reference, Timestamp, Word, about, json_integer
+from app.schemas.fields import SLUG, USER_ID, Body, Reference, Timestamp, Word, about, json_integer, list_of
 from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
 
 MAX_GROUPS = 10
@@ -115,9 +115,7 @@ class SharedSlotSchema(SlotSchema):
 class GroupSlotsSchema(Schema):
     """The slots that all groups share."""
 
-    availableSlots = fields.List(
-        fields.Nested(SharedSlotSchema), required=True, metadata=about("By `start`.")
-    )
+    availableSlots = list_of(SharedSlotSchema, about("By `start`."))
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
 
@@ -125,7 +123,7 @@ class GroupSlotsAnswer(WholeBody):
     """The slots that all groups share, and the users who could not be read."""
 
     data = fields.Nested(GroupSlotsSchema, required=True)
-    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)
+    failedUsers = list_of(FailedUserSchema, FAILED_USERS)
 
 
 class MissingUserSchema(MemberExplainedSchema):
@@ -149,11 +147,7 @@ class ExplainedGroupSchema(Schema):
         required=True,
         metadata=about("The ids of the users who are free for the whole slot."),
     )
-    missing = fields.List(
-        fields.Nested(MissingUserSchema),
-        required=True,
-        metadata=about("The other users of the group, each with the reason."),
-    )
+    missing = list_of(MissingUserSchema, about("The other users of the group, each with the reason."))
 
 
 class GroupExplainedSchema(Schema):
@@ -180,10 +174,9 @@ class GroupExplainedSchema(Schema):
             "most groups share, then the earliest. Null if no slot may hold the moment."
         ),
     )
-    groups = fields.List(
-        fields.Nested(ExplainedGroupSchema),
-        required=True,
-        metadata=about("One entry for each group, in the order of the request; none without a slot."),
+    groups = list_of(
+        ExplainedGroupSchema,
+        about("One entry for each group, in the order of the request; none without a slot."),
     )
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
@@ -192,4 +185,4 @@ class GroupExplainedAnswer(WholeBody):
     """The explanation for groups, and the users who could not be read."""
 
     data = fields.Nested(GroupExplainedSchema, required=True)
-    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)
+    failedUsers = list_of(FailedUserSchema, FAILED_USERS)

@@ -22,6 +22,7 @@ from app.schemas.fields import (
     Word,
     about,
     at_most,
+    list_of,
 )
 from app.schemas.parameters import PageQuery
 from store.sql.models import Organization, User
@@ -51,7 +52,7 @@ class OrganizationSchema(Schema):
     slug = Identifier(SLUG, required=True, metadata=OWN_SLUG)
     name = fields.String(required=True, allow_none=True, metadata=NAME)
     createdAt = Timestamp(required=True, metadata=about("When the organization was created."))
-    members = fields.List(fields.Nested(MemberSchema), required=True, metadata=about("The members, by id."))
+    members = list_of(MemberSchema, about("The members, by id."))
     membersTruncated = fields.Boolean(
         metadata=about(
             "True in a list of users when the organization has more members than the "
@@ -77,11 +78,9 @@ class NestedOrganization(fields.Nested):
         return super()._serialize(nested_obj, attr, obj, **kwargs)  # type: ignore[no-untyped-call]
 
 
-class UserSchema(Schema):
+class UserSchema(MemberSchema):
     """A user, with the relations in ``include``."""
 
-    id = Identifier(USER_ID, required=True, metadata=OWN_ID)
-    createdAt = Timestamp(required=True, metadata=about("When the user was registered."))
     oauthConnections = fields.List(
         fields.Nested(ConnectionSchema),
         metadata=about("The connected accounts. Absent unless `include` names them or is absent."),
