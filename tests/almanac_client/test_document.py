@@ -24,6 +24,7 @@ from almanac_client.parameters import camel
 from almanac_client.resources import Resource
 from almanac_client.retries import Retries
 from almanac_client.transport import Transport
+from app.openapi.schemas import ENUMERATIONS
 from tests.almanac_client.calls import Call, calls
 from tests.almanac_client.forms import of_hint, of_schema, parameters, takes
 
