@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from providers.base import PRIMARY, Failed
 from providers.errors import ProviderError, Reason, connection_ended
-from providers.google.addresses import is_same_address
+from providers.google.parse import is_same_address
 from providers.names import ProviderName
 from providers.scopes import Operation, allows, require
 from store.cache.busy_cache import CalendarKey

@@ -13,7 +13,7 @@ from providers.base import Account
 from providers.errors import EventNotFound, InvalidCalendarId, ProviderError
 from providers.etags import strong
 from providers.google.errors import PROVIDER, error_for, write_error_for
-from providers.google.pages import every_page
+from providers.google.parse import every_page
 from providers.google.parse_events import Reader
 from providers.http.send import Bearer, Call, Json, send
 from providers.names import ProviderName

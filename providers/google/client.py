@@ -27,7 +27,7 @@ from providers.events import Changes, CreateResult, Draft, Event
 from providers.google import events, parse
 from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
-from providers.google.pages import every_page
+from providers.google.parse import every_page
 from providers.google.payloads import CalendarListEntry, CalendarListPage
 from providers.http.send import Bearer, Call, Json, send, token_refused_here
 from providers.names import ProviderName

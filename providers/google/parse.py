@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 from providers.base import Calendar, MainCalendar, Period
+from providers.errors import ProviderError
 from providers.google.errors import PROVIDER, error_inside
 from providers.google.payloads import CalendarListEntry, CalendarListPage, FreeBusyCalendar
 from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
-from providers.http.send import unreadable
+from providers.http.send import Json, unreadable
 from providers.names import ProviderName
 from providers.timestamps import instant, ordered
 
@@ -91,3 +93,50 @@ def _periods(entry: FreeBusyCalendar, operation: str) -> list[Period]:
     except SHAPE_ERRORS:
         # A missing "busy" is not an empty one.
         raise unreadable(PROVIDER, operation) from None
+
+
+# Fetches one page with a query.
+Fetch = Callable[[Mapping[str, str]], Json]
+
+
+def every_page(fetch: Fetch, query: Mapping[str, str], operation: str) -> Iterator[Json]:
+    """The pages of a list; a short or empty page may be followed by others.
+
+    https://developers.google.com/workspace/calendar/api/guides/pagination
+
+    :raise ProviderError: when the pages do not end
+    """
+    parameters = dict(query)
+    seen: set[str] = set()
+    while True:
+        page = fetch(parameters)
+        token = page.get("nextPageToken")
+        # A missing list is not an empty one, and an invalid token is not the end.
+        if not isinstance(page.get("items"), list) or not (
+            token is None or (isinstance(token, str) and token)
+        ):
+            raise unreadable(PROVIDER, operation)
+        yield page
+        if token is None:
+            return
+        if token in seen:
+            raise ProviderError(f"The pages of {PROVIDER} do not end", operation=operation)
+        seen.add(token)
+        parameters["pageToken"] = token
+
+
+# https://support.google.com/mail/answer/7436150 and https://support.google.com/mail/answer/10313
+_GMAIL = frozenset({"gmail.com", "googlemail.com"})
+
+
+def is_same_address(one: str, other: str) -> bool:
+    """Whether two addresses are one account's.
+
+    Letter case does not matter, nor do dots before the ``@`` of Gmail's own addresses.
+    """
+    return _canonical(one) == _canonical(other)
+
+
+def _canonical(address: str) -> str:
+    name, _, domain = address.strip().lower().rpartition("@")
+    return f"{name.replace('.', '')}@gmail.com" if domain in _GMAIL else f"{name}@{domain}"

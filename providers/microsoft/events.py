@@ -22,10 +22,9 @@ from providers.events import Changes, Event, overlaps
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
 from providers.microsoft import event_calendar, parse, parse_events, properties, writing
-from providers.microsoft.batch import Part
+from providers.microsoft.batch import Pages, Part
 from providers.microsoft.errors import PROVIDER, EventOutdated
 from providers.microsoft.mailbox import AS_HTML, AS_TEXT, SETTINGS, Mailbox
-from providers.microsoft.pages import Pages
 from providers.microsoft.parse_events import Reader
 from providers.microsoft.payloads import GraphEvent
 from providers.timestamps import DAY

@@ -13,10 +13,8 @@ from providers.base import PRIMARY, Account
 from providers.errors import ProviderError
 from providers.http.send import Bearer, Call, Decode, Json, json_object, send
 from providers.microsoft import parse
-from providers.microsoft.batch import Batches, Part
-from providers.microsoft.correlation import correlation_header
+from providers.microsoft.batch import Batches, Pages, Part, correlation_header, every_page
 from providers.microsoft.errors import PROVIDER, error_for, write_error_for
-from providers.microsoft.pages import Pages, every_page
 from providers.names import ProviderName
 from providers.scopes import Operation, has_scope, require
 from providers.timestamps import utc_text

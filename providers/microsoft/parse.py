@@ -1,24 +1,123 @@
-"""Parses Microsoft Graph's JSON; pure functions."""
+"""Parses Microsoft Graph's JSON; pure functions.
+
+Answers of calendarView are decoded to what decides whether an event makes its owner busy. An answer to
+twenty mailboxes has thousands of events. Objects with these fields are decoded in half the time of
+dictionaries, take a quarter of the memory, and are not tracked by the garbage collector.
+
+https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, tzinfo
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from providers.base import Calendar, MainCalendar, Period
 from providers.errors import ProviderError, Unreadable
 from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
-from providers.http.send import Json, unreadable
-from providers.microsoft import calendar_view, colors
-from providers.microsoft.calendar_view import BusyEvent, Moment
+from providers.http.send import Json, json_object, unreadable
+from providers.microsoft import colors
+from providers.microsoft.batch import Pages
 from providers.microsoft.errors import PROVIDER
-from providers.microsoft.pages import Pages
 from providers.microsoft.payloads import GraphCalendar, GraphEvent
 from providers.names import ProviderName
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, ordered, wall_instant
 from scheduling.zones import iana_zone
+
+
+class Moment(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Seven digits of fraction and no offset: the zone is a separate field."""
+
+    date_time: str
+    time_zone: str
+
+
+class ResponseStatus(msgspec.Struct, frozen=True, gc=False):
+    """The owner's response to the invitation."""
+
+    response: str | None = None
+
+
+class BusyEvent(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """An event: when it takes place, and whether its owner is busy."""
+
+    start: Moment | None = None
+    end: Moment | None = None
+    show_as: str | None = None
+    is_all_day: bool | None = None
+    is_cancelled: bool | None = None
+    response_status: ResponseStatus | None = None
+
+
+# The type of each field in JSON.
+_TYPES = {each.encode_name: each.type for each in msgspec.structs.fields(BusyEvent)}
+
+_Page = TypedDict(
+    "_Page",
+    {"value": list[BusyEvent], "@odata.nextLink": Any, "timeZone": Any, "error": Any},
+    total=False,
+)
+
+
+class _Part(TypedDict, total=False):
+    id: Any
+    status: Any
+    headers: Any
+    body: _Page | None
+
+
+class _Batch(TypedDict):
+    responses: list[_Part]
+
+
+_batches = msgspec.json.Decoder(_Batch)
+
+
+def decode_view(content: bytes) -> Json | None:
+    """The answer to a batch, whose events are ``BusyEvent``. It is plain JSON if a part has another form.
+
+    :func:`view_events` reads both, so a malformed part does not concern the others.
+    """
+    try:
+        return dict(_batches.decode(content))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return json_object(content)
+
+
+def view_events(values: list[Any]) -> list[BusyEvent]:
+    """The events of a page. A field of another type counts as missing, so one odd event spoils no other.
+
+    :raise msgspec.ValidationError: if an entry is no event
+    """
+    try:
+        return msgspec.convert(values, list[BusyEvent])
+    except msgspec.ValidationError:
+        return [view_event(each) for each in values]
+
+
+def view_event(record: object) -> BusyEvent:
+    """One event; raises like :func:`view_events`."""
+    try:
+        return msgspec.convert(record, BusyEvent)
+    except msgspec.ValidationError:
+        if not isinstance(record, dict):
+            raise
+        return msgspec.convert({name: each for name, each in record.items() if _fits(name, each)}, BusyEvent)
+
+
+def _fits(name: str, value: object) -> bool:
+    if name not in _TYPES:
+        return False
+    try:
+        msgspec.convert(value, _TYPES[name])
+    except msgspec.ValidationError:
+        return False
+    return True
+
 
 # All other values mean busy, including "unknown" and future ones:
 # https://learn.microsoft.com/en-us/graph/api/resources/event#properties (showAs)
@@ -57,7 +156,7 @@ def busy(pages: Iterable[Json], zone: Zone, operation: str, *, without: str | No
         found = (values(page) for page in pages)
         if without is not None:
             found = ([each for each in entries if each.get("id") != without] for entries in found)
-        events = [event for entries in found for event in calendar_view.events(entries)]
+        events = [event for entries in found for event in view_events(entries)]
         return [_period(event, zone, _widest) for event in events if _blocks(event)]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
@@ -85,7 +184,7 @@ def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
     def refuse(_edge: tzinfo) -> tzinfo:
         raise UnknownZone(f"{PROVIDER} gave a time in an unknown time zone", operation=operation)
 
-    return _period(calendar_view.event(event), zone, refuse)
+    return _period(view_event(event), zone, refuse)
 
 
 def _blocks(event: BusyEvent) -> bool:

@@ -15,7 +15,7 @@ import orjson
 from providers.base import PRIMARY, Account, ChannelRequest, OpenChannel
 from providers.errors import NotFound
 from providers.http.send import Bearer, Call, Json, send, unreadable
-from providers.microsoft.correlation import correlation_header
+from providers.microsoft.batch import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.names import ProviderName
 from providers.notifications import Notification, NotificationKind

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, ProviderError
-from providers.google.addresses import is_same_address
+from providers.google.parse import is_same_address
 from providers.http import errors
 from providers.http.send import Bearer, Call, HttpReply, Json, json_object, send
 from providers.oauth.endpoints import GoogleEndpoints, MicrosoftEndpoints

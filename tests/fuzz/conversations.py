@@ -16,7 +16,8 @@ import requests
 
 from providers.base import Account, CalendarProvider, Token
 from providers.google.client import Google
-from providers.http import retries, transport
+from providers.http import send as calls
+from providers.http import transport
 from providers.microsoft.client import Microsoft
 from providers.sandbox.client import Sandbox
 from tests.fuzz.mutations import mutated
@@ -110,7 +111,7 @@ class Conversation:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(transport, "exchange", exchange)
-            patch.setattr(retries, "RETRIES", 0)
+            patch.setattr(calls, "RETRIES", 0)
             yield
 
 

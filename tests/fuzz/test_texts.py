@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.schemas import timestamps
-from providers.http.retries import retry_after
+from providers.http.send import retry_after
 from providers.timestamps import instant, wall_instant
 from scheduling.zones import iana_zone, windows_zone
 from tests.conftest import Api

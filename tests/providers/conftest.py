@@ -13,7 +13,7 @@ import pytest
 from providers.base import Account, OAuthServer, Token
 from providers.errors import ProviderError
 from providers.google.client import Google
-from providers.http import retries
+from providers.http import send
 from providers.microsoft.client import Microsoft
 from providers.names import ProviderName
 from providers.oauth.client import GoogleOAuth, MicrosoftOAuth
@@ -29,7 +29,7 @@ CLIENT = Client("client-id", Token("client-secret"))
 def quick_retries() -> Iterator[None]:
     """As many retries as usual, with almost no pause before them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retries, "BACKOFF", 0.01)
+        patch.setattr(send, "BACKOFF", 0.01)
         yield
 
 

@@ -23,10 +23,9 @@ from providers.errors import (
     Unavailable,
 )
 from providers.google.errors import error_for
-from providers.http import retries, transport
 from providers.http import send as http
-from providers.http.retries import retry_after
-from providers.http.send import Bearer, Call, send
+from providers.http import transport
+from providers.http.send import Bearer, Call, retry_after, send
 from providers.write_outcomes import is_unclear
 
 
@@ -184,7 +183,7 @@ class Clock:
 def clock(monkeypatch) -> Clock:
     """The clock of calls."""
     clock = Clock()
-    for module in (http, retries, transport):
+    for module in (http, transport):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -261,7 +260,7 @@ def test_a_failing_call_is_made_three_times_and_no_more(script):
 
 
 def test_second_retry_backoff_is_doubled_with_half_jitter(script, clock, monkeypatch):
-    monkeypatch.setattr(retries, "BACKOFF", 0.25)
+    monkeypatch.setattr(http, "BACKOFF", 0.25)
     script.say(500, {"error": {}})
     for drawn in (min, max):
         monkeypatch.setattr("random.uniform", drawn)

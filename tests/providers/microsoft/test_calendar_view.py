@@ -8,8 +8,8 @@ import msgspec
 import orjson
 import pytest
 
-from providers.microsoft import calendar_view
-from providers.microsoft.calendar_view import BusyEvent
+from providers.microsoft import parse
+from providers.microsoft.parse import BusyEvent
 
 MOMENT = {"dateTime": "2026-12-03T09:00:00.0000000", "timeZone": "UTC"}
 EVENT = {"@odata.etag": 'W/"abc=="', "start": MOMENT, "end": MOMENT, "showAs": "busy", "isAllDay": False}
@@ -21,16 +21,16 @@ def answer(*bodies: Any) -> bytes:
 
 
 def events_of(content: bytes, part: int) -> list[BusyEvent]:
-    decoded = calendar_view.decode(content)
+    decoded = parse.decode_view(content)
     assert decoded is not None
-    return calendar_view.events(decoded["responses"][part]["body"]["value"])
+    return parse.view_events(decoded["responses"][part]["body"]["value"])
 
 
 def test_events_have_the_fields_that_decide_and_pages_their_links():
     content = answer({"value": [EVENT], "@odata.nextLink": "https://graph.example/next"})
     (event,) = events_of(content, 0)
     assert (event.show_as, event.is_all_day, event.start.time_zone) == ("busy", False, "UTC")
-    decoded = calendar_view.decode(content)
+    decoded = parse.decode_view(content)
     assert decoded is not None
     assert decoded["responses"][0]["body"]["@odata.nextLink"] == "https://graph.example/next"
 
@@ -53,7 +53,7 @@ def test_an_entry_that_is_no_event_is_refused():
 )
 def test_a_part_of_another_form_is_kept_as_it_is(body):
     content = answer(body, {"value": [EVENT]})
-    decoded = calendar_view.decode(content)
+    decoded = parse.decode_view(content)
     assert decoded is not None
     assert decoded["responses"][0]["body"] == body
     assert len(events_of(content, 1)) == 1
@@ -61,4 +61,4 @@ def test_a_part_of_another_form_is_kept_as_it_is(body):
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b'"\xff"'])
 def test_what_is_no_json_object_is_not_decoded(content):
-    assert calendar_view.decode(content) is None
+    assert parse.decode_view(content) is None
