@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from urllib.parse import parse_qs, urlsplit
@@ -13,7 +12,6 @@ import requests
 
 from almanac_client import (
     Almanac,
-    AsyncAlmanac,
     Conflict,
     ConnectionEnded,
     Forbidden,
@@ -21,8 +19,6 @@ from almanac_client import (
     Invalid,
     KeyRefused,
     NotFound,
-    RateLimited,
-    ScopesMissing,
     Unavailable,
     verify_webhook,
 )
@@ -35,7 +31,6 @@ pytestmark = pytest.mark.slow
 
 DAY = {"start": date(2026, 12, 3), "end": date(2026, 12, 4)}
 HOURS = {"earliest_time_each_day": "09:00", "latest_time_each_day": time(12), "slot_duration": 60}
-READ_ONLY = "https://www.googleapis.com/auth/calendar.readonly"
 
 
 @pytest.fixture
@@ -97,12 +92,6 @@ def test_local_times_are_those_of_the_zone(almanac, ada):
     assert busy.data == [BusyPeriod(at(9), at(10, 30))]
 
 
-def test_an_instant_is_the_same_in_any_zone(almanac, ada):
-    busy = almanac.busy.user(ada, zone="Asia/Tokyo", start=at(9, 30), end=at(12))
-
-    assert busy.data == [BusyPeriod(at(9, 30), at(11))]
-
-
 def test_weekly_schedules_are_sent_in_the_body(almanac, ada):
     thursdays = [{"days": ["thursday"], "start": time(10), "end": "13:00"}]
 
@@ -149,28 +138,6 @@ def test_one_user_raises_unless_partial_answers_are_accepted(almanac, ada, sandb
     assert not answer.complete
 
 
-def test_unknown_user_among_several_is_in_failed_users(almanac, ada):
-    answer = almanac.scheduling.users([ada, {"id": "nobody-at-all"}], **DAY, slot_duration=60)
-
-    assert [each.status for each in answer.partial] == ["ok", "error"]
-    assert [(each.custom_id, each.message) for each in answer.failed_users] == [
-        ("nobody-at-all", "User not found")
-    ]
-    assert not answer.complete
-
-
-def test_explanation_of_unreadable_calendar_has_reason(almanac, ada, team, sandbox):
-    explained = almanac.explain.user(ada, at=at(9, 30), **DAY, **HOURS)
-    assert (explained.data.reason, explained.data.offered) == ("busy", False)
-    assert [each.start for each in explained.data.blocked_by] == [at(9)]
-    sandbox.fault(provider="google", status=503)
-
-    of_team = almanac.explain.organization(team, at=at(9, 30), max_age=0, **DAY, **HOURS)
-
-    assert [each.reason for each in of_team.data.members] == ["calendarUnread"]
-    assert "INCOMPLETE" in repr(of_team)
-
-
 def test_lists_are_walked_page_by_page(almanac, unique):
     slug = almanac.organizations.create(unique("many")).slug
     users = [almanac.users.create(unique("walker"), organization_slugs=[slug]).id for _ in range(5)]
@@ -211,29 +178,6 @@ def test_an_event_is_made_changed_and_deleted(almanac, ada):
         almanac.events.get(*where)
 
 
-def test_a_unified_event_is_in_every_account(almanac, ada):
-    made = almanac.unified_events.create(ada, subject="All", start="2026-12-04T09:00", end="2026-12-04T10:00")
-    where = (ada, made.meta_id)
-
-    assert {each.provider for each in almanac.unified_events.get(*where).data.events} == {
-        "google",
-        "microsoft",
-    }
-    assert almanac.unified_events.change(*where, location="Here").location == "Here"
-    almanac.unified_events.delete(*where)
-    with pytest.raises(NotFound):
-        almanac.unified_events.get(*where)
-
-
-def test_the_same_idempotency_key_creates_once(almanac, ada):
-    nine = {"start": "2026-12-05T09:00:00Z", "end": "2026-12-05T10:00:00Z", "idempotency_key": f"once-{ada}"}
-
-    first, second = (almanac.events.create(ada, "google", "primary", **nine) for _ in range(2))
-
-    assert first.id == second.id
-    assert len(almanac.events.list(ada, start="2026-12-05", end="2026-12-06").data) == 1
-
-
 def test_an_account_is_connected_by_a_link(almanac, unique, sandbox):
     sandbox.account("google", "eve@example.com")
     user = almanac.users.create(unique("eve")).id
@@ -245,33 +189,6 @@ def test_an_account_is_connected_by_a_link(almanac, unique, sandbox):
     for link in links:
         page = requests.get(link, params={"login_hint": "eve@example.com"}, timeout=10, allow_redirects=False)
         assert "code" in parse_qs(urlsplit(page.headers["Location"]).query)
-
-
-def test_tokens_are_shown_to_a_key_that_may(almanac, ada):
-    assert almanac.connections.get(ada, "google").access_token is None
-    shown = almanac.connections.get(ada, "google", show_token=True)
-    assert almanac.connections.access_token(ada, "google") == shown.access_token
-    assert repr(shown) == "<Connection google ada@example.com>"
-    assert [each.provider for each in almanac.connections.list(ada, limit=1)] == ["google", "microsoft"]
-    almanac.connections.delete(ada, "google")
-    with pytest.raises(NotFound, match="OAuth connection"):
-        almanac.connections.get(ada, "google")
-
-
-def test_users_and_organizations_are_renamed_and_deleted(almanac, ada, team, unique):
-    renamed = almanac.users.rename(ada, unique("ada-renamed")).id
-    assert [each.slug for each in almanac.users.organizations(renamed)] == [team]
-    assert almanac.users.get(renamed, include=["oauthConnections"]).organizations is None
-    assert almanac.organizations.change(team, name=None).name is None
-    assert almanac.members.add(team, [renamed]).already_members == [renamed]
-    removed = almanac.members.remove(team, [renamed])
-    assert (removed.sentence, removed.removed) == (f"Users removed successfully from {team}", [renamed])
-    assert almanac.members.remove(team, [renamed]).not_members == [renamed]
-    assert almanac.organizations.get(team).members == []
-    assert almanac.organizations.delete(team).slug == team
-    assert almanac.users.delete(renamed).id == renamed
-    with pytest.raises(NotFound, match="User not found"):
-        almanac.users.get(renamed)
 
 
 @pytest.mark.usefixtures("no_webhook_endpoints")
@@ -318,60 +235,6 @@ def test_an_ended_connection_is_not_taken_for_a_bad_key(almanac, ada, sandbox):
 
     with pytest.raises(ConnectionEnded):
         almanac.scheduling.user(ada, max_age=0, provider=["google"], **DAY)
-
-
-def test_missing_scopes_are_named(almanac, sandbox, unique):
-    account = sandbox.account("google", "reader@example.com", scope=READ_ONLY)
-    user = almanac.users.create(unique("reader")).id
-    almanac.connections.store(user, "google", access_token=account.access_token, scope=[READ_ONLY])
-
-    with pytest.raises(ScopesMissing) as caught:
-        almanac.events.create(user, "google", "primary", start="2026-12-03T09:00", end="2026-12-03T10:00")
-
-    assert caught.value.operation == "calendar.events.insert"
-    assert "https://www.googleapis.com/auth/calendar" in caught.value.valid_scopes
-
-
-def test_a_provider_that_throttles_is_a_rate_limit(almanac, ada, sandbox):
-    sandbox.fault(provider="google", status=429, retry_after=60)
-
-    with pytest.raises(RateLimited) as caught:
-        almanac.scheduling.user(ada, max_age=0, provider=["google"], **DAY)
-
-    assert caught.value.reason == "rateLimited"
-    assert [each.reason for each in caught.value.failed_calendars] == ["rateLimited"]
-    assert caught.value.retry_after
-
-
-def test_many_requests_run_at_once(base_url, new_api, unique):
-    async def read_all() -> list[str]:
-        async with AsyncAlmanac(base_url, new_api().key) as client:
-            made = [client.users.create(unique("crowd")) for _ in range(20)]
-            return [user.id for user in await asyncio.gather(*made)]
-
-    assert len(set(asyncio.run(read_all()))) == 20
-
-
-@pytest.mark.usefixtures("no_webhook_endpoints")
-def test_a_webhook_is_changed_rotated_and_tested(almanac, receiver):
-    endpoint = almanac.webhooks.create(receiver.url)
-    paused = almanac.webhooks.change(endpoint.id, events=["connection.expired"], paused=True)
-    assert (paused.paused, paused.events) == (True, ["connection.expired"])
-    with pytest.raises(Conflict) as refused:
-        almanac.webhooks.test(endpoint.id)
-    assert refused.value.code == "webhookPaused"
-    almanac.webhooks.change(endpoint.id, paused=False)
-    assert not almanac.webhooks.get(endpoint.id).paused
-    rotated = almanac.webhooks.rotate_secret(endpoint.id, overlap_seconds=0)
-    assert rotated.secret != endpoint.secret
-    assert rotated.secret not in repr(rotated)
-
-    sent = almanac.webhooks.test(endpoint.id)
-
-    received = receiver.wait(1)[0]
-    event = verify_webhook(received.body, received.headers, rotated.secret)
-    assert (event.type, event.data.webhook_id, event.data.user_id) == ("webhook.test", endpoint.id, None)
-    assert sent.id in {each.id for each in almanac.webhooks.deliveries(endpoint.id)}
 
 
 def test_an_organization_is_granted_and_its_members_are_imported(

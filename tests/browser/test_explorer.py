@@ -351,10 +351,3 @@ def test_lanes_are_filtered_and_the_filter_keeps_the_focus(show, ada, new_user, 
     until(browser, lambda each: "No member of this organization" in text(each, ".lanes"))
 
     assert query_of(browser)["find"] == "zoe-none"
-
-
-def test_a_page_that_names_a_moment_shows_its_answer(show, ada):
-    user = ada(meeting("10:00", "11:00"))
-    browser = show(f"users={user}&{DAY}&person={user}&moment=2026-12-03T10:30")
-
-    until(browser, lambda each: "is busy from 10:00 to 11:00" in text(each, ".verdict p"))

@@ -77,24 +77,6 @@ def test_a_timed_event_of_ours_is_read_by_the_client(calendar: Any, ours: Callab
     assert found == made["original"]
 
 
-def test_an_event_of_ours_is_found_by_its_extended_property(calendar: Any, ours: Callable[..., Any]) -> None:
-    made = ours("POST", body=TIMED)
-    found = calendar.events().list(calendarId="primary", privateExtendedProperty="metaId=m-42").execute()
-    check(found, "Events")
-    assert [each["id"] for each in found["items"]] == [made["id"]]
-
-
-def test_an_all_day_event_of_ours_is_one_of_dates(calendar: Any, ours: Callable[..., Any]) -> None:
-    made = ours("POST", body={"subject": "Fair", "start": "2026-12-03", "end": "2026-12-05"})
-    found = stored(calendar, made["id"])
-    assert (found["start"], found["end"]) == ({"date": "2026-12-03"}, {"date": "2026-12-05"})
-
-
-def test_a_meeting_of_ours_has_its_link(calendar: Any, ours: Callable[..., Any]) -> None:
-    made = ours("POST", body={**TIMED, "meeting": True})
-    assert stored(calendar, made["id"])["hangoutLink"] == made["meetingUrl"]
-
-
 def test_what_we_change_and_delete_is_changed_and_gone(calendar: Any, ours: Callable[..., Any]) -> None:
     made = ours("POST", body=TIMED)
     here = f"/google/primary/{made['id']}"
@@ -105,15 +87,6 @@ def test_what_we_change_and_delete_is_changed_and_gone(calendar: Any, ours: Call
     ours("DELETE", here)
     assert stored(calendar, made["id"])["status"] == "cancelled"
     assert calendar.events().list(calendarId="primary").execute()["items"] == []
-
-
-def test_a_copy_of_a_unified_event_is_an_event_like_any_other(
-    calendar: Any, ours: Callable[..., Any]
-) -> None:
-    made = ours("POST", "/meta", TIMED)
-    found = stored(calendar, made["events"][0]["id"])
-    assert found["summary"] == "Review 日本"
-    assert found["extendedProperties"]["private"]["metaId"] == made["metaId"] == "m-42"
 
 
 def test_what_the_client_wrote_is_read_by_us(calendar: Any, ours: Callable[..., Any], api: Api) -> None:

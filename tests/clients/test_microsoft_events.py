@@ -28,7 +28,6 @@ with warnings.catch_warnings():
     from msgraph.generated.models.single_value_legacy_extended_property import (
         SingleValueLegacyExtendedProperty,
     )
-    from msgraph.generated.users.item.events.events_request_builder import EventsRequestBuilder
     from msgraph.generated.users.item.events.item.event_item_request_builder import EventItemRequestBuilder
 
     from tests.clients.graph_client import Graph, run, when, with_query
@@ -113,50 +112,6 @@ def test_a_timed_event_of_ours_is_read_by_the_sdk(
     run(sandbox, account, use)
 
 
-def test_an_event_of_ours_is_found_by_its_extended_property(
-    sandbox: Sandbox, account: SandboxAccount, ours: Callable[..., Any]
-) -> None:
-    made = ours("POST", body=TIMED)
-
-    async def use(it: Graph) -> None:
-        where = f"ep/id eq '{properties.META_ID}' and ep/value eq 'm-42'"
-        query = EventsRequestBuilder.EventsRequestBuilderGetQueryParameters(
-            filter=f"singleValueExtendedProperties/Any(ep: {where})"
-        )
-        found = await it.read(it.client.me.events.get(with_query(query)))
-        assert [each.id for each in found.value] == [made["id"]]
-
-    run(sandbox, account, use)
-
-
-def test_an_all_day_event_of_ours_spans_the_midnights_of_the_mailbox(
-    sandbox: Sandbox, account: SandboxAccount, ours: Callable[..., Any]
-) -> None:
-    made = ours("POST", body={"subject": "Fair", "start": "2026-12-03", "end": "2026-12-05"})
-
-    async def use(it: Graph) -> None:
-        found = await stored(it, made["id"])
-        assert found.is_all_day
-        assert found.start.date_time == "2026-12-03T00:00:00.0000000"
-        assert found.end.date_time == "2026-12-05T00:00:00.0000000"
-        assert found.original_start_time_zone == "W. Europe Standard Time"
-
-    run(sandbox, account, use)
-
-
-def test_a_meeting_of_ours_has_its_link(
-    sandbox: Sandbox, account: SandboxAccount, ours: Callable[..., Any]
-) -> None:
-    made = ours("POST", body={**TIMED, "meeting": True})
-
-    async def use(it: Graph) -> None:
-        found = await stored(it, made["id"])
-        assert found.is_online_meeting
-        assert found.online_meeting.join_url == made["meetingUrl"]
-
-    run(sandbox, account, use)
-
-
 def test_what_we_change_and_delete_is_changed_and_gone(
     sandbox: Sandbox, account: SandboxAccount, ours: Callable[..., Any]
 ) -> None:
@@ -178,19 +133,6 @@ def test_what_we_change_and_delete_is_changed_and_gone(
     run(sandbox, account, changed)
     ours("DELETE", here)
     run(sandbox, account, gone)
-
-
-def test_a_copy_of_a_unified_event_is_an_event_like_any_other(
-    sandbox: Sandbox, account: SandboxAccount, ours: Callable[..., Any]
-) -> None:
-    made = ours("POST", "/meta", TIMED)
-
-    async def use(it: Graph) -> None:
-        found = await stored(it, made["events"][0]["id"])
-        assert found.subject == "Review 日本"
-        assert [each.value for each in found.single_value_extended_properties] == [made["metaId"]]
-
-    run(sandbox, account, use)
 
 
 def test_what_the_sdk_wrote_is_read_by_us(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -142,20 +141,6 @@ def test_extending_unknown_microsoft_subscription_raises(opened, channels, sandb
     assert sandbox.drop_channels() == 1
     with pytest.raises(NotFound):
         channels["microsoft"].extend(account, channel.id, deadline=soon())
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_channel_that_has_ended_is_silent(opened, sandbox, provider):
-    sandbox.shorten_channels(0.4)
-    channel, _, there = opened(provider)
-    time.sleep(max(0.0, (channel.expires_at - datetime.now(UTC)).total_seconds()) + 0.05)
-    # A notification of the start may still have been sent before.
-    before = pushes(sandbox, provider)
-
-    there.post()
-
-    assert sandbox.channels() == []
-    assert pushes(sandbox, provider) == before
 
 
 @pytest.mark.parametrize(

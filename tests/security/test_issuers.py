@@ -345,21 +345,6 @@ def test_a_promotion_withdraws_nothing(root: Browser, allowing: Flask, stores: S
     assert guest.get(path).status_code == 200
 
 
-def test_the_list_of_invitations_shows_what_has_ended_with_its_maker(
-    maker: Maker, root: Browser, api: Api, new_user, stores: Stores
-):
-    user = new_user()
-    invite(maker.browser, user)
-    assert "Pending" in root.get("/invitations", q=user).text
-
-    removed(maker, root, number_of(stores, maker), stores)
-
-    page = root.get("/invitations", q=user, show="revoked")
-    assert user in page.text
-    assert "withdrawn" in words(page.html.select_one("tbody tr"))
-    assert user not in root.get("/invitations", q=user, show="pending").html.select_one("main").get_text()
-
-
 def test_open_links_of_the_command_line_end_with_an_administrator(
     maker: Maker, root: Browser, stores: Stores, allowing: Flask
 ):
