@@ -44,6 +44,7 @@ def test_every_page_is_protected_and_never_cached(app, signed_in, visitor):
         for path in pages(app, "GET"):
             page = browser.get(path)
 
+            assert page.status < 500, path
             protected(page)
             assert page.headers["Cache-Control"] == "no-store", path
 

@@ -372,3 +372,13 @@ def test_a_new_secret_is_shown_once(here, world, overlap):
     assert "A secret is shown once, when it is made." in reloaded.notices
     rotated = [each for each in actions(here.stores, actor=Installation.ACTOR) if "rotate" in each[0]]
     assert rotated == [("rotateWebhookSecret", endpoint)]
+
+
+def test_a_form_that_created_no_webhook_may_be_sent_again(here, new):
+    ticket = here.browser.get("/webhooks/new").html.find("input", {"name": "ticket"})["value"]
+
+    with here.locked():
+        assert new(ticket=ticket).status == 503
+    assert new(ticket=ticket, organization="nowhere").status == 400
+    assert new(ticket=ticket).status == 200
+    assert new(ticket=ticket).status == 409

@@ -304,3 +304,22 @@ def test_a_password_set_by_the_command_line_signs_every_browser_out(browser_of, 
 
     assert browser.get("/account").status == 303
     assert browser_of().sign_in(Person(ada.name, NEW)).status == 303
+
+
+def test_a_form_that_made_no_link_may_be_sent_again(install):
+    here = install()
+    ticket = ticket_of(here.browser.get("/account"))
+
+    with here.locked():
+        assert invite(here.browser, ticket).status == 503
+    assert invite(here.browser, ticket).status == 200
+    assert invite(here.browser, ticket).status == 303
+
+
+def test_a_form_without_a_ticket_makes_no_link(browser_of, ada, stores):
+    before = invitations_of(stores)
+
+    page = browser_of(ada).do("/account/administrators/invite")
+
+    assert page.notices == ["This form had no one-time token. Send it again."]
+    assert invitations_of(stores) == before

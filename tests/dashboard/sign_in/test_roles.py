@@ -95,6 +95,7 @@ def test_each_role_may_do_what_its_routes_declare_and_no_more(app, browser_of, p
 
         answer = browser.get(where) if method == "GET" else browser.post(where)
 
+        assert answer.status < 500, (method, where)
         permitted = role.includes(least(facts, method))
         assert (answer.status != 403) == permitted, (role, method, where, answer.status)
         if not permitted:

@@ -22,6 +22,8 @@ from tests.providers.sandbox.callers import (
 
 DOMAIN = "acme.example"
 ADA, BOB, EVE = (f"{name}@{DOMAIN}" for name in ("ada", "bob", "eve"))
+BUSY = [{"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}]
+NOT_FOUND = {"errors": [{"domain": "global", "reason": "notFound"}], "busy": []}
 UNAUTHORIZED = (
     "Client is unauthorized to retrieve access tokens using this method, or client not authorized for any of "
     "the scopes requested."
@@ -96,3 +98,14 @@ def test_scopes_that_were_not_authorized_are_refused(sandbox: Sandbox) -> None:
     call = acting_as(sandbox, narrow, ADA, scope=FREE_BUSY)
     assert free_busy(call, "primary") == {"primary": {"busy": []}}
     assert reason(call("GET", "users/me/calendarList")) == (403, "insufficientPermissions")
+
+
+def test_member_without_sharing_is_not_found_but_impersonated(sandbox: Sandbox) -> None:
+    domain = sandbox.domain(
+        "google",
+        DOMAIN,
+        [ADA, {"email": BOB, "sharing": "none", "events": [MEETING]}, {"email": EVE, "suspended": True}],
+    )
+    found = free_busy(acting_as(sandbox, domain, ADA), ADA, BOB, EVE, f"nosuch@{DOMAIN}")
+    assert found == {ADA: {"busy": []}, BOB: NOT_FOUND, EVE: NOT_FOUND, f"nosuch@{DOMAIN}": NOT_FOUND}
+    assert free_busy(acting_as(sandbox, domain, BOB), BOB) == {BOB: {"busy": BUSY}}
