@@ -13,7 +13,7 @@ from providers.base import Account
 from providers.errors import EventNotFound, InvalidCalendarId, ProviderError
 from providers.etags import strong
 from providers.google.errors import PROVIDER, error_for, write_error_for
-from providers.google.parse import every_page
+from providers.google.parse import canonical, every_page
 from providers.google.parse_events import Reader
 from providers.http.send import Bearer, Call, Json, send
 from providers.names import ProviderName
@@ -45,7 +45,8 @@ class GoogleCalendar:
         require(ProviderName.GOOGLE, account.scopes, operation)
         self.operation = operation
         self.deadline = deadline
-        self.reader = Reader(calendar_id, account.addresses, operation)
+        own = frozenset(map(canonical, account.addresses))
+        self.reader = Reader(calendar_id, own, operation)
         self._calendar_id = calendar_id
         self._events = f"{api}/calendars/{quote(calendar_id, safe='')}/events"
         self._bearer = bearer or Bearer.of(account)

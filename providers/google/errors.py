@@ -5,6 +5,7 @@ https://developers.google.com/workspace/calendar/api/guides/errors
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from providers.errors import (
@@ -30,8 +31,14 @@ from providers.http.send import HttpReply
 
 PROVIDER = "Google Calendar"
 
-# The domain of errors about quotas and rates.
+# The domain and the status of errors about quotas and rates:
+# https://docs.cloud.google.com/apis/design/errors (google.rpc.Code)
 USAGE_LIMITS = "usageLimits"
+EXHAUSTED = "RESOURCE_EXHAUSTED"
+
+# Words of messages about the time zone of an event, and about an id.
+_ZONE = re.compile("time ?zone", re.IGNORECASE)
+_ID = re.compile("id value")
 
 # The reason takes precedence over the status: a 403 can mean rate limit, missing scope or no access.
 BY_REASON: dict[str, Refusal] = {
@@ -66,7 +73,7 @@ def error_for(reply: HttpReply) -> ProviderError:
     reason = _reason(reply.body)
     if reply.status == 400 and reason == "invalid" and _names_an_id(reply.body):
         return InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=reply.operation)
-    refusal = BY_REASON.get(reason) or _by_domain(_details(reply.body)) or errors.by_reply(reply)
+    refusal = BY_REASON.get(reason) or _by_limit(reply.body) or errors.by_reply(reply)
     if refusal[0] is RateLimited and _concerns_the_project(reply.body):
         refusal = ProjectRateLimited, refusal[1]
     error = errors.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
@@ -103,7 +110,7 @@ def write_error_for(reply: HttpReply) -> ProviderError:
         return Deleted(f"{PROVIDER} says that the event has been deleted", operation=operation)
     if reply.status == 412:
         return EventOutdated(f"{PROVIDER} says that the event has changed", operation=operation)
-    if reply.status == 400 and _says(reply.body, "time zone"):
+    if reply.status == 400 and _says(reply.body, _ZONE):
         return ZoneRefused(f"{PROVIDER} does not know the time zone of the event", operation=operation)
     if reply.status in (400, 413) and not _names_an_id(reply.body):
         fault = FAULTS.get(reason, "cannot take this event")
@@ -129,6 +136,13 @@ def _details(body: Any) -> list[dict[str, Any]]:
     """The details of an error, in either format."""
     error = body.get("error") if isinstance(body, dict) else None
     return [*_dicts(error.get("details")), *_dicts(error.get("errors"))] if isinstance(error, dict) else []
+
+
+def _by_limit(body: Any) -> Refusal | None:
+    error = body.get("error") if isinstance(body, dict) else None
+    if isinstance(error, dict) and error.get("status") == EXHAUSTED:
+        return RateLimited, "asks us to slow down"
+    return _by_domain(_details(body))
 
 
 def _by_domain(details: list[dict[str, Any]]) -> Refusal | None:
@@ -162,12 +176,12 @@ def _metadata(body: Any) -> list[dict[str, Any]]:
 
 def _names_an_id(body: Any) -> bool:
     # {"domain": "global", "reason": "invalid", "message": "Invalid resource id value."}
-    return _says(body, "id value")
+    return _says(body, _ID)
 
 
-def _says(body: Any, words: str) -> bool:
+def _says(body: Any, words: re.Pattern[str]) -> bool:
     """Whether a message has these words. Google's reasons do not tell what is wrong with a 400."""
-    return any(words in str(each.get("message")) for each in _details(body))
+    return any(words.search(str(each.get("message"))) for each in _details(body))
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

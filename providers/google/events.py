@@ -72,9 +72,6 @@ def busy_without(calendar: GoogleCalendar, event_id: str, start: int, end: int) 
     periods: list[Period] = []
     for page in _window(calendar, start, end):
         zone = known_zone_of(page)
-        if zone is None:
-            # Its days of all-day events are not known.
-            raise unreadable(PROVIDER, calendar.operation)
         periods += parse_events.busy(page["items"], zone, calendar.operation, without=event_id)
     return Read.of_each({event_id: periods}, start, end)[event_id]
 

@@ -134,9 +134,10 @@ def is_same_address(one: str, other: str) -> bool:
 
     Letter case does not matter, nor do dots before the ``@`` of Gmail's own addresses.
     """
-    return _canonical(one) == _canonical(other)
+    return canonical(one) == canonical(other)
 
 
-def _canonical(address: str) -> str:
+def canonical(address: str) -> str:
+    """One spelling for all spellings of an address."""
     name, _, domain = address.strip().lower().rpartition("@")
     return f"{name.replace('.', '')}@gmail.com" if domain in _GMAIL else f"{name}@{domain}"

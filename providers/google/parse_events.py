@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import cast
 from zoneinfo import ZoneInfo
 
@@ -14,11 +15,12 @@ from providers import etags
 from providers.base import Period
 from providers.events import Attendee, Event, EventStatus, Organizer, ResponseStatus, ShowAs
 from providers.google.errors import PROVIDER
+from providers.google.parse import canonical
 from providers.google.payloads import EventAttendee, EventEdge, EventOrganizer, EventRecord
 from providers.http.json_validation import SHAPE_ERRORS, identifier, optional_text, original, text
 from providers.http.send import Json, unreadable
 from providers.names import ProviderName
-from providers.timestamps import instant, ordered, wall_instant
+from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, instant, ordered, wall_instant
 
 # Names of our private extended properties. Stored events have them, so they must never change. metaId
 # links the copies of a unified event; the others are the URL of a meeting elsewhere, and the create that
@@ -33,7 +35,7 @@ _STATUSES = frozenset(EventStatus)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Parses the events of one calendar; ``own`` are the account's addresses in lower case."""
+    """Parses the events of one calendar; ``own`` are the account's addresses, as of :func:`canonical`."""
 
     calendar_id: str
     own: frozenset[str]
@@ -62,7 +64,7 @@ class Reader:
             location=text(record.get("location", "")),
             start=start,
             end=end,
-            all_day="date" in edges[0],
+            all_day=is_all_day(record),
             meeting_url=meeting_url(record),
             mark=private(record, REQUEST),
             attendees=tuple(self._attendee(each) for each in record.get("attendees") or ()),
@@ -85,7 +87,7 @@ class Reader:
         return Organizer(email, self._is_self(entry, email), optional_text(entry.get("displayName")))
 
     def _is_self(self, entry: EventAttendee | EventOrganizer, email: str) -> bool:
-        return entry.get("self") is True or email.lower() in self.own
+        return entry.get("self") is True or canonical(email) in self.own
 
     def _attendee(self, entry: EventAttendee) -> Attendee:
         # A guest known only by a profile has no address.
@@ -99,14 +101,16 @@ class Reader:
         )
 
 
-def busy(records: Sequence[Json], zone: str, operation: str, *, without: str) -> list[Period]:
+def busy(records: Sequence[Json], zone: str | None, operation: str, *, without: str) -> list[Period]:
     """The times of the events that make the calendar's owner busy, but for the event with the id ``without``.
 
     The rules are those of Google's freeBusy: an event does not count if it is shown as free, or if its
-    calendar, as a guest, has declined it.
+    calendar, as a guest, has declined it. Without ``zone``, the calendar's, an all-day event covers its days
+    in every zone.
 
     :raise Unavailable: when an event that counts has no readable time
     """
+    first, last = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (zone, zone)
     try:
         blocking = [
             each
@@ -114,7 +118,7 @@ def busy(records: Sequence[Json], zone: str, operation: str, *, without: str) ->
             if each.get("id") != without and _blocks(each)
         ]
         return [
-            ordered(_instant(each["start"], zone), _instant(each["end"], zone, up=True)) for each in blocking
+            ordered(_instant(each["start"], first), _instant(each["end"], last, up=True)) for each in blocking
         ]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
@@ -150,7 +154,7 @@ def _show_as(record: EventRecord) -> ShowAs:
 
 def is_all_day(record: EventRecord) -> bool:
     """Whether the calendar's zone is needed to parse the event."""
-    return "date" in _object(record.get("start"))
+    return _object(record.get("start")).get("date") is not None
 
 
 def private(record: EventRecord, name: str) -> str | None:
@@ -187,10 +191,10 @@ def meeting_url(record: EventRecord) -> str | None:
     return None if found is None else text(found)
 
 
-def _instant(edge: EventEdge, zone: str, *, up: bool = False) -> int:
+def _instant(edge: EventEdge, zone: str | tzinfo, *, up: bool = False) -> int:
     """A date begins in ``zone``; a ``dateTime`` has its offset, and its zone does not matter."""
-    if "date" in edge:
-        return wall_instant(edge["date"], ZoneInfo(zone), up=up)
+    if (date := edge.get("date")) is not None:
+        return wall_instant(date, ZoneInfo(zone) if isinstance(zone, str) else zone, up=up)
     return instant(edge["dateTime"], up=up)
 
 

@@ -230,7 +230,7 @@ class Batches:
     def _batched(self, parts: Sequence[Part]) -> dict[str, PartReply]:
         """Graph's replies by part id, in any order; a part without a reply is missing.
 
-        :raise Unreadable: when the answer cannot be parsed
+        :raise Unreadable: when the answer cannot be parsed, or has two replies to one part
         """
         body = {"requests": [_request(part) for part in parts]}
         call = Call(
@@ -247,7 +247,11 @@ class Batches:
         responses = answer.get("responses")
         if not isinstance(responses, list):
             raise unreadable(PROVIDER, self.operation)
-        return dict(self._read(responses))
+        replies = list(self._read(responses))
+        by_id: dict[str, PartReply] = dict(replies)
+        if len(by_id) < len(replies):
+            raise unreadable(PROVIDER, self.operation)
+        return by_id
 
     def _read(self, responses: Iterable[Any]) -> Iterator[tuple[str, HttpReply]]:
         for each in responses:
@@ -298,17 +302,22 @@ def every_page(batches: Batches, parts: Sequence[Part]) -> dict[str, Pages]:
     found: dict[str, list[Json]] = {part.id: [] for part in parts}
     failed: dict[str, ProviderError] = {}
     prefer = {part.id: part.prefer for part in parts}
-    seen = {part.path for part in parts}
+    # Two parts may have one path: the main calendar by its alias and by an earlier id.
+    seen = {(part.id, part.path) for part in parts}
     while parts:
         following = []
         for part_id, answer in batches.fetch(parts).items():
             try:
-                path = _next(batches, answer, seen)
+                path = _next(batches, answer)
+                if (part_id, path) in seen:
+                    raise ProviderError(f"The pages of {PROVIDER} do not end", operation=batches.operation)
             except ProviderError as error:
                 failed[part_id] = error
             else:
                 found[part_id] += [answer] if isinstance(answer, dict) else []
-                following += [Part(part_id, path, prefer[part_id])] if path else []
+                if path is not None:
+                    seen.add((part_id, path))
+                    following.append(Part(part_id, path, prefer[part_id]))
         parts = following
     return found | failed
 
@@ -324,18 +333,14 @@ def relative(link: str, base: str, operation: str) -> str:
     return path
 
 
-def _next(batches: Batches, answer: Json | ProviderError, seen: set[str]) -> str | None:
+def _next(batches: Batches, answer: Json | ProviderError) -> str | None:
     """The path of the next page, if there is one."""
     if isinstance(answer, ProviderError):
         raise answer
     link = answer.get("@odata.nextLink")
     if link is None:
         return None
-    path = relative(str(link), batches.base, batches.operation)
-    if path in seen:
-        raise ProviderError(f"The pages of {PROVIDER} do not end", operation=batches.operation)
-    seen.add(path)
-    return path
+    return relative(str(link), batches.base, batches.operation)
 
 
 HEADER = "client-request-id"

@@ -75,7 +75,8 @@ def write_error_for(reply: HttpReply) -> ProviderError:
         return _duplicate(reply)
     if reply.status == 412 or "ErrorIrresolvableConflict" in codes:
         return EventOutdated(f"{PROVIDER} has changed the event since", operation=reply.operation)
-    if "TimeZoneNotSupportedException" in codes:
+    # "TimeZoneNotSupportedException", and Exchange's "ErrorTimeZone".
+    if any("timezone" in code.lower() for code in codes):
         return ZoneRefused(f"{PROVIDER} does not know the time zone of the event", operation=reply.operation)
     error = error_for(reply)
     if type(error) is not ProviderError or reply.status not in _FAULTY:

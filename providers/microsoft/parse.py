@@ -30,10 +30,10 @@ from scheduling.zones import iana_zone
 
 
 class Moment(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Seven digits of fraction and no offset: the zone is a separate field."""
+    """Seven digits of fraction and no offset: the zone is a separate field, of any type if it is odd."""
 
     date_time: str
-    time_zone: str
+    time_zone: Any = None
 
 
 class ResponseStatus(msgspec.Struct, frozen=True, gc=False):
@@ -231,9 +231,10 @@ def _is_midnight(moment: Moment) -> bool:
 
 
 def _zone(moment: Moment) -> tzinfo | None:
-    if moment.time_zone == "UTC":
+    name = moment.time_zone
+    if name == "UTC":
         return UTC
-    zone = iana_zone(moment.time_zone)
+    zone = iana_zone(name) if isinstance(name, str) else None
     return None if zone is None else ZoneInfo(zone)
 
 

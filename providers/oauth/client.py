@@ -70,7 +70,8 @@ def _lifetime(stated: object) -> float:
         life = float(stated) if isinstance(stated, int | float | str) else DEFAULT_LIFE
     except (ValueError, OverflowError):
         return DEFAULT_LIFE
-    return life if 0 < life <= LONGEST_LIFE else DEFAULT_LIFE
+    # A life of one second is JSON's ``true``.
+    return life if 1 < life <= LONGEST_LIFE else DEFAULT_LIFE
 
 
 class OAuth(ABC):

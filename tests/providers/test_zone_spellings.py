@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import cycle
 
 import pytest
 
@@ -18,17 +19,21 @@ from tests.providers.addresses import google_at, microsoft_at
 NINE = instant("2026-12-03T09:00:00Z")
 KYIV = "Europe/Kyiv"
 REFUSALS = {
-    "google": {
-        "error": {"code": 400, "errors": [{"reason": "invalid", "message": "Invalid time zone definition."}]}
-    },
-    "microsoft": {"error": {"code": "TimeZoneNotSupportedException", "message": ""}},
+    "google": [
+        {"error": {"code": 400, "errors": [{"reason": "invalid", "message": each}]}}
+        for each in ("Invalid time zone definition.", "Invalid value for: timeZone")
+    ],
+    "microsoft": [
+        {"error": {"code": each, "message": ""}}
+        for each in ("TimeZoneNotSupportedException", "ErrorTimeZone")
+    ],
 }
 
 
 def created(script, account, provider, refused, **content):
     """Create an event after this number of refusals; returns the bodies that were sent."""
-    for _ in range(refused):
-        script.say(400, REFUSALS[provider])
+    for _, refusal in zip(range(refused), cycle(REFUSALS[provider]), strict=False):
+        script.say(400, refusal)
     script.say(403, {"error": {"code": "ErrorAccessDenied"}})
     adapter = Google(google_at(script.url)) if provider == "google" else Microsoft(microsoft_at(script.url))
     draft = Draft(Changes(subject="S", **content), "a" * 64, "f" * 64)

@@ -95,6 +95,11 @@ QUOTA = {
         ),
         (403, back_end(403, "dailyLimitExceeded", domain="usageLimits"), ProjectRateLimited),
         (403, back_end(403, "accessNotConfigured", domain="usageLimits"), ProviderNotConfigured),
+        (
+            403,
+            {"error": {"status": "RESOURCE_EXHAUSTED", "details": [{"reason": "NEW"}]}},
+            RateLimited,
+        ),
         (429, {"error": "odd"}, RateLimited),
         (400, {"error": {"errors": "odd", "details": [None, {"reason": 7}]}}, ProviderError),
     ],

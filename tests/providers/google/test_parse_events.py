@@ -11,6 +11,7 @@ import pytest
 from providers.errors import ProviderError, Unavailable
 from providers.events import Event, EventStatus, Organizer, ResponseStatus, ShowAs
 from providers.google import parse_events
+from providers.google.parse import canonical
 from providers.google.parse_events import Reader
 from providers.timestamps import instant
 
@@ -47,7 +48,7 @@ REVIEW: dict[str, Any] = {
 
 def read(zone: str = "Europe/Berlin", email: str | None = "ada@example.com", **more: Any) -> Event:
     record = {name: value for name, value in (REVIEW | more).items() if value is not ...}
-    own = frozenset([email]) if email else frozenset()
+    own = frozenset([canonical(email)]) if email else frozenset()
     return Reader("cal", own, OPERATION).event(record, zone)
 
 
@@ -129,6 +130,21 @@ def test_a_field_of_another_type_makes_an_event_unreadable(wrong):
         read(**wrong)
 
 
+def test_an_edge_that_is_null_is_no_edge():
+    start, end = instant("2026-12-03T09:00:00Z"), instant("2026-12-03T10:30:00Z")
+    timed = read(start=REVIEW["start"] | {"date": None}, end=REVIEW["end"] | {"date": None})
+    assert (timed.start, timed.end, timed.all_day) == (start, end, False)
+    day = read(start={"date": "2026-12-03", "dateTime": None}, end={"date": "2026-12-04", "dateTime": None})
+    assert day.all_day
+
+
+def test_a_day_in_a_calendar_without_a_zone_is_busy_in_every_zone():
+    day = {"start": {"date": "2026-12-03"}, "end": {"date": "2026-12-04"}}
+    widest = instant("2026-12-02T10:00:00Z"), instant("2026-12-04T12:00:00Z")
+    timed = instant("2026-12-03T09:00:00Z"), instant("2026-12-03T10:30:00Z")
+    assert parse_events.busy([day, REVIEW], None, OPERATION, without="other") == [widest, timed]
+
+
 def test_a_record_is_checked_once_however_many_attendees_it_has(monkeypatch):
     looked = []
     monkeypatch.setattr(parse_events, "original", lambda record: looked.append(record) or record)
@@ -186,6 +202,8 @@ def test_answers(word, status):
     [
         ({"email": "x@example.com", "self": True}, "ada@example.com", True),
         ({"email": "ADA@Example.com"}, "ada@example.com", True),
+        ({"email": "adab@googlemail.com"}, "Ada.B@gmail.com", True),
+        ({"email": "adab@example.com"}, "ada.b@example.com", False),
         ({"email": "bob@example.com"}, "ada@example.com", False),
         ({"email": "ada@example.com"}, None, False),
         ({"id": "1234", "displayName": "Without an address"}, "ada@example.com", False),

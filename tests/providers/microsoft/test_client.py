@@ -32,6 +32,9 @@ HOUR = DAY // 24
 ALL_DAY = {"start": "2026-12-03", "end": "2026-12-04", "allDay": True}
 BATCH, VIEW = "microsoft.batch", "microsoft.calendarView.list"
 SETTINGS = "microsoft.mailboxSettings.get"
+BUSY_EVENT = {
+    edge: {"dateTime": MEETING[edge].rstrip("Z"), "timeZone": "UTC"} for edge in ("start", "end")
+} | {"showAs": "busy"}
 
 
 @pytest.fixture
@@ -346,6 +349,23 @@ def test_pages_that_never_end_fail_the_calendar(script, scripted_account):
     outcome = busy(scripted(script), scripted_account, ["c"])["c"]
     assert isinstance(outcome, Failed)
     assert "do not end" in outcome.message
+
+
+def test_two_calendars_of_one_path_have_the_same_pages(script, scripted_account):
+    account = replace(scripted_account, former_calendars={"earlier"})
+    page = {"value": [], "@odata.nextLink": f"{script.url}/me/calendar/calendarView?$skip=1"}
+    for body in (page, {"value": []}):
+        script.say(body={"responses": [{"id": each, "status": 200, "body": body} for each in "01"]})
+    found = busy(scripted(script), account, ["primary", "earlier"])
+    assert all(isinstance(each, Read) for each in found.values())
+
+
+def test_a_part_with_two_replies_is_requested_by_itself(script, scripted_account):
+    replies = [{"id": "0", "status": 200, "body": {"value": each}} for each in ([BUSY_EVENT], [])]
+    script.say(body={"responses": replies})
+    script.say(body={"timeZone": "UTC"})
+    script.say(body={"value": [BUSY_EVENT]})
+    assert busy(scripted(script), scripted_account, ["c"])["c"].busy.pairs() == [(NINE, TEN)]
 
 
 def test_ids_are_quoted_in_the_path_of_a_part(script, scripted_account):

@@ -92,7 +92,7 @@ def test_a_label_other_than_utc_is_converted(zone, hour):
 
 
 @pytest.mark.parametrize(
-    "zone", ["Customized Time Zone", "tzone://Microsoft/Custom", "Nowhere", "", "../etc"]
+    "zone", ["Customized Time Zone", "tzone://Microsoft/Custom", "Nowhere", "", "../etc", None, 7, [], {}]
 )
 def test_a_time_in_an_unknown_zone_is_busy_in_every_zone(zone):
     edges = at("2026-12-03T09:00:00", zone), at("2026-12-03T10:00:00", zone)

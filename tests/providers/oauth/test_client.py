@@ -152,7 +152,7 @@ def test_answer_without_token_is_unavailable(script, body):
         ("3599", 3599),
         ("3599.0", 3599),
         (3599.5, 3599.5),
-        *((each, 3600) for each in (None, "", "soon", -1, 0, 10**30, "inf", "nan", {}, [])),
+        *((each, 3600) for each in (None, "", "soon", -1, 0, 10**30, "inf", "nan", {}, [], True)),
     ],
 )
 def test_a_lifetime_that_makes_no_sense_is_an_hour(script, stated, seconds):
