@@ -1,4 +1,4 @@
-"""The state of a connection as a word and a badge."""
+"""The states of connections and of invitations, as words and badges."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from datetime import timedelta
 from app.accounts import oauth_result_page
 from providers.names import ProviderName
 from providers.scopes import Level, Operation, allows, level_scopes, permitted
-from store.sql.models import OAuthConnection, now
+from store.sql.models import OAuthConnection, UserInvitation, now
+from store.sql.queries import user_invitations
 from store.sql.queries.attention import ACCESS_NOTICE, UserKind
+from store.sql.queries.user_invitations import State
 from workers.execution.consent_gaps import join_names, missing_permissions
 
 # The levels of access that can be requested from a user, the widest first: most integrations need it.
@@ -106,3 +108,31 @@ def badge_of(connection: OAuthConnection) -> tuple[str, str]:
     """As ``badge``, with the provider's name before the word."""
     kind, word = badge(connection)
     return kind, f"{title(connection.provider)}: {word}"
+
+
+INVITATION_TITLES = {
+    State.PENDING: "Pending",
+    State.OPENED: "Opened",
+    State.CONNECTED: "Connected",
+    State.EXPIRED: "Expired",
+    State.REVOKED: "Withdrawn",
+}
+_INVITATION_BADGES = {State.OPENED: "warn", State.CONNECTED: "good", State.EXPIRED: "bad"}
+# The state of the newest invitation, for users who never connected.
+_INVITATION_SENTENCES = {
+    State.PENDING: "invited, not opened yet",
+    State.OPENED: "invited, opened",
+    State.CONNECTED: "connected once by an invitation",
+    State.EXPIRED: "the invitation has expired",
+    State.REVOKED: "the invitation was withdrawn",
+}
+
+
+def invitation_badge(state: State) -> tuple[str, str]:
+    """The badge of an invitation: CSS class and word."""
+    return _INVITATION_BADGES.get(state, ""), INVITATION_TITLES[state].lower()
+
+
+def invitation_sentence(newest: UserInvitation | None) -> str:
+    """The state of a user's newest invitation; None is a user without any."""
+    return "not invited yet" if newest is None else _INVITATION_SENTENCES[user_invitations.state(newest)]

@@ -1,7 +1,10 @@
-"""Forms, validated by the same schemas as request bodies; errors are shown beside their fields."""
+"""Forms, validated by the schemas of request bodies, with errors beside their fields; and one-time tokens."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +12,21 @@ from typing import Any
 from flask import request
 from marshmallow import Schema, ValidationError
 
-from app.schemas.fields import Body
+from app.schemas.fields import SLUG, USER_ID, Body, Identifier
+from app.services import services
 
-__all__ = ["Body", "Form", "blank", "read", "typed"]
+__all__ = [
+    "Body",
+    "Form",
+    "Slug",
+    "UserId",
+    "blank",
+    "new_form_token",
+    "read",
+    "release_token",
+    "typed",
+    "use_token",
+]
 
 
 @dataclass(slots=True)
@@ -60,3 +75,58 @@ def _first(messages: Any) -> str:
     while not isinstance(messages, str):
         messages = next(iter(messages.values() if isinstance(messages, dict) else messages))
     return "is required" if messages.startswith("Missing data") else messages
+
+
+class _IdentifierField(Identifier):
+    def __init__(self, pattern: re.Pattern[str], rule: str, **options: Any) -> None:
+        super().__init__(pattern, **options)
+        self._rule = rule
+
+    def parse(self, text: str) -> str:
+        """The identifier, without surrounding spaces, which often come with copied text."""
+        try:
+            return super().parse(text.strip())
+        except ValidationError as error:
+            raise ValidationError(self._rule) from error
+
+
+class Slug(_IdentifierField):
+    """An organization's slug."""
+
+    RULE = "must have 3 to 128 lower-case letters, digits, - and _, and begin with a letter or digit"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(SLUG, self.RULE, **options)
+
+
+class UserId(_IdentifierField):
+    """A user's identifier."""
+
+    RULE = "must have 3 to 128 letters, digits, dots, - and _, and begin with a letter or digit"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(USER_ID, self.RULE, **options)
+
+
+TOKEN_BYTES = 16
+# A browser may keep the answer open, and send the form again, for about this long.
+REMEMBERED_SECONDS = 14 * 24 * 3600
+
+
+def new_form_token() -> str:
+    """A new token for the hidden field of a form."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def use_token(ticket: str) -> bool:
+    """Use up a token; whether it was unused. Of several concurrent calls exactly one returns True."""
+    return bool(services().stores.redis.set(_token_key(ticket), b"1", nx=True, ex=REMEMBERED_SECONDS))
+
+
+def release_token(ticket: str) -> None:
+    """Make a token usable again, because the action of its form has failed."""
+    services().stores.redis.delete(_token_key(ticket))
+
+
+def _token_key(ticket: str) -> str:
+    return f"form:{hashlib.sha256(ticket.encode()).hexdigest()}"

@@ -10,9 +10,9 @@ from flask.typing import ResponseReturnValue
 from marshmallow import ValidationError, fields
 from sqlalchemy.orm import Session
 
-from app.dashboard import form_tokens, forms
+from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
-from app.dashboard.identifiers import Slug
+from app.dashboard.forms import Slug
 from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
 from app.dashboard.sign_in import sessions
 from app.http.error_codes import Code
@@ -114,16 +114,16 @@ def new_key() -> ResponseReturnValue:
         form.refuse("", "This form had no one-time token. Send it again.")
     if not form:
         return _form(form, 400)
-    if not form_tokens.use(form.data["ticket"]):
+    if not forms.use_token(form.data["ticket"]):
         form.refuse("", SENT_BEFORE)
         return _form(form, 409)
     try:
         key = _create(form)
     except Exception:
-        form_tokens.release(form.data["ticket"])
+        forms.release_token(form.data["ticket"])
         raise
     if key is None:
-        form_tokens.release(form.data["ticket"])
+        forms.release_token(form.data["ticket"])
         return _form(form, 400)
     return page("key_made.html", key=key, name=form.data["name"], base=_base())
 
@@ -207,7 +207,7 @@ def _expiry(form: forms.Form) -> datetime | None:
 
 
 def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
-    return page("new_key.html", status, form=form, ticket=form_tokens.new_form_token(), lasting=LASTING_DAYS)
+    return page("new_key.html", status, form=form, ticket=forms.new_form_token(), lasting=LASTING_DAYS)
 
 
 def _organization_id(session: Session, slug: str) -> int:

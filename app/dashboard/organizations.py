@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from app.accounts import organizations as accounts
 from app.dashboard import connection_badge, forms, user_filter
 from app.dashboard.blueprint import blp, done, failed, page
+from app.dashboard.forms import Slug
 from app.dashboard.grants.cards import cards
-from app.dashboard.identifiers import Slug
 from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
 from app.dashboard.sign_in import sessions
 from app.http.authentication import caller

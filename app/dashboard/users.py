@@ -11,8 +11,7 @@ from app.accounts import oauth_flow
 from app.accounts import users as accounts
 from app.dashboard import connection_badge, forms, user_filter
 from app.dashboard.blueprint import blp, done, failed, page
-from app.dashboard.identifiers import Slug, UserId
-from app.dashboard.invitations import badges
+from app.dashboard.forms import Slug, UserId
 from app.dashboard.pagination import ROWS, ListPage, Sort, searched
 from app.dashboard.sign_in import sessions
 from app.http.authentication import caller
@@ -162,7 +161,7 @@ def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
         badge_of=connection_badge.badge_of,
         never=connection_badge.NEVER,
         invited=invited,
-        invitation_of=badges.sentence,
+        invitation_of=connection_badge.invitation_sentence,
     )
 
 
@@ -183,7 +182,7 @@ def _user_page(custom_id: str, form: forms.Form, status: int = 200) -> ResponseR
         granting=granting,
         invitation=invitation,
         invitable=_invitable(row.connections),
-        invitation_badge=invitation and badges.badge_of(user_invitations.state(invitation)),
+        invitation_badge=invitation and connection_badge.invitation_badge(user_invitations.state(invitation)),
         connections={each.provider: each for each in row.connections},
         providers=oauth_flow.providers(),
         names=list(ProviderName),

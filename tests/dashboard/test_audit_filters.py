@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from app.dashboard.audit_log import export
-from app.dashboard.audit_log.targets import Target, target_of
+from app.dashboard import audit_log
+from app.dashboard.audit_log import Target, target_of
 from app.dashboard.sign_in import login_throttle
 from store.sql.models import AuditRecord, now
 from store.sql.queries import audit
@@ -97,7 +97,7 @@ def exported(page):
 
 
 def test_what_is_found_is_exported_as_csv(signed_in, record, unique, monkeypatch):
-    monkeypatch.setattr(export, "BATCH", 2)
+    monkeypatch.setattr(audit_log, "BATCH", 2)
     actor = unique("exported")
     for number in range(5):
         record(actor, subject=f"{number}", changes={"name": ("a", "b"), "slug": (None, "c, d")})

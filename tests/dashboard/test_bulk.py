@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from werkzeug.datastructures import MultiDict
 
-from app.dashboard.bulk import undo as bulk_undo
+from app.dashboard import bulk
 from store.sql.queries import organization_grants, organizations
 from store.sql.queries.organization_grants import NewGrant
 from tests.conftest import connect
@@ -122,7 +122,7 @@ def test_undoing_cleans_up_after_an_account_that_was_connected_meanwhile(
     page = several(signed_in, f"/organizations/{slug}/members/remove", [user])
     connect(api, user, sandbox.account("google", f"{user}@acme.example"))
     cleaned = []
-    monkeypatch.setattr(bulk_undo, "clean_up", cleaned.extend)
+    monkeypatch.setattr(bulk, "clean_up", cleaned.extend)
 
     undo(signed_in, page)
 

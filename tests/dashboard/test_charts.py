@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dashboard.charts import HEAD, HEIGHT, TICKS, Chart, Series
+from app.dashboard.activity import HEAD, HEIGHT, TICKS, Chart, Series
 
 counted = st.integers(0, 10**7)
 stacks = st.integers(1, 40).flatmap(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.dashboard.identifiers import Slug
+from app.dashboard.forms import Slug
 from store.security.crypto import digest
 from store.sql.models import ApiKey
 from store.sql.queries import api_keys

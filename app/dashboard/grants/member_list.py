@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 
 from app.accounts.delegations import Member
 from app.accounts.organization_grants import domain_of
-from app.dashboard.identifiers import UserId
+from app.dashboard.forms import UserId
 from app.schemas.connections import Address
 from app.schemas.organization_grants import MAX_IMPORTED
 

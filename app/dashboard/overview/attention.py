@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 
 from app.accounts.oauth_clients import Registration
 from app.dashboard import connection_badge
-from app.dashboard.invitations import badges
 from app.dashboard.sign_in import roles
 from providers.names import ProviderName
 from providers.scopes import shows_times
@@ -131,7 +130,7 @@ def _named(session: Session, kind: UserKind, useless: ScopesWithoutCalendars) ->
             Subject(
                 each.custom_id,
                 url_for("dashboard.user", custom_id=each.custom_id),
-                badges.sentence(invited.get(each.id)),
+                connection_badge.invitation_sentence(invited.get(each.id)),
             )
             for each in rows
         ]

@@ -6,7 +6,7 @@ from flask import make_response, request
 from flask.typing import ResponseReturnValue
 from marshmallow import fields
 
-from app.dashboard import form_tokens, forms
+from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.sign_in import password_check, passwords, sessions
 from app.dashboard.sign_in.failures import Failure
@@ -83,7 +83,7 @@ def show(form: forms.Form, status: int = 200, invitation: str | None = None) -> 
             form=form,
             invitation=invitation,
             invited_as=request.form.get("role") if invitation else None,
-            ticket=form_tokens.new_form_token(),
+            ticket=forms.new_form_token(),
             mine=mine,
             roles=list(Role),
             second_factor=me is not None and me.sealed_totp_secret is not None,

@@ -8,7 +8,7 @@ from flask import abort, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app.dashboard import form_tokens, forms
+from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.sign_in import account, sessions
 from app.http.route_facts import route_facts
@@ -51,12 +51,12 @@ def invite() -> ResponseReturnValue:
     if not form:
         missing = "ticket" in form.errors
         return failed(NO_TICKET if missing else "Choose one of the roles.", "account")
-    if not form_tokens.use(form.data["ticket"]):
+    if not forms.use_token(form.data["ticket"]):
         return failed(SENT_BEFORE, "account")
     try:
         secret = _invite(Role(form.data["role"]))
     except Exception:
-        form_tokens.release(form.data["ticket"])
+        forms.release_token(form.data["ticket"])
         raise
     # Behind a proxy, the address of this request may differ from the public one.
     base = services().settings.public_url or request.host_url.rstrip("/")

@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from sqlalchemy import select, update
 
-from app.dashboard.invitations import throttle
+from app.dashboard import invitation_landing
 from store.sql.models import Membership, Organization, User, UserInvitation, now
 from store.sql.queries import user_invitations, users
 from store.sql.queries.user_invitations import LIFETIME, State
@@ -190,7 +190,9 @@ def test_the_page_is_private_and_calls_no_other_host(guest, invited):
 
 def test_an_address_that_opens_too_many_has_to_wait(guest, invited, monkeypatch):
     _, path = invited()
-    monkeypatch.setattr(throttle, "PER_MINUTE", throttle.RateLimitItemPerMinute(3, 1, namespace="few"))
+    monkeypatch.setattr(
+        invitation_landing, "PER_MINUTE", invitation_landing.RateLimitItemPerMinute(3, 1, namespace="few")
+    )
     here = {"environ_overrides": {"REMOTE_ADDR": "10.9.8.7"}}
 
     answers = [guest.get("/invitation/guessed", **here).status_code for _ in range(4)]

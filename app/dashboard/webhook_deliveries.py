@@ -9,12 +9,11 @@ from flask import request
 from flask.typing import ResponseReturnValue
 
 from app.accounts import webhook_endpoints
-from app.dashboard import form_tokens
+from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.overview import attention
 from app.dashboard.pagination import ResultPage
-from app.dashboard.webhooks.badges import badge_of
-from app.dashboard.webhooks.secrets import OVERLAPS
+from app.dashboard.webhooks import OVERLAPS, badge_of
 from app.http.authentication import caller
 from app.http.errors import Conflict, NotFound
 from app.http.route_facts import route_facts
@@ -62,7 +61,7 @@ def webhook(webhook_id: str) -> ResponseReturnValue:
         status_of=deliveries.status,
         payload=payload,
         overlaps=OVERLAPS,
-        ticket=form_tokens.new_form_token(),
+        ticket=forms.new_form_token(),
     )
 
 

@@ -12,13 +12,15 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from limits import RateLimitItemPerMinute
+from limits.storage import RedisStorage
+from limits.strategies import FixedWindowRateLimiter
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts import oauth_flow
 from app.accounts.oauth_flow import InvitationRef
 from app.dashboard.connection_badge import LEVELS
-from app.dashboard.invitations import throttle
 from app.http.errors import ApiError
 from app.http.hosts import base_url
 from app.http.request_ids import request_id
@@ -55,7 +57,7 @@ DOWN = ("The service is not available for a moment", "Nothing has changed. Open 
 
 @blp.before_request
 def _limit() -> ResponseReturnValue | None:
-    if throttle.allowed():
+    if allowed():
         return None
     response = _closed(*TOO_MANY, status=429)
     response.headers["Retry-After"] = "60"
@@ -170,3 +172,19 @@ def _private(response: Response) -> Response:
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
+
+
+# A company's people may share one address, and each opens the page a few times.
+PER_MINUTE = RateLimitItemPerMinute(120, 1, namespace="invitation")
+
+
+def allowed() -> bool:
+    """Count this request; whether its address is within the limit. Without Redis nothing is limited."""
+    # The pool has the address; the URL only selects the kind of storage.
+    pool = services().stores.redis.connection_pool
+    limiter = FixedWindowRateLimiter(RedisStorage("redis://", connection_pool=pool))
+    try:
+        return limiter.hit(PER_MINUTE, request.remote_addr or "")
+    except RedisError as error:
+        log.warning("request not counted for the limit of invitations: %s", type(error).__name__)
+        return True

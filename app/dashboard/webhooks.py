@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
+
 from flask import request
 from flask.typing import ResponseReturnValue
 
 from app.accounts import webhook_endpoints
-from app.dashboard import form_tokens, forms
-from app.dashboard.blueprint import blp, done, page
-from app.dashboard.identifiers import Slug
+from app.dashboard import forms
+from app.dashboard.blueprint import blp, done, failed, page, warned
+from app.dashboard.forms import Slug
 from app.dashboard.overview import attention
 from app.dashboard.pagination import MAX_CHOICE, Chip, ResultPage, after, same_list
-from app.dashboard.webhooks.badges import badge_of
 from app.http.authentication import caller
 from app.http.errors import Conflict, Invalid
 from app.http.route_facts import route_facts
-from app.schemas.fields import Text
+from app.schemas.fields import Text, Word
 from app.schemas.webhooks import EVENTS, WebhookUrl
 from app.services import services
 from store.sql.models import Role, WebhookEndpoint
 from store.sql.queries import deliveries, organizations
 from store.sql.queries import webhooks as stored
+from store.sql.queries.attention import FailingWebhook
+from store.sql.queries.deliveries import Counts
 from store.sql.queries.webhook_events import WebhookEvent
 
 # The value of ``show`` for endpoints that fail.
@@ -82,7 +86,7 @@ def webhooks() -> ResponseReturnValue:
 @route_facts(role=Role.OPERATOR)
 def new_webhook() -> ResponseReturnValue:
     """The form for an endpoint."""
-    return _form(forms.blank(organization=request.args.get("organization", "")), EVENTS)
+    return _new_form(forms.blank(organization=request.args.get("organization", "")), EVENTS)
 
 
 @blp.post("/webhooks/new")
@@ -93,18 +97,18 @@ def create_webhook() -> ResponseReturnValue:
     event_types = [event for event in EVENTS if event in request.form.getlist("events")]
     check(form, event_types)
     if not form:
-        return _form(form, event_types, 400)
-    if not form_tokens.use(form.data["ticket"]):
+        return _new_form(form, event_types, 400)
+    if not forms.use_token(form.data["ticket"]):
         form.refuse("", SENT_BEFORE)
-        return _form(form, event_types, 409)
+        return _new_form(form, event_types, 409)
     try:
         created = _create(form, event_types)
     except Exception:
-        form_tokens.release(form.data["ticket"])
+        forms.release_token(form.data["ticket"])
         raise
     if created is None:
-        form_tokens.release(form.data["ticket"])
-        return _form(form, event_types, 400)
+        forms.release_token(form.data["ticket"])
+        return _new_form(form, event_types, 400)
     endpoint, secret = created
     return page("webhook_made.html", endpoint=endpoint, secret=secret)
 
@@ -150,7 +154,7 @@ def _create(form: forms.Form, event_types: list[str]) -> tuple[WebhookEndpoint, 
         return None
 
 
-def _form(
+def _new_form(
     form: forms.Form, event_types: tuple[str, ...] | list[str], status: int = 200
 ) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
@@ -162,5 +166,133 @@ def _form(
         chosen=event_types,
         event_descriptions=EVENT_DESCRIPTIONS,
         slugs=slugs,
-        ticket=form_tokens.new_form_token(),
+        ticket=forms.new_form_token(),
     )
+
+
+class WebhookChangeForm(forms.Body):
+    """The URL of an endpoint. Its events are checkboxes of one name, which are read from the request."""
+
+    url = WebhookUrl(required=True)
+
+
+@blp.get("/webhooks/<webhook_id>/edit")
+@route_facts(role=Role.OPERATOR)
+def edit_webhook(webhook_id: str) -> ResponseReturnValue:
+    """The form for changing an endpoint."""
+    endpoint = _known(webhook_id)
+    return _settings_form(endpoint, forms.blank(url=endpoint.url), endpoint.events)
+
+
+@blp.post("/webhooks/<webhook_id>/edit")
+@route_facts(role=Role.OPERATOR)
+def change_webhook(webhook_id: str) -> ResponseReturnValue:
+    """Change an endpoint. Pending deliveries go to the new URL."""
+    endpoint = _known(webhook_id)
+    form = forms.read(WebhookChangeForm)
+    chosen = [event for event in EVENTS if event in request.form.getlist("events")]
+    check(form, chosen, known_url=endpoint.url)
+    if not form:
+        return _settings_form(endpoint, form, chosen, 400)
+    with services().stores.database.writing() as session:
+        webhook_endpoints.change(session, caller(), webhook_id, url=form.data["url"], events=chosen)
+    return done("The webhook is changed.", "webhook", webhook_id=webhook_id)
+
+
+@blp.post("/webhooks/<webhook_id>/pause")
+@route_facts(role=Role.OPERATOR)
+def pause_webhook(webhook_id: str) -> ResponseReturnValue:
+    """Pause an endpoint: its deliveries wait."""
+    _pause(webhook_id, paused=True)
+    return done("The webhook is paused. Its deliveries wait.", "webhook", webhook_id=webhook_id)
+
+
+@blp.post("/webhooks/<webhook_id>/resume")
+@route_facts(role=Role.OPERATOR)
+def resume_webhook(webhook_id: str) -> ResponseReturnValue:
+    """End the pause of an endpoint, or enable a disabled one."""
+    _pause(webhook_id, paused=False)
+    return done(
+        "The webhook is enabled. Pending deliveries are being sent.", "webhook", webhook_id=webhook_id
+    )
+
+
+def _pause(webhook_id: str, *, paused: bool) -> None:
+    with services().stores.database.writing() as session:
+        webhook_endpoints.change(session, caller(), webhook_id, paused=paused)
+
+
+def _known(webhook_id: str) -> WebhookEndpoint:
+    with services().stores.database.reading() as session:
+        return webhook_endpoints.find(session, caller(), webhook_id)
+
+
+def _settings_form(
+    endpoint: WebhookEndpoint, form: forms.Form, chosen: list[str], status: int = 200
+) -> ResponseReturnValue:
+    return page(
+        "edit_webhook.html",
+        status,
+        endpoint=endpoint,
+        form=form,
+        chosen=chosen,
+        event_descriptions=EVENT_DESCRIPTIONS,
+    )
+
+
+# For how long the old secret signs too, in seconds, by the words of the form.
+OVERLAPS = {
+    "86400": "for one more day",
+    "604800": "for one more week",
+    "3600": "for one more hour",
+    "0": "not any more: it may be known to others",
+}
+
+REPLACED_BEFORE = "This form was sent before: the secret was replaced once. Replace it again if it is lost."
+
+
+class RotationForm(forms.Body):
+    """For how long the old secret stays valid."""
+
+    overlap = Word(tuple(OVERLAPS), required=True)
+    ticket = Text(shortest=1, longest=64, required=True)
+
+
+@blp.post("/webhooks/<webhook_id>/secret")
+@route_facts(role=Role.OPERATOR)
+def rotate_webhook_secret(webhook_id: str) -> ResponseReturnValue:
+    """Replace the secret of an endpoint and show the new one; it cannot be shown again."""
+    form = forms.read(RotationForm)
+    if not form:
+        return failed("Choose how long the old secret stays valid.", "webhook", webhook_id=webhook_id)
+    if not forms.use_token(form.data["ticket"]):
+        return failed(REPLACED_BEFORE, "webhook", webhook_id=webhook_id)
+    overlap = timedelta(seconds=int(form.data["overlap"]))
+    try:
+        with services().stores.database.writing() as session:
+            endpoint, secret = webhook_endpoints.rotate_secret(session, caller(), webhook_id, overlap=overlap)
+    except Exception:
+        forms.release_token(form.data["ticket"])
+        raise
+    return page("webhook_made.html", endpoint=endpoint, secret=secret, rotated=True)
+
+
+@blp.get("/webhooks/<webhook_id>/secret")
+def reload_rotate(webhook_id: str) -> ResponseReturnValue:
+    """The address of the page with the new secret, opened again: it is shown only once."""
+    return warned("A secret is shown once, when it is made.", "webhook", webhook_id=webhook_id)
+
+
+def badge_of(
+    endpoint: WebhookEndpoint, counts: Counts, failing: Mapping[str, FailingWebhook]
+) -> tuple[str, str]:
+    """The badge of a webhook: CSS class and word. ``failing`` are those whose last attempt failed."""
+    if endpoint.disabled_at:
+        return "bad", "disabled"
+    if endpoint.paused_at:
+        return "warn", "paused"
+    if endpoint.id in failing:
+        return "bad", "failing"
+    if not counts.delivered:
+        return "", "nothing delivered yet"
+    return "good", "enabled"

@@ -12,12 +12,11 @@ from flask.typing import ResponseReturnValue
 from marshmallow import fields
 from sqlalchemy.orm import Session
 
-from app.dashboard import form_tokens, forms, user_filter
+from app.dashboard import forms, user_filter
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.connecting import NO_ADDRESS
-from app.dashboard.connection_badge import LEVELS
-from app.dashboard.identifiers import Slug
-from app.dashboard.invitations.badges import STATE_TITLES, badge_of
+from app.dashboard.connection_badge import INVITATION_TITLES, LEVELS, invitation_badge
+from app.dashboard.forms import Slug
 from app.dashboard.pagination import ROWS, Chip, same_list, searched
 from app.dashboard.sign_in import sessions
 from app.http.hosts import base_url
@@ -68,7 +67,7 @@ def invitations() -> ResponseReturnValue:
     next_page = same_list("invitations", before=_position(rows[ROWS - 1])) if len(rows) > ROWS else None
     every = same_list("invitations", show=None, before=None)
     chips = [Chip("All", every, state is None, sum(counts.values()))]
-    for each, title in STATE_TITLES.items():
+    for each, title in INVITATION_TITLES.items():
         href = same_list("invitations", show=each.value, before=None)
         chips.append(Chip(title, href, state is each, counts[each]))
     return page(
@@ -77,7 +76,7 @@ def invitations() -> ResponseReturnValue:
         next_page=next_page,
         first=same_list("invitations", before=None) if request.args.get("before") else None,
         chips_of_states=chips,
-        badge_of=badge_of,
+        badge_of=invitation_badge,
         q=searched(),
     )
 
@@ -109,7 +108,7 @@ def create_invitations() -> ResponseReturnValue:
     custom_ids = _identifiers(" ".join(request.form.getlist("users")))
     if not form:
         return _form(form, 400)
-    if not form_tokens.use(form.data["ticket"]):
+    if not forms.use_token(form.data["ticket"]):
         form.refuse("", SENT_BEFORE)
         return _form(form, 409)
     scope = form.data["scope"]
@@ -117,7 +116,7 @@ def create_invitations() -> ResponseReturnValue:
         found = _invited(session, form, custom_ids)
         made = _make(session, found, scope) if form else []
     if not form:
-        form_tokens.release(form.data["ticket"])
+        forms.release_token(form.data["ticket"])
         return _form(form, 400)
     return _made(site, made, scope, form.data["organization"])
 
@@ -179,7 +178,7 @@ def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
         status,
         form=form,
         levels=LEVELS,
-        ticket=form_tokens.new_form_token(),
+        ticket=forms.new_form_token(),
         known_address=base_url() is not None,
         no_address=NO_ADDRESS,
     )
