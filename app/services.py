@@ -6,12 +6,11 @@ import logging
 from functools import cached_property
 from typing import cast
 
-from flask import Flask
+from flask import Flask, current_app
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.http.fast_context import current_application
 from app.observability.probes import Probes
 from store.config.settings import Settings
 from store.stores import Stores
@@ -67,4 +66,4 @@ def install(app: Flask, settings: Settings) -> None:
 
 def services() -> Services:
     """The services of the app that handles this request."""
-    return cast(Services, current_application().extensions[EXTENSION])
+    return cast(Services, current_app.extensions[EXTENSION])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response, redirect, request, url_for
+from flask import Flask, Request, Response, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_wtf.csrf import CSRFError
 from kombu.exceptions import OperationalError as BrokerError
@@ -15,7 +15,6 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.dashboard.blueprint import blp, page
 from app.dashboard.sign_in.cookies import PATH
-from app.http import query_string
 from app.http.errors import ApiError, overloaded
 from app.http.request_ids import request_id, route
 from workers.fanout.admission import Overloaded
@@ -46,7 +45,7 @@ def install(app: Flask) -> None:
     app.request_class = _Request
 
 
-class _Request(query_string.Request):
+class _Request(Request):
     """Assigns requests for unknown paths and methods to the dashboard's blueprint.
 
     Outside ``/dashboard`` only those of browsers: programs get an error in the envelope of the API.

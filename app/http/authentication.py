@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
-from flask import Flask, g
+from flask import Flask, g, request
 
 from app.http import rate_limit
 from app.http.error_codes import Code
 from app.http.errors import Forbidden, Unauthenticated
-from app.http.fast_context import current_globals, current_request
 from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
@@ -43,13 +42,13 @@ def install(app: Flask) -> None:
 
 def authenticate_as(caller: Caller, rows: CachedRows) -> None:
     """Authenticate a request by other means than an API key; ``rows`` are the cached rows as it begins."""
-    current_globals().authentication = Authentication(caller, rows)
+    g.authentication = Authentication(caller, rows)
     shares.current.set(tenant_of(caller))
 
 
 def known_caller() -> Caller | None:
     """The caller of this request; None for requests without a key."""
-    found: Authentication | None = current_globals().get("authentication")
+    found: Authentication | None = g.get("authentication")
     return None if found is None else found.caller
 
 
@@ -103,7 +102,6 @@ def _authenticate() -> None:
     """
     # Tests send several requests in one context.
     shares.current.set(shares.UNBOUND)
-    request = current_request()
     if request.endpoint is None or not request.path.startswith(PREFIX):
         return
     facts = facts_of_request()

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from flask import Flask, Response
+from flask import Flask, Response, request
 from flask_compress import Compress
 from flask_compress.flask_compress import _choose_algorithm, _compress_data
-
-from app.http.fast_context import current_request
 
 # Above this size, compressing takes less time than a gigabit link needs for the saved bytes.
 MIN_BYTES = 4096
@@ -47,7 +45,7 @@ class _Compress(Compress):
 
     def after_request(self, response: Response) -> Response:
         """Compress the response if the client accepts it."""
-        accepted = current_request().headers.get("Accept-Encoding", "")
+        accepted = request.headers.get("Accept-Encoding", "")
         if REFUSAL.search(accepted):
             response.vary.add("Accept-Encoding")
             return response

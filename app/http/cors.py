@@ -8,7 +8,6 @@ from flask import Flask, Response, current_app, request
 
 from app.http import rate_limit
 from app.http.authentication import PREFIX
-from app.http.fast_context import current_request
 from app.http.idempotency import HEADER as IDEMPOTENCY_KEY
 from app.http.idempotency import REPLAYED
 from app.http.request_ids import HEADER as REQUEST_ID
@@ -62,7 +61,6 @@ def allowed_headers(origin: str | None, origins: Container[str]) -> dict[str, st
 
 
 def _answer_options() -> Response | None:
-    request = current_request()
     if request.method != "OPTIONS" or request.url_rule is None or not request.path.startswith(PREFIX):
         return None
     response = current_app.make_default_options_response()

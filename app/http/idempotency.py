@@ -19,7 +19,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.http.authentication import caller
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, Invalid
-from app.http.fast_context import current_globals, current_request
 from app.http.route_facts import ReplayCheck, facts_of_request
 from app.services import services
 from store.sql.models import now
@@ -57,7 +56,7 @@ def note_work() -> None:
 
 
 def _claim() -> Response | None:
-    sent = current_request().headers.get(HEADER)
+    sent = request.headers.get(HEADER)
     check = None if sent is None else facts_of_request().replay_check
     if sent is None or check is None:
         return None
@@ -145,7 +144,7 @@ def _begin(digest: str, fingerprint: str, check: ReplayCheck) -> Response | None
 
 
 def _keep(response: Response) -> Response:
-    claim: Claim | None = current_globals().get("idempotency_claim")
+    claim: Claim | None = g.get("idempotency_claim")
     if claim is None:
         return response
     if response.status_code >= 400:
@@ -168,7 +167,7 @@ def _keep(response: Response) -> Response:
 
 def _release(_error: BaseException | None) -> None:
     """Release the claim of a request that ended without success, by an error response or an exception."""
-    claim: Claim | None = current_globals().pop("idempotency_claim", None)
+    claim: Claim | None = g.pop("idempotency_claim", None)
     if claim is None:
         return
     try:

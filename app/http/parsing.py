@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import orjson
-from flask import Flask
+from flask import Flask, request
 from marshmallow import EXCLUDE, Schema
 from webargs.flaskparser import FlaskParser
 from webargs.multidictproxy import MultiDictProxy
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
-from app.http import fast_args
 from app.http.error_codes import Code
 from app.http.errors import ApiError
-from app.http.fast_context import current_request
 
 LOCATIONS = ("query", "json", "headers", "form", "querystring", "json_or_form", "cookies", "files", "path")
 
@@ -30,29 +26,6 @@ class Parser(FlaskParser):
 
     DEFAULT_VALIDATION_STATUS = 400
     DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(LOCATIONS, EXCLUDE)
-
-    def use_args(self, argmap: Any, *positional: Any, **options: Any) -> Callable[..., Any]:
-        """Parse arguments by ``argmap``; flat schemas are parsed directly if the request is valid."""
-        decorate = super().use_args(argmap, *positional, **options)
-        if not isinstance(argmap, fast_args.QuerySchema):
-            return decorate
-        headers = options.get("location") == "headers"
-
-        def with_direct_parsing(view: Callable[..., Any]) -> Callable[..., Any]:
-            by_marshmallow = decorate(view)
-            # flask-smorest's wrapper only calls ``ensure_sync``, which does nothing in this app.
-            parsed_view = getattr(view, "__wrapped__", view)
-
-            @wraps(view)
-            def read(*args: Any, **kwargs: Any) -> Any:
-                found = fast_args.read(argmap, current_request().headers if headers else _query())
-                if found is None:
-                    return by_marshmallow(*args, **kwargs)
-                return parsed_view(*args, found, **kwargs)
-
-            return read
-
-        return with_direct_parsing
 
     def load_querystring(self, req: Any, schema: Schema) -> MultiDictProxy:
         """The parameters of the query."""
@@ -77,7 +50,6 @@ class Parser(FlaskParser):
 
 def _query() -> MultiDict[str, str]:
     """The query of this request, with ``name[]`` renamed to ``name``."""
-    request = current_request()
     if b"[" not in request.query_string and b"%5" not in request.query_string:
         return request.args
     return MultiDict([(name.removesuffix("[]"), value) for name, value in request.args.items(multi=True)])
@@ -89,7 +61,6 @@ def refuse_unreadable_bodies(app: Flask) -> None:
 
 
 def _check_body() -> None:
-    request = current_request()
     if not request.environ.get("CONTENT_LENGTH") and "HTTP_TRANSFER_ENCODING" not in request.environ:
         return
     if request.content_length is not None and request.content_length > (request.max_content_length or 0):
@@ -106,4 +77,4 @@ def _check_body() -> None:
 
 
 def _is_uncompressed() -> bool:
-    return current_request().headers.get("Content-Encoding", "identity").strip().lower() in ("", "identity")
+    return request.headers.get("Content-Encoding", "identity").strip().lower() in ("", "identity")

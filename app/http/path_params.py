@@ -6,13 +6,12 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from flask import Flask
+from flask import Flask, request
 from werkzeug.routing import UnicodeConverter
 
 from app.http import raw_path
 from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound
-from app.http.fast_context import current_request
 from app.schemas.fields import CONTROL, DELIVERY_ID, HOLD_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
 from providers.names import ProviderName
 
@@ -91,7 +90,7 @@ def install(app: Flask) -> None:
 
 
 def _check() -> None:
-    for name, value in (current_request().view_args or {}).items():
+    for name, value in (request.view_args or {}).items():
         if name == "provider" and value not in set(ProviderName):
             raise Invalid(f"provider must be one of {', '.join(ProviderName)}", param=name)
         if name in IDENTIFIERS:

@@ -1,27 +1,17 @@
-"""Fast parsing of query strings."""
+"""x"""
 
 from __future__ import annotations
 
 from urllib.parse import unquote_to_bytes
 
-import flask
-from werkzeug.datastructures import ImmutableMultiDict, MultiDict
-from werkzeug.utils import cached_property
+from flask import request
+from werkzeug.datastructures import ImmutableMultiDict
 
 from app.http.errors import Invalid
 
 
-class Request(flask.Request):
-    """Parses the query with the same result as werkzeug, in a third of the time."""
-
-    @cached_property
-    def args(self) -> MultiDict[str, str]:
-        """The parameters of the query."""
-        return parse(self.query_string)
-
-
 def parse(query: bytes) -> ImmutableMultiDict[str, str]:
-    """The parameters of a query string."""
+    """The parameters of a query string, as werkzeug parses it, in a third of the time."""
     found: dict[str, list[str]] = {}
     for parameter in query.decode(errors="replace").split("&"):
         if parameter:
@@ -35,7 +25,7 @@ def refuse(name: str, where: str) -> None:
 
     :raise Invalid: when the query of the request has it, and not as ``false``
     """
-    if flask.request.args.get(name, "false") != "false":
+    if request.args.get(name, "false") != "false":
         raise Invalid(f"{name} must not be given for {where}", param=name)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response
+from flask import Flask, Response, g, request
 from redis.exceptions import RedisError
 
 from app.http.error_codes import Code
 from app.http.errors import ApiError
-from app.http.fast_context import current_globals, current_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
 from store.config.settings import Settings
@@ -51,9 +50,8 @@ def count(key: int, rows: CachedRows) -> None:
     # Without a version, Redis was unreachable.
     if limiter is None or rows.version is None:
         return
-    g = current_globals()
     try:
-        g.quota = current_request().environ.get(COUNTED) or limiter.take(key)
+        g.quota = request.environ.get(COUNTED) or limiter.take(key)
     except RedisError as error:
         log.warning("request not counted for the rate limit, Redis failed: %s", type(error).__name__)
         g.quota = None
@@ -67,7 +65,7 @@ def headers(quota: Quota) -> dict[str, str]:
 
 
 def _set_headers(response: Response) -> Response:
-    quota: Quota | None = current_globals().get("quota")
+    quota: Quota | None = g.get("quota")
     if quota is not None:
         response.headers.update(headers(quota))
     return response

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import flask
-from flask import Response
+from flask import Response, g, request
 
-from app.http import query_string
-from app.http.fast_context import current_globals, current_request
 from workers.telemetry.request_ids import current
 
 HEADER = "X-Request-Id"
@@ -21,19 +18,13 @@ SHAPE = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 
 
 class Flask(flask.Flask):
-    """Logs exceptions with the id of the request. None of its views is a coroutine."""
-
-    request_class = query_string.Request
-
-    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """The function itself. Flask's own check for coroutines is slow and runs five times a request."""
-        return func
+    """Logs exceptions with the id of the request."""
 
     def log_exception(self, exc_info: Any) -> None:
         """Log one record with the traceback, without path and query, which contain personal data."""
         self.logger.error(
             "request failed: %s %s, request %s",
-            current_request().method,
+            request.method,
             route(),
             request_id(),
             exc_info=exc_info,
@@ -50,7 +41,7 @@ def install(app: flask.Flask) -> None:
 def request_id() -> str:
     """The id of this request."""
     # An error in the framework can occur before `_begin` has run.
-    found: str | None = current_globals().get("request_id")
+    found: str | None = g.get("request_id")
     return _begin() if found is None else found
 
 
@@ -63,7 +54,7 @@ def choose(requested_id: str) -> str:
 
 def route() -> str:
     """The URL rule that this request matches, without the values of its parameters."""
-    rule = current_request().url_rule
+    rule = request.url_rule
     return "(no route)" if rule is None else _as_documented(rule.rule)
 
 
@@ -74,8 +65,8 @@ def _as_documented(rule: str) -> str:
 
 
 def _begin() -> str:
-    chosen = choose(current_request().headers.get(HEADER, ""))
-    current_globals().request_id = chosen
+    chosen = choose(request.headers.get(HEADER, ""))
+    g.request_id = chosen
     return chosen
 
 

@@ -11,8 +11,6 @@ from flask import Flask, Response, g
 from flask.json.provider import JSONProvider
 from marshmallow import Schema
 
-from app.http.fast_response import JsonResponse
-
 # Longer responses, in bytes, are streamed. Each piece costs a change of threads, so pieces are large.
 STREAMED_FROM = 1_048_576
 
@@ -51,8 +49,6 @@ def json_response(body: object, status: int = 200, headers: Mapping[str, str] | 
         data: bytes | Iterator[bytes] = _joined_or_streamed(body)
     else:
         data = body if isinstance(body, bytes) else orjson.dumps(body)
-    if status == 200:
-        return JsonResponse(data, headers)
     return Response(data, status, headers, mimetype="application/json")
 
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from flask import Flask
+from flask import Flask, current_app, request
 
 from app.http.error_codes import Code
-from app.http.fast_context import current_application, current_request
 from store.sql.models import Role
 
 # Gets the parameters of the repeated request (body and path) and the stored body of the first response.
@@ -103,7 +102,6 @@ def facts_of_view(view: Any, method: str) -> RouteFacts | None:
 
 def facts_of_request() -> RouteFacts:
     """The facts of the route that this request matches; the defaults if it matches none."""
-    request = current_request()
     if request.endpoint is None:
         return _DEFAULT
-    return declared_facts(current_application(), request.endpoint, request.method) or _DEFAULT
+    return declared_facts(current_app, request.endpoint, request.method) or _DEFAULT
