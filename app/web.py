@@ -25,19 +25,16 @@ from app.api import (
 )
 from app.http import (
     authentication,
-    compression,
-    cors,
+    browser_headers,
     error_handlers,
     idempotency,
     parsing,
-    path_params,
+    paths,
     rate_limit,
-    raw_path,
     request_ids,
     responses,
-    security_headers,
 )
-from app.observability import access_log, health, request_metrics, scrape, tracing
+from app.observability import health, requests, scrape
 from app.openapi import document
 from store.config.settings import Settings
 
@@ -58,21 +55,17 @@ def create_app(settings: Settings) -> flask.Flask:
     )
     # No redirects to other spellings of a path: they would be responses without our envelope.
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
-    raw_path.install(app)
-    compression.install(app)
-    services.install(app, settings)
-    request_metrics.install(app)
-    access_log.install(app)
-    tracing.install(app)
-    request_ids.install(app)
-    security_headers.install(app)
+    paths.install(app)
     responses.install(app)
+    services.install(app, settings)
+    requests.install(app)
+    request_ids.install(app)
     error_handlers.install(app)
-    cors.install(app, settings)
+    browser_headers.install(app, settings)
     rate_limit.install(app, settings)
     authentication.install(app)
     parsing.refuse_unreadable_bodies(app)
-    path_params.install(app)
+    paths.check_identifiers(app)
     idempotency.install(app)
     api = document.Api(app)
     calendar = (calendars, events, unified, busy, scheduling, group_scheduling, explain)

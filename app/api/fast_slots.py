@@ -39,12 +39,11 @@ from app.availability.failures import Failures
 from app.availability.freshness import now_ms, required_freshness
 from app.availability.result import ResultBuilder
 from app.availability.selection import CalendarRequest, Target, known_targets
-from app.http import authentication, cors, fast_args, query_string, rate_limit, request_ids
+from app.http import authentication, browser_headers, fast_args, rate_limit, request_ids
 from app.http.authentication import Authentication
-from app.http.compression import compress
 from app.http.errors import ApiError
-from app.observability import access_log
-from app.observability.tracing import TRACE_HEADERS
+from app.http.responses import compress
+from app.observability.requests import TRACE_HEADERS, log_answer
 from app.schemas.availability import UserSlotsQuery, ZoneHeader, ZoneQuery
 from app.server.wsgi_adapter import Receive, Scope, Send, SlowClient, send_body
 from app.services import EXTENSION
@@ -231,7 +230,7 @@ class FastSlots:
             "X-Content-Type-Options": "nosniff",
             request_ids.HEADER: request_ids.choose(headers.get("x-request-id", "")),
             **parameters.age_header(result),
-            **cors.allowed_headers(headers.get("origin"), self._origins),
+            **browser_headers.allowed_headers(headers.get("origin"), self._origins),
         }
         if encoding is not None:
             answered["Content-Encoding"] = encoding
@@ -245,7 +244,7 @@ class FastSlots:
         self._stores.key_usage.note(caller.id)
         self._stores.counters.cache(hits=len(parsed.load.keys), stale=0, misses=0)
         self._stores.counters.request(blp.metric_group, "2xx", took)
-        access_log.record("GET", _ROUTE, 200, took, caller.visible)
+        log_answer("GET", _ROUTE, 200, took, caller.visible)
         if tracing.on():
             attributes: dict[str, str | int] = {
                 "http.request.method": "GET",
@@ -264,7 +263,7 @@ def _params(text: bytes, zone_header: str | None) -> tuple[dict[str, Any] | None
     # The plain path accepts ``name[]`` too.
     if b"[" in text or b"%5" in text:
         return None, utc
-    source = query_string.parse(text)
+    source = fast_args.parse(text)
     headers = MultiDict({} if zone_header is None else {"X-Timezone": zone_header})
     in_query = fast_args.read(_ZONE_IN_QUERY, source)
     in_header = fast_args.read(_ZONE_IN_HEADER, headers)

@@ -10,9 +10,8 @@ from flask.views import MethodView
 
 from app.api import cache_control
 from app.api.explain import explained_fields, span_fields
-from app.availability import group_explanation, parameters
-from app.availability.group_explanation import ExplainedGroup
-from app.availability.groups import look_up_groups
+from app.availability import groups, parameters
+from app.availability.groups import ExplainedGroup, look_up_groups
 from app.availability.parameters import Hours
 from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
@@ -93,7 +92,7 @@ class GroupExplanation(MethodView):
         availability = look_up_groups(
             authentication(), params, query, body["participants"], cache_control.freshness()
         )
-        explained = group_explanation.explain_groups(availability, query, at)
+        explained = groups.explain_groups(availability, query, at)
         data = {
             "at": timestamp(at),
             "offered": explained.offered,

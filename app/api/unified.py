@@ -13,7 +13,7 @@ from app.accounts import connections
 from app.api import replay_access
 from app.events import conditions, unified
 from app.events.bodies import changes, new_meta_id, unified_view
-from app.http import idempotency, query_string
+from app.http import fast_args, idempotency
 from app.http.authentication import authentication
 from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
@@ -120,7 +120,7 @@ class UnifiedEvent(MethodView):
         and the request can be repeated.
         """
         for name in ("ifFree", "hold"):
-            query_string.refuse(name, "a unified event: move its copies")
+            fast_args.refuse(name, "a unified event: move its copies")
         refs = connections.of_user(authentication(), userId, params)
         content = changes(body, header.get("zone"))
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))

@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 
 from app.accounts import connections
 from app.accounts.calendar_names import renamed
-from app.availability import held_time, parameters, refresh
+from app.availability import held_time, parameters
 from app.availability.freshness import Freshness, now_ms
-from app.availability.jobs import grants_of, read_jobs
+from app.availability.jobs import (
+    grants_of,
+    list_refresh_jobs,
+    read_jobs,
+    refresh_later,
+    stale_calendars,
+)
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
     LISTS_SHARE,
@@ -194,7 +200,7 @@ class _AvailabilityLookup:
         unlisted = [unlisted_connections(each, lists) for each in self._calendar_requests]
         listing_jobs = self._listing_jobs(unlisted)
         jobs = read_jobs(keys, known.missing, self._grants) | listing_jobs
-        stale = refresh.stale_calendars(keys, known)
+        stale = stale_calendars(keys, known)
         self._count(len(keys), len(stale), len(known.missing), len(listing_jobs))
         self._refresh(keys, stale, lists)
         replies = self._precheck_failures | self._gather(jobs, self._deadline)
@@ -344,8 +350,8 @@ class _AvailabilityLookup:
         """Refresh in the background the stale data that this result uses."""
         hull = self._stores.busy.hull(self._start, self._end)
         jobs: list[Job] = [*read_jobs(keys, dict.fromkeys(stale, hull), self._grants).values()]
-        jobs += refresh.list_refresh_jobs(self._calendar_requests, lists)
-        refresh.enqueue(jobs, deadline=self._deadline, coalescing=self._coalescing)
+        jobs += list_refresh_jobs(self._calendar_requests, lists)
+        refresh_later(jobs, deadline=self._deadline, coalescing=self._coalescing)
 
     def _gather(self, jobs: Mapping[str, Job], deadline: float) -> dict[str, Reply]:
         """The reply to each connection's job."""

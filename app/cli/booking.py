@@ -18,7 +18,7 @@ from flask import Flask, Response, abort, jsonify, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from app.http.security_headers import PAGE_HEADERS
+from app.http.browser_headers import PAGE_HEADERS
 
 HOST = "127.0.0.1"
 # In an installed package the examples are beside this file, in a checkout beside the package.

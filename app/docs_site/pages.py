@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from app.docs_site import site
-from app.http.security_headers import PAGE_HEADERS, policy_of
+from app.http.browser_headers import PAGE_HEADERS, policy_of
 
 blp = Blueprint("docs", __name__)
 

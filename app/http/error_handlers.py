@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flask import Flask, request
@@ -15,9 +15,8 @@ from werkzeug.exceptions import HTTPException
 
 from app import docs_site
 from app.http.error_codes import Code
-from app.http.errors import ApiError, ServiceUnavailable, overloaded
+from app.http.errors import ApiError, Invalid, ServiceUnavailable, overloaded
 from app.http.request_ids import request_id, route
-from app.http.validation_errors import validation_error
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason
 from workers.fanout.admission import Overloaded
@@ -90,3 +89,42 @@ def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, st
     line = "request failed, out of service: %s %s, request %s: %s"
     log.error(line, request.method, route(), request_id(), name)
     return _answer(ServiceUnavailable())
+
+
+# The names and indexes that lead to a field.
+Path = tuple[str | int, ...]
+
+
+def validation_error(messages: Any) -> ApiError:
+    """The first error of marshmallow's messages; its sentence and its ``param`` name the field."""
+    for location in messages.values() if isinstance(messages, dict) else [messages]:
+        for path, message in _errors(location, ()):
+            if path:
+                return Invalid(f"{_spelled(path)} {message}", param=".".join(map(str, path)))
+            return ApiError(_of_whole_body(message), Code.MALFORMED_BODY)
+    return ApiError("The request cannot be understood", Code.MALFORMED_BODY)
+
+
+def _of_whole_body(message: str) -> str:
+    if message == "must be an object":
+        return "The request body must be an object"
+    if message.startswith("Invalid JSON"):
+        return "The request body is not valid JSON"
+    return message
+
+
+def _errors(node: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(node, dict):
+        for key, child in node.items():
+            yield from _errors(child, path if key == "_schema" else (*path, key))
+    elif isinstance(node, list):
+        for child in node:
+            yield from _errors(child, path)
+    else:
+        yield path, str(node)
+
+
+def _spelled(path: Path) -> str:
+    """A path for people: ``schedules[0].start``."""
+    first, *rest = path
+    return f"{first}{''.join(f'[{each}]' if isinstance(each, int) else f'.{each}' for each in rest)}"

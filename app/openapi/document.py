@@ -13,9 +13,9 @@ from flask import Blueprint, Flask, Response, make_response, render_template, re
 from werkzeug.exceptions import HTTPException
 
 from app.docs_site import PATH as DOCS
-from app.http import error_handlers, security_headers
+from app.http import browser_headers, error_handlers
 from app.http.hosts import base_url
-from app.http.path_params import SHAPES
+from app.http.paths import SHAPES
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
 from app.openapi import examples, operations, schemas
@@ -160,7 +160,7 @@ _RENDERER = Path(__file__).parents[1] / f"static/reference/scalar-{SCALAR_VERSIO
 @route_facts(needs_key=False)
 def page() -> Response:
     """The page. It needs no API key; administrators enter theirs to try operations."""
-    return security_headers.own_scripts_only(
+    return browser_headers.own_scripts_only(
         make_response(render_template("reference/page.html", version=SCALAR_VERSION))
     )
 

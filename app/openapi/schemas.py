@@ -12,7 +12,7 @@ from apispec.ext.marshmallow import MarshmallowPlugin, OpenAPIConverter
 from marshmallow import Schema, fields
 
 from app.availability.explanation import REASONS
-from app.availability.group_explanation import GROUP_REASONS
+from app.availability.groups import GROUP_REASONS
 from app.http.error_codes import Code
 from app.schemas.availability import WEEKDAYS
 from app.schemas.calendars import ROLES

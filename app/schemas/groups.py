@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.availability.group_explanation import GROUP_REASONS
+from app.availability.groups import GROUP_REASONS
 from app.http.responses import WholeBody
 from app.schemas.availability import MAX_USERS, SchedulesBody, SlotsQuery
 from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema

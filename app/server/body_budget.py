@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 from app.http import authentication
 from app.http.error_codes import Code
 from app.http.errors import ApiError, quota_exceeded
-from app.http.raw_path import path_info
+from app.http.paths import path_info
 from app.http.route_facts import RouteFacts, declared_facts
 from app.services import EXTENSION, Services
 from store.coordination.shares import MIB, Exhausted, Quota, QuotaExceeded, SharedPlaces, share_of

@@ -310,7 +310,7 @@ def _environ(scope: Scope) -> WSGIEnvironment:
         "SCRIPT_NAME": "",
         "PATH_INFO": unquote_to_bytes(raw).decode("latin1"),
         "QUERY_STRING": scope["query_string"].decode("latin1"),
-        # The path as the client has sent it, see ``app.http.raw_path``.
+        # The path as the client has sent it, see ``app.http.paths``.
         "REQUEST_URI": raw,
         "SERVER_NAME": host,
         "SERVER_PORT": str(port),

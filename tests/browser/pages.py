@@ -13,7 +13,7 @@ from werkzeug.routing import Rule
 
 from app import dashboard
 from app.cli import demo
-from app.http import path_params
+from app.http import paths
 from app.http.route_facts import declared_facts
 from store.config.settings import Settings
 from tests.dashboard.routes import PREFIX, path, rules
@@ -104,6 +104,6 @@ def needs_sign_in(endpoint: str) -> bool:
 def _application() -> Flask:
     """The dashboard's routes without stores."""
     app = Flask("pages")
-    path_params.install(app)
+    paths.install(app)
     dashboard.install(app, cast(Settings, SimpleNamespace(secret_key="none", public_url="")))
     return app

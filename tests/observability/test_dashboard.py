@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.observability.metrics import Exposition, QuotaUse, Records, Snapshot
-from app.observability.request_metrics import CLASSES
+from app.observability.requests import CLASSES
 from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.shares import Quota

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.query import Query, Slots, slots
-from scheduling.shared_slots import Requirement, shared
+from scheduling.query import Query, Requirement, Slots, shared, slots
 from scheduling.windows import MINUTE
 from tests.scheduling import oracle
 from tests.scheduling.strategies import at, members_of, questions

@@ -14,8 +14,7 @@ from app.dashboard.explorer.data import ExplorerData
 from app.dashboard.explorer.fields import ALL
 from app.dashboard.explorer.form import ExplorerQuery
 from app.http.errors import Invalid
-from scheduling.query import Slots, slots
-from scheduling.shared_slots import Requirement, shared
+from scheduling.query import Requirement, Slots, shared, slots
 
 
 class SharedSlot(NamedTuple):

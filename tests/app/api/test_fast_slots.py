@@ -268,7 +268,7 @@ def test_both_paths_count_for_one_limit_and_each_request_once(production):
 
 
 def test_a_fast_request_is_logged(warm, api, caplog):
-    with caplog.at_level("INFO", logger="app.observability.access_log"):
+    with caplog.at_level("INFO", logger="app.observability.requests"):
         warm.get(PATH, **DAY)
 
     (record,) = caplog.records

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from app.availability import refresh
+from app.availability import jobs
 from app.services import services
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyRead, CalendarKey
@@ -43,4 +43,4 @@ def test_a_stale_calendar_is_read_again_unless_it_is_watched(lenient, unique):
         known = busy.load(keys, start, end)
 
         assert known.missing == {}
-        assert refresh.stale_calendars(keys, known) == [keys.index(stale)]
+        assert jobs.stale_calendars(keys, known) == [keys.index(stale)]

@@ -107,7 +107,7 @@ def test_each_copy_of_a_unified_event_has_its_own(api, new_user_with_two_account
 
 @BOTH
 def test_the_etag_is_in_a_header_that_compression_does_not_change(person):
-    # Longer than ``app.http.compression.MIN_BYTES``.
+    # Longer than ``app.http.responses.MIN_BYTES``.
     made = person.made(subject="Long", description="x" * 20_000)
     for accepted in ("identity", "gzip", "zstd"):
         answer = person.api.get(person.path(made["id"]), headers={"Accept-Encoding": accepted})

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
-from app.http import error_handlers, path_params, raw_path, request_ids, responses
+from app.http import error_handlers, paths, request_ids, responses
 from app.openapi.document import Api
 from app.schemas.fields import CONTROL
 
@@ -52,11 +52,11 @@ def heard(path: str) -> TestResponse:
     app = request_ids.Flask(__name__)
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
     app.config.update(API_TITLE="x", API_VERSION="v1", OPENAPI_VERSION="3.1.0")
-    raw_path.install(app)
+    paths.install(app)
     request_ids.install(app)
     responses.install(app)
     error_handlers.install(app)
-    path_params.install(app)
+    paths.check_identifiers(app)
     Api(app)
     app.add_url_rule("/c/<calendar_id:calendarId>/e/<event_id:eventId>", "event", lambda **ids: ids)
     app.add_url_rule("/m/<meta_id:metaId>", "meta", lambda **ids: ids)
@@ -164,7 +164,7 @@ def refused(answer: TestResponse, status: int) -> str:
 def test_the_path_is_made_from_the_request_line(raw, path):
     for name in ("RAW_URI", "REQUEST_URI"):
         environ = {"PATH_INFO": as_served(raw), name: raw}
-        assert raw_path.path_info(environ) == path
+        assert paths.path_info(environ) == path
 
 
 def as_served(raw: str) -> str:
@@ -188,7 +188,7 @@ def as_served(raw: str) -> str:
     ],
 )
 def test_a_path_that_others_changed_is_not_decoded_twice(environ, path):
-    assert raw_path.path_info(environ) == path
+    assert paths.path_info(environ) == path
 
 
 def test_the_application_is_found_where_a_proxy_mounted_it(app: Flask):
@@ -232,5 +232,5 @@ def test_openapi_documents_length_of_foreign_ids(app):
         for item in app.test_client().get("/v1/openapi.json").json["paths"].values()
         for each in item.get("parameters", ())
     }
-    for name in path_params.FOREIGN_IDS:
+    for name in paths.FOREIGN_IDS:
         assert parameters[name] == {"type": "string", "minLength": 1, "maxLength": 2048}

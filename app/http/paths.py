@@ -1,0 +1,196 @@
+"""Paths of requests: how they are decoded, and the identifiers in them.
+
+Any text may be in a segment: a percent-encoded slash is part of its segment. WSGI servers decode the path
+before the application receives it, so this module rebuilds it from the request line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, unquote_to_bytes
+
+from flask import Flask, request
+from werkzeug.routing import UnicodeConverter
+
+from app.http.error_codes import Code
+from app.http.errors import Invalid, NotFound
+from app.schemas.fields import CONTROL, DELIVERY_ID, HOLD_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
+from providers.names import ProviderName
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+# Almanac's adapter sets REQUEST_URI, other servers RAW_URI.
+RAW = ("REQUEST_URI", "RAW_URI")
+
+# `http://host/path`, as proxies may send it. `//host` has no origin: it is a path with an empty segment.
+ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
+# Most paths: without characters that need decoding, and without a doubled slash at the start.
+PLAIN = re.compile(r"/[A-Za-z0-9._~-][A-Za-z0-9._~/-]*")
+NO_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+ESCAPE = re.compile(rb"%(?!2[5Ff])([0-9A-Fa-f]{2})")
+LONE_BYTE = re.compile("[\udc80-\udcff]")
+
+
+def install(app: Flask) -> None:
+    """Rebuild the path of every request, and register the converters of its identifiers."""
+    app.wsgi_app = _RawPath(app.wsgi_app)  # type: ignore[method-assign]
+    app.url_map.converters |= {"user_id": UserId, "org_slug": OrgSlug, "provider": Provider}
+    app.url_map.converters |= {"webhook_id": WebhookId, "delivery_id": DeliveryId, "hold_id": HoldId}
+    app.url_map.converters |= dict.fromkeys(("calendar_id", "event_id", "meta_id"), ForeignId)
+
+
+class _RawPath:
+    """WSGI middleware that passes each segment of the path as the client encoded it."""
+
+    def __init__(self, application: WSGIApplication) -> None:
+        self._application = application
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ["PATH_INFO"] = path_info(environ)
+        return self._application(environ, start_response)
+
+
+def path_info(environ: WSGIEnvironment) -> str:
+    """The path of a request, decoded except for ``%2F``, ``%25`` and bytes that are not UTF-8.
+
+    Routing splits the path at slashes first; ``text`` decodes the rest of a segment afterwards.
+    """
+    served: str = environ.get("PATH_INFO", "")
+    if PLAIN.fullmatch(served) and environ.get("REQUEST_URI", "").partition("?")[0] == served:
+        return served
+    for path in _sent(environ):
+        if _plain(path) == served.encode("latin1").decode(errors="replace"):
+            return _kept(path)
+    # A middleware or the server changed the path. It is fully decoded: its slashes separate segments.
+    return served.replace("%", "%25")
+
+
+def text(segment: str) -> str:
+    """The decoded text of a segment; bytes that are not UTF-8 become surrogates."""
+    return unquote(segment, errors="surrogateescape")
+
+
+def _sent(environ: WSGIEnvironment) -> Iterator[str]:
+    """The path of the request line, and the same without the prefix that the application is mounted at."""
+    mounted = environ.get("SCRIPT_NAME", "")
+    for name in RAW:
+        raw = environ.get(name)
+        if raw is None:
+            continue
+        path = re.split("[?#]", ORIGIN.sub("", raw, count=1), maxsplit=1)[0]
+        yield path or "/"
+        if mounted and path.startswith(mounted):
+            yield path[len(mounted) :]
+
+
+def _plain(path: str) -> str:
+    """A fully decoded path, as servers pass it."""
+    return unquote_to_bytes(path.encode("latin1")).decode(errors="replace")
+
+
+def _kept(path: str) -> str:
+    # A % that starts no escape is replaced by %FF, a byte that never occurs in UTF-8.
+    escaped = NO_ESCAPE.sub(b"%FF", path.encode("latin1"))
+    undone = ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), escaped)
+    readable = undone.decode(errors="surrogateescape")
+    kept = LONE_BYTE.sub(lambda found: f"%{ord(found[0]) - 0xDC00:02X}", readable)
+    return _with_slashes_at_the_front_kept(kept).encode().decode("latin1")
+
+
+def _with_slashes_at_the_front_kept(path: str) -> str:
+    # werkzeug drops all but one of them and would match a path that the client did not request.
+    rest = path.lstrip("/")
+    return path if path == rest else "/" + "%2F" * (len(path) - len(rest) - 1) + rest
+
+
+class UserId(UnicodeConverter):
+    """A user's identifier. It matches any text, so that a malformed one gets the error of an unknown user."""
+
+
+class OrgSlug(UnicodeConverter):
+    """An organization's slug."""
+
+
+class Provider(UnicodeConverter):
+    """A provider's name."""
+
+
+class WebhookId(UnicodeConverter):
+    """A webhook endpoint."""
+
+
+class HoldId(UnicodeConverter):
+    """A hold."""
+
+
+class DeliveryId(UnicodeConverter):
+    """A webhook delivery."""
+
+
+class ForeignId(UnicodeConverter):
+    """An identifier chosen by a provider or a client: any text, percent-encoded as a path segment."""
+
+    def to_python(self, value: str) -> str:
+        """The text; bytes that are not UTF-8 become surrogates, which ``_check`` answers with 404."""
+        return text(value)
+
+    def to_url(self, value: str) -> str:
+        """The segment."""
+        return quote(value, safe="")
+
+
+# Graph documents no length limit for its identifiers; this one bounds requests and log lines.
+MAX_FOREIGN_ID = 2048
+NO_TEXT = re.compile("[\ud800-\udfff]")
+
+# The shape of each identifier, and the error for one that does not exist, as none of another shape does.
+IDENTIFIERS = {
+    "userId": (USER_ID, "User not found", Code.USER_NOT_FOUND),
+    "orgSlug": (SLUG, "Organization not found", Code.ORGANIZATION_NOT_FOUND),
+    "webhookId": (WEBHOOK_ID, "Webhook not found", Code.WEBHOOK_NOT_FOUND),
+    "deliveryId": (DELIVERY_ID, "Delivery not found", Code.DELIVERY_NOT_FOUND),
+    "holdId": (HOLD_ID, "Hold not found", Code.HOLD_NOT_FOUND),
+}
+FOREIGN_IDS = {
+    "calendarId": ("Calendar not found", Code.CALENDAR_NOT_FOUND),
+    "eventId": ("Event not found", Code.EVENT_NOT_FOUND),
+    "metaId": ("Event not found", Code.EVENT_NOT_FOUND),
+}
+
+SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
+    UserId: {"type": "string", **identifier_shape(USER_ID)},
+    OrgSlug: {"type": "string", **identifier_shape(SLUG)},
+    WebhookId: {"type": "string", **identifier_shape(WEBHOOK_ID)},
+    HoldId: {"type": "string", **identifier_shape(HOLD_ID)},
+    DeliveryId: {"type": "string", **identifier_shape(DELIVERY_ID)},
+    Provider: {"type": "string", "enum": [str(name) for name in ProviderName]},
+    ForeignId: {"type": "string", "minLength": 1, "maxLength": MAX_FOREIGN_ID},
+}
+
+
+def check_identifiers(app: Flask) -> None:
+    """Validate the identifiers of a path before each view."""
+    app.before_request(_check)
+
+
+def _check() -> None:
+    for name, value in (request.view_args or {}).items():
+        if name == "provider" and value not in set(ProviderName):
+            raise Invalid(f"provider must be one of {', '.join(ProviderName)}", param=name)
+        if name in IDENTIFIERS:
+            pattern, sentence, code = IDENTIFIERS[name]
+            if not pattern.fullmatch(value):
+                raise NotFound(sentence, code)
+        if name in FOREIGN_IDS and _cannot_exist(value):
+            raise NotFound(*FOREIGN_IDS[name])
+
+
+def _cannot_exist(foreign_id: str) -> bool:
+    """Whether an identifier is invalid at every provider."""
+    # In a provider's URL, the last two change the path, even percent-encoded.
+    is_text = not (NO_TEXT.search(foreign_id) or CONTROL.search(foreign_id))
+    return not is_text or len(foreign_id) > MAX_FOREIGN_ID or foreign_id in (".", "..")
