@@ -234,27 +234,6 @@ def test_a_grant_too_narrow_is_refused_before_the_provider_call(api, sandbox, ne
 # --- access
 
 
-def test_a_user_without_accounts_has_no_calendars(api, new_user):
-    user = new_user()
-    assert api.get(f"/users/{user}/calendar").json == {"data": [], "failedCalendars": []}
-    assert api.get(f"/users/{user}/calendar", provider="google").json == {"data": [], "failedCalendars": []}
-
-
-def test_invalid_queries_are_refused(api, new_user):
-    assert error(api.get("/users/nobody/calendar"), 404) == "User not found"
-    assert error(api.get("/users/a/calendar"), 404) == "User not found"
-    assert error(api.get(f"/users/{new_user()}/calendar", provider="apple"), 400).startswith("provider")
-
-
-def test_a_key_of_an_organization_reaches_its_members_alone(new_api, sandbox, new_user, new_organization):
-    slug = new_organization()
-    google = sandbox.account("google", ADA["google"])
-    member, stranger = new_user(google, slugs=(slug,)), new_user(google)
-    bound = new_api(organization=slug, read_only=True)
-    assert len(calendars(bound, member)) == 1
-    assert error(bound.get(f"/users/{stranger}/calendar"), 404) == "User not found"
-
-
 def test_calendars_can_be_read_by_pages(api, user_with_two_accounts):
     first = api.get(f"/users/{user_with_two_accounts}/calendar", limit=2).json
     rest = api.get(f"/users/{user_with_two_accounts}/calendar", limit=2, cursor=first["nextCursor"]).json

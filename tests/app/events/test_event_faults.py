@@ -144,35 +144,6 @@ def test_calendar_shared_for_reading_cannot_be_written(api, sandbox, new_user, p
     assert [each["id"] for each in person.there.events(boss["id"])] == [event["id"]]
 
 
-@BOTH
-@CALLS
-def test_a_read_only_key_reads_and_changes_nothing(new_api, sandbox, person, call):
-    event_id = person.made(subject="Old")["id"]
-    person.api = new_api(read_only=True)
-    sandbox.forget_requests()
-    answer = ask(person, call, event_id)
-    if call == "get":
-        assert one(answer)["subject"] == "Old"
-    else:
-        assert error(answer, 403) == "This API key is read-only"
-        assert sandbox.requests().total == 0
-    assert person.there.subjects() == ["Old"]
-
-
-@BOTH
-@CALLS
-def test_a_key_of_an_organization_reaches_its_members_alone(
-    new_api, new_user, new_organization, person, call
-):
-    slug = new_organization()
-    member = new_user(person.account, slugs=(slug,))
-    event_id = person.made()["id"]
-    person.api = new_api(organization=slug)
-    assert error(ask(person, call, event_id), 404) == "User not found"
-    person.user = member
-    assert ask(person, call, event_id).status_code in (200, 201)
-
-
 # --- the provider
 
 

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from tests.app.answers import error
-from tests.app.days import DAY, PROVIDERS, meeting
+from tests.app.days import DAY, PROVIDERS
 from tests.app.listing import ADA, BARE, FORMS, SIDE, TEAM, subjects
 from tests.conftest import connect
 
@@ -144,15 +143,6 @@ def test_invalid_queries_are_refused_in_the_requested_form(
     assert sentence.startswith(expected)
 
 
-def test_a_user_without_the_accounts_gets_the_error_of_each_form(api, sandbox, new_user):
-    user = new_user(sandbox.account("google", ADA["google"]))
-    for other in ({"provider": "microsoft"},):
-        answer = api.get(f"/users/{user}/calendar/events", **BARE, **other)
-        assert (answer.status_code, answer.json) == (404, "User has not the needed calendars connected")
-        expected = error(api.get(f"/users/{user}/calendar/events", **DAY, **other), 404)
-        assert expected == "User has no connected calendars"
-
-
 @FORMS
 def test_a_user_that_is_not_there_and_a_key_that_is_none(api, form):
     path = "/users/nobody/calendar/events"
@@ -163,16 +153,6 @@ def test_a_user_that_is_not_there_and_a_key_that_is_none(api, form):
     sentences = [each.json if form is BARE else each.json["error"] for each in (unknown, no_key, bad_id)]
     assert sentences[0] == "User not found"
     assert all(isinstance(each, str) for each in sentences)
-
-
-def test_a_key_of_an_organization_reaches_its_members_alone(new_api, sandbox, new_user, new_organization):
-    slug = new_organization()
-    account = sandbox.account("google", ADA["google"], events=[meeting("09:00", "10:00", subject="Hers")])
-    member, stranger = new_user(account, slugs=(slug,)), new_user(account)
-    bound = new_api(organization=slug, read_only=True)
-    assert subjects(bound.get(f"/users/{member}/calendar/events", **BARE).json) == ["Hers"]
-    answer = bound.get(f"/users/{stranger}/calendar/events", **BARE)
-    assert (answer.status_code, answer.json) == (404, "User not found")
 
 
 @BOTH

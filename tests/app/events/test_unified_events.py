@@ -274,19 +274,6 @@ def test_invalid_input_is_refused_before_any_write(sandbox, both, sent, expected
     assert sandbox.requests().total == 0
 
 
-def test_a_read_only_key_reads_and_a_bound_key_reaches_its_members(new_api, new_user, new_organization, both):
-    both.create(metaId="m-1", subject="Old")
-    slug = new_organization()
-    member = new_user(*both.accounts.values(), slugs=(slug,))
-    both.api = new_api(organization=slug, read_only=True)
-    assert error(both.get("m-1"), 404) == "User not found"
-    both.user = member
-    assert one(both.get("m-1"))["subject"] == "Old"
-    for answer in (both.create(), both.update("m-1", subject="x"), both.delete("m-1")):
-        assert error(answer, 403) == "This API key is read-only"
-    assert both.subjects() == {"google": ["Old"], "microsoft": ["Old"]}
-
-
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import gzip
 import re
 from collections.abc import Iterator
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -22,7 +20,6 @@ from tests.app.routes import METHODS, facts_of, open_endpoints, routes
 
 # The document itself, and the page that shows it.
 OWN_PAGES = ("api-docs", "reference")
-ROOT = Path(__file__).parents[3]
 
 
 def in_braces(rule: str) -> str:
@@ -324,19 +321,6 @@ def test_every_route_of_the_document_has_an_operation_id_of_its_own(app, documen
 def test_every_route_declares_its_facts(app):
     for route in routes(app):
         assert declared_facts(app, route.endpoint, route.method) is not None, route
-
-
-def test_no_module_lists_endpoints(app):
-    """Facts of a route are declared on the route, so no module needs to name endpoints."""
-    endpoints = {route.endpoint for route in routes(app)}
-    found = [
-        (file.name, node.value)
-        for file in (ROOT / "app").rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in endpoints
-    ]
-
-    assert found == []
 
 
 def test_numbers_and_truths_of_a_query_have_their_types(document):

@@ -159,14 +159,6 @@ def test_a_read_at_the_very_moment_that_is_demanded_is_new_enough(redis, cache):
     assert load(cache, [KEY], 0, 1000, newer_than=41)[0].missing == (0, 1000)
 
 
-def test_a_period_across_a_border_is_one_period_again(redis, cache):
-    put(redis, cache, Intervals.of([(900, 2100)]), 0, 3000)
-
-    (cached,) = load(cache, [KEY], 0, 3000)
-
-    assert merged(cached.busy) == [(900, 2100)]
-
-
 def test_the_age_is_that_of_the_oldest_part(redis, cache):
     put(redis, cache, Intervals.of([]), 0, 1000, read_at=50)
     put(redis, cache, Intervals.of([]), 1000, 2000, read_at=30)

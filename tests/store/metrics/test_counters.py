@@ -268,15 +268,6 @@ def test_totals_have_all_that_was_ever_counted_and_never_end(activity, redis, no
     assert redis.ttl(counters.KEY) == -1
 
 
-def test_stretches_hold_only_request_counts(activity, redis, now):
-    activity.request("busy", "2xx", 0.25)
-    activity.jobs("asked", 3)
-    activity.flush(now=now)
-
-    for stretch in (FINE, COARSE):
-        assert set(redis.hgetall(stretch.key(now))) == {b"requests:busy:2xx:8"}
-
-
 @pytest.mark.slow
 def test_totals_that_redis_could_not_take_come_later(activity, redis, server, now):
     start, stop = server

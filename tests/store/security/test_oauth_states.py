@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from store.security.crypto import Keyring
 from store.security.one_time_secrets import STATE_SECONDS, OAuthStates, PendingConsent
 
 CONSENT = PendingConsent(
@@ -84,21 +82,6 @@ def test_neither_a_state_nor_its_consent_can_be_read_in_redis(states, stores):
     assert b"planted" not in kept
     assert b"google" not in kept
     assert 590 <= stores.redis.ttl(name) <= 600
-
-
-def test_a_consent_is_bound_to_its_state(states, stores):
-    first, second = (states.begin(CONSENT) for _ in range(2))
-    names = [f"oauth-state:{hashlib.sha256(each.encode()).hexdigest()}" for each in (first, second)]
-    stores.redis.rename(names[0], names[1])
-
-    assert states.take(second) is None
-
-
-def test_state_of_a_removed_encryption_key_is_unknown(states, stores):
-    state = states.begin(CONSENT)
-    others = OAuthStates(stores.redis, Keyring([secrets.token_bytes(32)]))
-
-    assert others.take(state) is None
 
 
 def test_the_verifier_does_not_show():
