@@ -104,13 +104,14 @@ class CircuitBreakers:
         *,
         given_up: bool,
         duration: float = 0.0,
+        for_provider: bool = True,
         now: float | None = None,
     ) -> bool:
         """Record a call that failed ``duration`` seconds after it began.
 
         Returns whether calls for its account are now refused. Only a call that is ``given_up`` counts, unless
-        it was a probe. Without Redis the failure is dropped. ``now``, here and below, is another clock for
-        tests.
+        it was a probe. ``for_provider``: it counts for the provider's breaker too. Without Redis the failure
+        is dropped. ``now``, here and below, is another clock for tests.
         """
         if not any(self._limits):
             return False
@@ -121,7 +122,7 @@ class CircuitBreakers:
         arguments = json_argument(
             now=_milliseconds(now),
             given_up=given_up,
-            accounts=accounts,
+            accounts=accounts if for_provider else 0,
             failures=failures,
             pause=int(self.pause * 1000),
             remembered=REMEMBERED,

@@ -62,8 +62,13 @@ def open_account(
     return provider.calendars, account
 
 
-def call_reporter(runtime: Runtime, credentials: Credentials, access: Access) -> AccountCallReporter:
-    """The rate limiter and circuit breaker for the reads or the writes of an account."""
+def call_reporter(
+    runtime: Runtime, credentials: Credentials, access: Access, *, for_provider: bool = True
+) -> AccountCallReporter:
+    """The rate limiter and circuit breaker for the reads or the writes of an account.
+
+    ``for_provider``: failures count for the provider's breaker too.
+    """
     return AccountCallReporter(
         runtime.stores.provider_rate_limiter,
         runtime.stores.circuit_breakers,
@@ -72,6 +77,7 @@ def call_reporter(runtime: Runtime, credentials: Credentials, access: Access) ->
         egress=runtime.egress,
         patience=runtime.settings.fanout_deadline_seconds * MIN_WAIT_FRACTION,
         ours=partial(_is_ours, runtime, credentials),
+        for_provider=for_provider,
     )
 
 

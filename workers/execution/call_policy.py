@@ -60,6 +60,7 @@ class AccountCallReporter:
     Create it when the job begins. A timeout counts as a failure of the provider only after ``patience``
     seconds. ``ours`` returns whether the limit of a Google Cloud project is this installation's, given the
     project's number if Google names it. ``egress`` is notified of answers and of calls without an answer.
+    ``for_provider``: failures count for the provider's breaker too.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class AccountCallReporter:
         egress: Egress,
         patience: float,
         ours: Callable[[str | None], bool] = lambda _project: True,
+        for_provider: bool = True,
     ) -> None:
         self._rate_limiter = rate_limiter
         self._breakers = breakers
@@ -80,6 +82,7 @@ class AccountCallReporter:
         self._egress = egress
         self._patience = patience
         self._ours = ours
+        self._for_provider = for_provider
         self._began = time.monotonic()
 
     def answered(self) -> None:
@@ -105,7 +108,11 @@ class AccountCallReporter:
         if isinstance(error, RateLimited):
             self.answered()
         elif self._counts_as_failure(error, given_up=given_up) and self._breakers.failed(
-            self._circuit, self._connection, given_up=given_up, duration=time.monotonic() - self._began
+            self._circuit,
+            self._connection,
+            given_up=given_up,
+            duration=time.monotonic() - self._began,
+            for_provider=self._for_provider,
         ):
             return None
         held = self._rate_limiter.pause_calls(

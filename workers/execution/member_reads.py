@@ -70,7 +70,8 @@ def _read(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> lis
     members = [
         Member(
             each.credentials.email or "",
-            call_reporter(runtime, each.credentials, Access.READS),
+            # One request that fails says no more about the provider than any other.
+            call_reporter(runtime, each.credentials, Access.READS, for_provider=each is reads[0]),
             each.job.calendars or (),
         )
         for each in reads

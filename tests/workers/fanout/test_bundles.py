@@ -15,6 +15,7 @@ from sqlalchemy import select
 from providers.errors import Reason
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import read_tags
+from store.coordination.circuit_breaker import Access, CircuitBreakers, CircuitKey
 from store.sql.models import WebhookDelivery
 from store.sql.queries import organization_grants
 from tests.providers.members import show_to_reader
@@ -432,6 +433,17 @@ def test_a_provider_that_does_not_answer_fails_every_member_in_time(sandbox, org
     replies = read(*of.jobs(), seconds=1.0)
     assert {failure(each).reason for each in replies} == {Reason.PROVIDER_ERROR}
     assert time.monotonic() - began < 2
+
+
+def test_a_failed_request_for_many_members_counts_once_for_the_provider(sandbox, runtime, organization, read):
+    """Else a single request would open the breaker for all tenants."""
+    breakers = CircuitBreakers(runtime.stores.redis, accounts=3, failures=9, pause=30.0)
+    runtime.stores.__dict__["circuit_breakers"] = breakers
+    of = organization("microsoft", 4)
+    sandbox.fault(operation=BATCH, status=503)
+    assert {failure(each).reason for each in read(*of.jobs())} == {Reason.PROVIDER_ERROR}
+    circuit = CircuitKey("microsoft", Access.READS)
+    assert not breakers.states([circuit])[circuit].open
 
 
 def test_a_bundle_that_no_worker_takes_is_dropped_whole(runtime, organization, ask):
