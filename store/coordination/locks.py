@@ -59,7 +59,7 @@ def unified_lock(redis: Redis, user: str, meta_id: str, *, timeout: float, lifet
 
 @contextmanager
 def try_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
-    """Hold a lock without waiting for it: for a round of upkeep, or for the webhooks of one endpoint.
+    """Hold a lock without waiting for it: for a round of upkeep.
 
     The work under the lock ends by ``deadline``, a moment of ``time.monotonic()``.
 

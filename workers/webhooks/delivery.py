@@ -15,7 +15,6 @@ import orjson
 from sqlalchemy.exc import SQLAlchemyError
 from standardwebhooks import Webhook
 
-from store.coordination.locks import LockTimeout, try_lock
 from store.coordination.shares import UNBOUND
 from store.security.crypto import Undecipherable
 from store.sql.queries import deliveries, webhook_events, webhooks
@@ -25,7 +24,7 @@ from store.stores import Stores
 from workers.runtime import Runtime
 from workers.upkeep import batches
 from workers.webhooks.fair_queue import Turn
-from workers.webhooks.http import MAX_POST_SECONDS, NoEndpointAnswer, post
+from workers.webhooks.http import NoEndpointAnswer, post
 from workers.webhooks.ssrf_guard import ForbiddenUrl
 
 log = logging.getLogger(__name__)
@@ -88,38 +87,21 @@ def purge(runtime: Runtime) -> int:
     return batches.purge(runtime, deliveries.purge)
 
 
-def _is_due(runtime: Runtime, endpoint_id: str) -> bool:
-    with runtime.stores.database.reading() as session:
-        return deliveries.has_due(session, endpoint_id)
-
-
 def _serve(runtime: Runtime, turn: Turn) -> None:
-    """Serve an endpoint once; does nothing if another worker holds its lock."""
-    began, endpoint_id = time.monotonic(), turn.endpoint_id
-    try:
-        # A task for an event recorded before the lock is released finds the lock held: check again.
-        while _is_due(runtime, endpoint_id):
-            # The last attempt may begin at the very end.
-            ends = began + MAX_SERVE_SECONDS + MAX_POST_SECONDS
-            with try_lock(runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=ends):
-                if not _send_all(runtime, turn, began):
-                    return
-    except LockTimeout:
-        return
+    """Send everything due to an endpoint, unless another worker sends to it.
 
-
-def _send_all(runtime: Runtime, turn: Turn, began: float) -> bool:
-    """Send everything due; returns whether that is done. After one call without an answer, the rest waits."""
+    After one call without an answer, the rest waits.
+    """
+    began = time.monotonic()
     while not _is_over(runtime, turn, began):
         with runtime.stores.database.writing() as session:
             claimed = deliveries.claim(session, turn.endpoint_id, until=datetime.now(UTC) + LEASE)
         if claimed is None:
-            return True
+            return
         answer = _attempt(runtime, claimed)
         _settle(runtime, claimed, answer)
         if answer.status is None:
-            return False
-    return False
+            return
 
 
 def _is_over(runtime: Runtime, turn: Turn, began: float) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Update, and_, delete, exists, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 from sqlalchemy.orm.attributes import set_committed_value
 
 from store.sql.database import note_events
@@ -58,17 +58,21 @@ class AttemptResult:
 
 
 def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDelivery | None:
-    """Claim the delivery of an endpoint that has been due for longest; no other worker sends it meanwhile.
+    """Claim the delivery of an endpoint that has been due for longest, unless another one is claimed.
+
+    So only one worker at a time sends to an endpoint, until the claim ends.
 
     From then on no later event is merged into it. If none is due, pending deliveries about users who are no
     longer members of the endpoint's organization are given up without being sent. Events of holds name the
     users who still are.
     """
     moment = now()
+    other = aliased(WebhookDelivery)
+    served = exists().where(other.endpoint_id == endpoint_id, other.claimed_until > moment)
     oldest = (
         select(WebhookDelivery.id)
         .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .where(WebhookDelivery.endpoint_id == endpoint_id, _due(moment), user_in_scope())
+        .where(WebhookDelivery.endpoint_id == endpoint_id, _due(moment), user_in_scope(), ~served)
         .order_by(WebhookDelivery.next_attempt_at, WebhookDelivery.id)
         .limit(1)
     )
@@ -162,12 +166,6 @@ def gone(session: Session, claimed: ClaimedDelivery, answer: AttemptResult) -> N
     )
 
 
-def has_due(session: Session, endpoint_id: str) -> bool:
-    """Whether a delivery to an endpoint is due now."""
-    query = _with_endpoint().where(WebhookDelivery.endpoint_id == endpoint_id, _due(now())).limit(1)
-    return session.scalars(query).first() is not None
-
-
 def organization_of(session: Session, endpoint_id: str) -> int | None:
     """The organization of an endpoint; None if it gets events of all organizations, or is not there."""
     query = select(WebhookEndpoint.organization_id).where(WebhookEndpoint.id == endpoint_id)
@@ -180,19 +178,14 @@ def endpoints_due(session: Session, *, limit: int) -> Sequence[str]:
     If there are more than ``limit``, each call returns others, so that busy endpoints do not starve the rest.
     """
     query = (
-        _with_endpoint()
+        select(WebhookDelivery.endpoint_id)
+        .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
         .where(_due(now()))
         .group_by(WebhookDelivery.endpoint_id)
         .order_by(func.random())
         .limit(limit)
     )
     return session.scalars(query).all()
-
-
-def _with_endpoint() -> Any:
-    return select(WebhookDelivery.endpoint_id).join(
-        WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id
-    )
 
 
 def _give_up_out_of_scope(session: Session, endpoint_id: str, moment: datetime) -> None:
