@@ -14,16 +14,14 @@ from store.cache.calendar_lists import CalendarLists
 from store.cache.fast_redis import FastRedis
 from store.cache.versioned_cache import HeldTimes, VersionedCache
 from store.config.settings import Settings
-from store.coordination.account_locks import AccountLocks
 from store.coordination.api_rate_limiter import ApiRateLimiter
-from store.coordination.asked_calendars import AskedCalendars
-from store.coordination.channel_usage import ChannelUsage
+from store.coordination.calendar_usage import AskedCalendars, ChannelUsage
 from store.coordination.circuit_breaker import CircuitBreakers
-from store.coordination.heartbeats import Heartbeats
+from store.coordination.heartbeats import Heartbeats, WebHeartbeat
+from store.coordination.locks import AccountLocks
 from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
 from store.coordination.registration_checks import RegistrationChecks
 from store.coordination.single_flight import SingleFlight
-from store.coordination.web_heartbeat import WebHeartbeat
 from store.lua import ScriptRedis
 from store.metrics.counters import Counters
 from store.metrics.flusher import SECONDS, Flusher

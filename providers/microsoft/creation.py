@@ -20,7 +20,7 @@ from uuid import UUID
 from providers.errors import EventExists, EventUnreadable, InvalidCalendarId, NotFound, ProviderError
 from providers.events import CreateResult, Draft
 from providers.http.send import Json
-from providers.microsoft import event_calendar, events, properties, writing
+from providers.microsoft import events, properties, writing
 from providers.microsoft.errors import PROVIDER, DuplicateTransaction
 from providers.microsoft.mailbox import Mailbox
 from providers.microsoft.payloads import GraphEvent
@@ -103,13 +103,13 @@ def _made_before(mailbox: Mailbox, calendar_id: str, event_id: str | None) -> Gr
     if event_id is None:
         raise _exists(mailbox)
     try:
-        found = mailbox.get(f"{mailbox.path}/events/{quote(event_id, safe='')}?{event_calendar.EXPAND}")
+        found = mailbox.get(f"{mailbox.path}/events/{quote(event_id, safe='')}?{events.WITH_CALENDAR}")
     except (NotFound, InvalidCalendarId):
         return None
     known = cast("GraphEvent", found)
     if known.get("isCancelled"):
         return None
-    if not event_calendar.lies_in(mailbox, calendar_id, known):
+    if not events.lies_in(mailbox, calendar_id, known):
         raise _exists(mailbox)
     return known
 

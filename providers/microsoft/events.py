@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import cast
+from urllib.parse import quote
 
 from providers import etags
 from providers.base import Failed
@@ -21,7 +22,7 @@ from providers.errors import (
 from providers.events import Changes, Event, overlaps
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
-from providers.microsoft import event_calendar, parse, parse_events, properties, writing
+from providers.microsoft import parse, parse_events, properties, writing
 from providers.microsoft.batch import Pages, Part
 from providers.microsoft.errors import PROVIDER, EventOutdated
 from providers.microsoft.mailbox import AS_HTML, AS_TEXT, SETTINGS, Mailbox
@@ -154,11 +155,11 @@ def in_calendar(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str =
     :raise EventNotFound: when the calendar has no event with this id
     """
     try:
-        found = mailbox.get(f"{mailbox.event_path(calendar_id, event_id)}?{event_calendar.EXPAND}", prefer)
+        found = mailbox.get(f"{mailbox.event_path(calendar_id, event_id)}?{WITH_CALENDAR}", prefer)
     except (NotFound, InvalidCalendarId):
         raise not_found_error(mailbox, calendar_id) from None
     event = cast("GraphEvent", found)
-    if not event_calendar.lies_in(mailbox, calendar_id, event):
+    if not lies_in(mailbox, calendar_id, event):
         raise _not_found(mailbox)
     return event
 
@@ -259,3 +260,47 @@ def _outcome(reader: Reader, pages: Pages, start: int, end: int) -> tuple[Event,
     except ProviderError as error:
         return Failed.from_error(error)
     return tuple(sorted(found, key=lambda each: (each.start, each.end, each.id)))
+
+
+# Query parameter that requests our own properties of an event, and its calendar.
+WITH_CALENDAR = f"$expand={quote(f'{properties.EXPANSION},calendar($select=id,isDefaultCalendar)', safe='')}"
+
+# Ids are short, so pages have the maximum size that Graph allows.
+_IDS_PER_PAGE = 1000
+
+
+def lies_in(mailbox: Mailbox, calendar_id: str, record: GraphEvent) -> bool:
+    """Whether an event that was read with ``WITH_CALENDAR`` is in a calendar.
+
+    Graph looks up an event id in the whole mailbox: a path that names one calendar also finds the events of
+    every other calendar (https://github.com/microsoftgraph/microsoft-graph-docs/issues/391). So each read of
+    an event also requests its calendar, a documented relationship of an event
+    (https://learn.microsoft.com/en-us/graph/api/resources/event).
+
+    When the answer names another calendar, the events of the given calendar are checked: Graph has answered
+    calendar ids that are not on the list of calendars
+    (https://github.com/microsoftgraph/microsoft-graph-docs/issues/6699).
+
+    :raise NotFound, InvalidCalendarId: when the calendar does not exist
+    """
+    try:
+        calendar = record.get("calendar") or {}
+        if calendar.get("id") == calendar_id:
+            return True
+        if mailbox.is_main(calendar_id) and calendar.get("isDefaultCalendar") is True:
+            return True
+        start, _ = parse.period(record, "UTC", mailbox.operation)
+        return record["id"] in _ids_around(mailbox, calendar_id, start)
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, mailbox.operation) from None
+
+
+def _ids_around(mailbox: Mailbox, calendar_id: str, start: int) -> set[str | None]:
+    """The ids of a calendar's events within a day of ``start``, and of their series."""
+    window = mailbox.view_path(calendar_id, start - DAY, start + DAY)
+    part = Part("view", f"{window}&$select=id,seriesMasterId&$top={_IDS_PER_PAGE}", AS_TEXT)
+    pages = mailbox.fetch([part])[part.id]
+    if isinstance(pages, ProviderError):
+        raise pages
+    found = [each for page in pages for each in cast("list[GraphEvent]", parse.values(page))]
+    return {each["id"] for each in found} | {each.get("seriesMasterId") for each in found}

@@ -16,7 +16,7 @@ from store.coordination.circuit_breaker import Access, CircuitKey
 from store.sql.queries import connections
 from store.sql.queries.connection_rows import Credentials
 from workers.execution.call_policy import AccountCallReporter
-from workers.execution.former_calendars import FormerCalendars
+from workers.execution.identity import FormerCalendars
 from workers.execution.organization_tokens import OrganizationTokens
 from workers.execution.tokens import ConnectionTokens
 from workers.runtime import Runtime

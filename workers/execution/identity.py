@@ -8,8 +8,9 @@ connection of the same mailbox has cached.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import cached_property
 
 from providers.base import PRIMARY, Account, Calendar, CalendarProvider, MainCalendar
 from providers.errors import AuthorizationInvalid, ProviderError
@@ -22,7 +23,6 @@ from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries import connections
 from store.sql.queries.connection_rows import Credentials, SealedConnection
 from store.stores import Stores
-from workers.execution import former_calendars
 
 log = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Cred
     invalidate = renamed and (credentials.main_calendar_id is not None or _count_invalidation(stores))
     before = credentials.main_calendar_id
     if before is not None and before != main.id:
-        former_calendars.note(stores, credentials.id, before)
+        note_former_calendar(stores, credentials.id, before)
     with stores.database.writing() as session:
         connections.identify(
             session,
@@ -260,3 +260,45 @@ def _failed(connection: str) -> str:
 
 def _refused(connection: str) -> str:
     return f"main-calendar-refused:{connection}"
+
+
+# Seconds for which an earlier id is known.
+KEPT_SECONDS = 400 * 86_400
+
+
+class FormerCalendars(Set[str]):
+    """The earlier ids of one connection's main calendar, loaded when they are first needed.
+
+    Microsoft gives a default calendar another id when a mailbox moves, and clients keep the earlier one. The
+    adapter then reads and writes the main calendar.
+    """
+
+    def __init__(self, stores: Stores, connection_id: str) -> None:
+        self._stores = stores
+        self._connection_id = connection_id
+
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        known = self._stores.redis.smembers(_former_key(self._connection_id))
+        return frozenset(each.decode() if isinstance(each, bytes) else each for each in known)
+
+    def __contains__(self, calendar: object) -> bool:
+        return calendar in self._ids
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+
+def note_former_calendar(stores: Stores, connection_id: str, calendar: str) -> None:
+    """Store an earlier id of the main calendar."""
+    with stores.redis.pipeline(transaction=False) as pipe:
+        pipe.sadd(_former_key(connection_id), calendar)
+        pipe.expire(_former_key(connection_id), KEPT_SECONDS)
+        pipe.execute()
+
+
+def _former_key(connection_id: str) -> str:
+    return f"former-main-calendars:{connection_id}"

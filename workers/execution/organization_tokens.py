@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
+
+import orjson
 
 from providers.base import IssuedTokens, Token
 from providers.errors import (
@@ -17,12 +20,13 @@ from providers.errors import (
     Unavailable,
 )
 from providers.names import ProviderName
+from providers.oauth.endpoints import Client
+from providers.oauth.organization_grants import InvalidKey, ServiceAccountKey, google_token, microsoft_token
 from store.coordination.locks import LockTimeout, refresh_lock
 from store.security.grant_tokens import TokenOwner
 from store.sql.queries import organization_grants
 from store.sql.queries.connection_rows import Credentials
 from store.sql.queries.organization_grants import GrantCredentials
-from workers.execution import token_requests
 from workers.execution.registrations import note_registration
 from workers.runtime import Runtime
 
@@ -145,17 +149,47 @@ class OrganizationTokens:
 
 def _token(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadline: float) -> IssuedTokens:
     if grant.provider == ProviderName.GOOGLE:
-        return token_requests.by_service_account(
-            runtime, grant.secret or "", subject or "", grant.scope, deadline=deadline
-        )
+        return by_service_account(runtime, grant.secret or "", subject or "", grant.scope, deadline=deadline)
     tenant, client_id = grant.tenant or "", grant.client_id
     if client_id is not None:
-        return token_requests.by_application(runtime, tenant, client_id, grant.secret, deadline=deadline)
+        return by_application(runtime, tenant, client_id, grant.secret, deadline=deadline)
     ours = runtime.providers[ProviderName.MICROSOFT].oauth
     # The token may be cached.
     with note_registration(runtime.stores, ours, calls=False):
         try:
-            return token_requests.by_application(runtime, tenant, None, None, deadline=deadline)
+            return by_application(runtime, tenant, None, None, deadline=deadline)
         except ClientRefused as error:
             # The operator's fault: it says nothing about the grants of organizations.
             raise Misconfigured(error.message, operation=error.operation) from None
+
+
+def by_service_account(
+    runtime: Runtime, key_file: str, subject: str, scope: Collection[str], *, deadline: float
+) -> IssuedTokens:
+    """An access token for the Google account ``subject``, by the JSON text of a key file.
+
+    :raise ProviderError: as ``google_token``
+    """
+    try:
+        key = ServiceAccountKey.parse(orjson.loads(key_file))
+    except (InvalidKey, ValueError) as error:
+        # It was checked before it was stored.
+        raise GrantRefused("The key of the service account cannot be read: enter it again") from error
+    endpoints = runtime.registrations.google_endpoints()
+    return google_token(endpoints, key, subject, scope, deadline=deadline)
+
+
+def by_application(
+    runtime: Runtime, tenant: str, client_id: str | None, secret: str | None, *, deadline: float
+) -> IssuedTokens:
+    """An access token for the mailboxes of a tenant.
+
+    Without ``client_id`` it is requested by the installation's registration.
+
+    :raise ProviderError: as ``microsoft_token``
+    """
+    if client_id is None or secret is None:
+        client = runtime.providers[ProviderName.MICROSOFT].oauth.client
+    else:
+        client = Client(client_id, Token(secret))
+    return microsoft_token(runtime.registrations.microsoft_endpoints(), tenant, client, deadline=deadline)

@@ -17,7 +17,7 @@ from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Access
 from store.sql.queries.connection_rows import Credentials
 from workers import failures
-from workers.execution import grant_check, identity, registration_check
+from workers.execution import checks, identity
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.execution.code_exchange import exchange
 from workers.execution.revocation import revoke
@@ -49,9 +49,9 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     if isinstance(job, Revoke):
         return revoke(runtime, job, deadline)
     if isinstance(job, CheckRegistration):
-        return registration_check.check(runtime, job, deadline)
+        return checks.check_registration(runtime, job, deadline)
     if isinstance(job, CheckGrant):
-        return grant_check.check(runtime, job, deadline)
+        return checks.check_grant(runtime, job, deadline)
     if credentials is None:
         raise TypeError(f"{job!r} is not a write")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from store.coordination import account_locks
+from store.coordination import locks
 from store.sql.models import OAuthConnection
 from store.sql.queries.connections import ProviderAccount
 from tests.app.answers import connections_of
@@ -219,5 +219,5 @@ def _account_id(stores, user: str) -> str:
 
 
 def _revoked(account_id: str) -> str:
-    (name,) = account_locks._names(ProviderAccount("google", account_id, None))
+    (name,) = locks._names(ProviderAccount("google", account_id, None))
     return f"grant-revoked:{name}"

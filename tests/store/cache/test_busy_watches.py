@@ -10,8 +10,7 @@ from redis import Redis
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyCache, BusyRead, CalendarKey, watch_key
 from store.cache.fast_redis import FastRedis
-from store.coordination.asked_calendars import AskedCalendars
-from store.coordination.channel_usage import ROUND
+from store.coordination.calendar_usage import ROUND, AskedCalendars
 from store.stores import Stores
 
 BUCKET = 1000

@@ -1,4 +1,4 @@
-"""Tests the grant of an organization with its provider before it is saved."""
+"""Tests the grant of an organization, or an OAuth registration, with its provider before it is saved."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import logging
 from providers.base import Failed, IssuedTokens
 from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason, SubjectRefused
 from providers.names import ProviderName
-from store.security.one_time_secrets import GrantTrial
-from workers.execution import token_requests
-from workers.jobs import CheckGrant, GrantCheck, Reply
+from providers.oauth.registration_probe import Finding
+from store.security.one_time_secrets import GrantTrial, RegistrationTrial
+from store.sql.queries.provider_clients import StoredClient
+from workers.execution import organization_tokens
+from workers.jobs import CheckGrant, CheckRegistration, GrantCheck, Reply
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -17,7 +19,7 @@ log = logging.getLogger(__name__)
 LOST = Failed(Reason.PROVIDER_ERROR, "The grant was lost on the way to a worker; send it again")
 
 
-def check(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
+def check_grant(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
     """Request a token by the grant that is stored under ``job.secret_name``."""
     trial = runtime.stores.grant_trials.take(job.secret_name)
     if trial is None:
@@ -34,10 +36,10 @@ def check(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
 
 def _token(runtime: Runtime, trial: GrantTrial, deadline: float) -> IssuedTokens:
     if trial.provider == ProviderName.GOOGLE:
-        return token_requests.by_service_account(
+        return organization_tokens.by_service_account(
             runtime, trial.secret or "", trial.subject or "", trial.scope, deadline=deadline
         )
-    return token_requests.by_application(
+    return organization_tokens.by_application(
         runtime, trial.tenant or "", trial.client_id, trial.secret, deadline=deadline
     )
 
@@ -48,3 +50,19 @@ def _refused(error: GrantRefused | SubjectRefused) -> GrantCheck:
     if isinstance(error, ClientRefused):
         return GrantCheck(refused="client", message=error.message)
     return GrantCheck(refused="grant", message=error.message)
+
+
+def check_registration(runtime: Runtime, job: CheckRegistration, deadline: float) -> Reply:
+    """Test the registration that is stored under ``job.secret_name``; no finding if it has expired."""
+    trial = runtime.stores.registration_trials.take(job.secret_name)
+    if trial is None:
+        return Reply()
+    finding = _probe(runtime, trial, deadline)
+    log.info("registration checked: %s is %s", trial.provider, finding.verdict)
+    return Reply(finding=finding)
+
+
+def _probe(runtime: Runtime, trial: RegistrationTrial, deadline: float) -> Finding:
+    client = StoredClient(trial.client_id, trial.secret, trial.tenant)
+    oauth = runtime.registrations.oauth(ProviderName(trial.provider), client)
+    return oauth.check(trial.redirect_uri, deadline=deadline)
