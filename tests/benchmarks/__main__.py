@@ -19,7 +19,6 @@ from tests.benchmarks import (
     machine,
     memory,
     neighbour,
-    steady,
     user_lists,
     warm,
 )
@@ -35,7 +34,6 @@ PARTS: dict[str, tuple[str, Run]] = {
     "costs": ("Costs of a read", costs.run),
     "warm": ("Warm", warm.run),
     "flight": ("Identical requests at once", flight.run),
-    "steady": ("Steady load", steady.run),
     "memory": ("Memory", memory.run),
     "explorer": ("Explorer", explorer.run),
     "groups": ("Groups", groups.run),

@@ -32,7 +32,7 @@ ERROR, SLOW = "error", "slow"
 class Behaviour:
     """Seconds from ``least`` to ``most`` for an answer, and the shares of failing and hanging requests.
 
-    ``by_account``: the draw is per account and holds for every try; otherwise it is per request.
+    The draw is per account and holds for every try.
     """
 
     least: float = 0.2
@@ -41,7 +41,6 @@ class Behaviour:
     errors: float = 0.0
     slow: float = 0.0
     slow_seconds: float = 60.0
-    by_account: bool = True
 
     def latency(self, person: int) -> float:
         """How long an account's answer takes."""
@@ -49,11 +48,11 @@ class Behaviour:
             return self.least
         return _draw(f"latency {self.seed} {person}") * (self.most - self.least) + self.least
 
-    def fault_of(self, person: int, number: int) -> str | None:
-        """The fault of request ``number`` of this account."""
+    def fault_of(self, person: int) -> str | None:
+        """The fault of this account's requests."""
         if not self.errors and not self.slow:
             return None
-        drawn = _draw(f"fate {self.seed} {person if self.by_account else number}")
+        drawn = _draw(f"fate {self.seed} {person}")
         if drawn < self.errors:
             return ERROR
         return SLOW if drawn < self.errors + self.slow else None
@@ -147,7 +146,7 @@ class Connection(asyncio.Protocol):
             record.requests += 1
         record.in_flight += 1
         record.peak = max(record.peak, record.in_flight)
-        fault = behaviour.fault_of(person, record.requests)
+        fault = behaviour.fault_of(person)
         delay = behaviour.slow_seconds if fault == SLOW else behaviour.latency(person)
         if fault is not None:
             (record.errors if fault == ERROR else record.slow).add(person)

@@ -13,9 +13,8 @@ class Scale:
     rounds: int
     large_rounds: int
     slice_seconds: float
-    steady_seconds: float
     held_times: int
 
 
-FULL = Scale((1, 10, 100, 1_000, 10_000), 5, 2, 2.0, 30.0, 10_000)
-QUICK = Scale((1, 10, 100, 1_000), 2, 1, 1.0, 5.0, 1_000)
+FULL = Scale((1, 10, 100, 1_000, 10_000), 5, 2, 2.0, 10_000)
+QUICK = Scale((1, 10, 100, 1_000), 2, 1, 1.0, 1_000)

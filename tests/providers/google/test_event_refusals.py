@@ -212,3 +212,10 @@ def test_a_write_that_fails_is_named(sandbox, new, is_fit_for_people, operation,
     if "body" not in fault:
         sandbox.clear_faults()
         assert calls.listed() == [made]
+
+
+def test_an_event_that_never_was_has_not_been_deleted_by_trying_twice(sandbox, calls):
+    sandbox.fault(operation=DELETE, status=503, times=1)
+    with pytest.raises(EventNotFound):
+        calls.delete(NO_EVENT)
+    assert sandbox.requests().by_operation[DELETE] == 2
