@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -157,7 +158,7 @@ def _store(caller: Caller, slug: str, grant: NewGrant) -> GrantSummary:
         _require_domain_of_members(session, number, grant)
         old = next(iter(organization_grants.of_organization(session, number, grant.provider)), None)
         before = {} if old is None else _visible_state(old)
-        saved = organization_grants.save(session, stores.keyring, number, grant.with_scope(scope))
+        saved = organization_grants.save(session, stores.keyring, number, replace(grant, scope=scope))
         audit.record(
             session,
             actor=caller.visible,

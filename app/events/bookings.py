@@ -1,4 +1,4 @@
-"""What a request books, by the names under which its time is locked and held, and whether that time is free.
+"""The names under which the time of a request is locked and held, and whether that time is free.
 
 Two users may book one mailbox or calendar, each through a connection of their own. Its name is the same for
 both if both connections are identified, so a connection that is not yet is identified here, before anything

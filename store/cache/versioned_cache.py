@@ -1,11 +1,11 @@
 """Caches of each process, invalidated by versions in Redis: database rows, and the held time of users.
 
-Database rows (API keys, members, connections): a warm request should cost no SQL. Yet a revoked key, a member
-who has left or a deleted connection must stop counting at once. So Redis holds a version, random bytes that
-every transaction that changes cached rows replaces before it commits and again after. A request reads the
-version first, and uses a cached row only if that row was loaded under the same version. The warm
-path (``app.api.fast_slots``) reads the version together with the busy periods, and leaves the request to the
-plain path if it differs from that of the rows.
+Database rows (API keys, members, connections): a warm request should cost no SQL. Yet a revoked key, a former
+member or a deleted connection must stop counting at once. So Redis holds a version, random bytes that every
+transaction that changes cached rows replaces before it commits and again after. A request reads the version
+first, and uses a cached row only if that row was loaded under the same version. The warm path
+(``app.api.fast_slots``) reads the version together with the busy periods, and leaves the request to the plain
+path if it differs from that of the rows.
 
 The replacement before the commit invalidates the rows that are cached by then. A request that runs between
 this replacement and the commit still loads old rows; the replacement after the commit invalidates those.

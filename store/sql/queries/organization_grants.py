@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -65,10 +65,6 @@ class NewGrant:
     client_id: str | None
     secret: str | None = field(repr=False)
     scope: Sequence[str]
-
-    def with_scope(self, scope: Sequence[str]) -> NewGrant:
-        """The same grant with another scope."""
-        return replace(self, scope=scope)
 
 
 class ExistingConnection(NamedTuple):

@@ -1,4 +1,4 @@
-"""The events of webhooks: what is recorded, and for which endpoints. Deliveries are sent after the commit."""
+"""The events of webhooks, recorded for the endpoints that subscribe to them, and sent after the commit."""
 
 from __future__ import annotations
 
