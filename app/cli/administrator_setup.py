@@ -7,7 +7,7 @@ import logging
 from redis.exceptions import RedisError
 
 from app.dashboard.sign_in import login_throttle, passwords
-from app.dashboard.sign_in.registration import NewAdministratorForm
+from app.dashboard.sign_in.pages import NewAdministratorForm
 from store.sql.models import Role
 from store.sql.queries import administrators, audit
 from store.sql.queries.audit import COMMAND_LINE

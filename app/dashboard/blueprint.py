@@ -11,7 +11,7 @@ from flask_wtf.csrf import CSRFProtect
 
 from app.dashboard import static_files, template_filters
 from app.dashboard.sign_in import roles, sessions
-from app.dashboard.sign_in.cookies import PATH
+from app.dashboard.sign_in.sessions import PATH
 from app.http.browser_headers import PAGE_HEADERS
 from app.http.route_facts import facts_of_request
 

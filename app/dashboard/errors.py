@@ -14,7 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.dashboard.blueprint import blp, page
-from app.dashboard.sign_in.cookies import PATH
+from app.dashboard.sign_in.sessions import PATH
 from app.http.errors import ApiError, overloaded
 from app.http.request_ids import request_id, route
 from workers.fanout.admission import Overloaded

@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from app.dashboard.explorer.fields import DAYS
-from app.dashboard.explorer.form import ExplorerQuery
+from app.dashboard.explorer.form import DAYS, ExplorerQuery
 from app.schemas import timestamps
 from scheduling.query import Query
 from scheduling.windows import MINUTE, Window

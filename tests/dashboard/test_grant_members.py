@@ -7,8 +7,7 @@ from io import BytesIO
 import pytest
 from sqlalchemy import func, select
 
-from app.dashboard.grants.importing import MAX_LISTED
-from app.dashboard.grants.member_list import parse, written
+from app.dashboard.grants.importing import MAX_LISTED, parse, written
 from store.sql.models import OAuthConnection, User
 from store.sql.queries import organization_grants, organizations
 from store.sql.queries.organization_grants import NewGrant

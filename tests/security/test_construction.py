@@ -28,7 +28,7 @@ BY_HASH = {
 }
 # An attacker knows neither the time nor the operands of these comparisons.
 OURS = {
-    ("app/dashboard/sign_in/registration.py", "form.data['again'] != form.data['password']"),
+    ("app/dashboard/sign_in/pages.py", "form.data['again'] != form.data['password']"),
     ("app/dashboard/forms.py", "name != 'csrf_token'"),
     ("app/cli/doctor/external.py", "finding == SECRET_UNSEEN"),
     ("providers/oauth/token_errors.py", "word == 'invalid_token'"),
@@ -47,7 +47,7 @@ OURS = {
 }
 COMPARED = {
     "app/accounts/consent_cookie.py",
-    "app/dashboard/sign_in/known_browsers.py",
+    "app/dashboard/sign_in/login_throttle.py",
     "app/observability/scrape.py",
     "store/sql/queries/channels.py",
     "store/sql/queries/second_factors.py",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +17,13 @@ from app.availability.freshness import Freshness, now_ms
 from app.availability.lookup import look_up
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
-from app.dashboard.explorer.fields import MAX_SHOWN
-from app.dashboard.explorer.form import ExplorerQuery
+from app.dashboard.explorer.form import ALL, MAX_SHOWN, ExplorerQuery
 from app.http.authentication import authentication
 from app.http.errors import Invalid
 from app.services import services
 from scheduling.intervals import Groups, Intervals
 from scheduling.layers import Layers, layers
-from scheduling.query import slots_of_each
+from scheduling.query import Requirement, Slots, shared, slots, slots_of_each
 from store.sql.queries import connection_rows
 from store.sql.queries.connection_rows import ConnectionRef
 
@@ -150,3 +151,65 @@ def _outside(query: ExplorerQuery) -> Intervals:
     starts = np.concatenate(((query.slot_query.start,), within.ends))
     ends = np.concatenate((within.starts, (query.slot_query.end,)))
     return Intervals(starts, ends).take(starts < ends)
+
+
+class SharedSlot(NamedTuple):
+    """A slot: its local start, and the people who are free for the whole of it."""
+
+    day: date
+    start: str
+    people: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The shared slots of each day; ``required`` of ``people`` have to be free."""
+
+    required: int
+    people: int
+    days: Sequence[tuple[date, Sequence[SharedSlot]]]
+
+    @property
+    def count(self) -> int:
+        """The number of slots."""
+        return sum(len(shown) for _, shown in self.days)
+
+
+def together(query: ExplorerQuery, data: ExplorerData) -> Together | None:
+    """The slots that the shown people share; None if the query requires none.
+
+    As for the API, slots start at multiples of the step on the local clock, and a person who cannot be read
+    is not free.
+
+    :raise Invalid: when more people are required than there are, or an organization has more than are shown
+    """
+    if query.together is None:
+        return None
+    people = len(data.lanes)
+    if data.hidden:
+        raise Invalid(
+            f"Free together takes at most {people} people; name the users to compare", param="together"
+        )
+    required = people if query.together == ALL else int(query.together)
+    if required > people:
+        raise Invalid(f"Free together must be at most {people}, the number of people", param="together")
+    readable = [lane.user for lane in data.lanes if lane.group_index is not None]
+    busy = data.result.of_users(np.array([data.indexes[user] for user in readable], np.int64))
+    slot_query = query.slot_query
+    of_each = slots(replace(slot_query, align_clock=True, limit=None), *busy)
+    requirement = Requirement(np.arange(len(readable)), required)
+    offered = shared(of_each, [requirement], len(readable), slot_query.limit)
+    by_day = groupby(_slots(offered, readable, query), key=lambda slot: slot.day)
+    return Together(required, people, [(day, list(each)) for day, each in by_day])
+
+
+def _slots(offered: Slots, people: Sequence[str], query: ExplorerQuery) -> list[SharedSlot]:
+    firsts = offered.firsts()
+    borders = [*firsts.tolist(), len(offered)]
+    starts, members = offered.starts.take(firsts).tolist(), offered.members.tolist()
+    shared_slots = []
+    for start, (first, after) in zip(starts, pairwise(borders), strict=True):
+        local = datetime.fromtimestamp(start / 1000, UTC).astimezone(query.zone)
+        names = [people[member] for member in members[first:after]]
+        shared_slots.append(SharedSlot(local.date(), f"{local:%H:%M}", names))
+    return shared_slots

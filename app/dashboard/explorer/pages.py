@@ -1,29 +1,29 @@
-"""The explorer: busy time and slots of several users as a picture, and explanations of single moments."""
+"""The explorer: busy time and slots of several users as a picture, with links to the weeks beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from zoneinfo import available_timezones
 
-from flask import request, url_for
+from flask import jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.availability.freshness import now_ms
 from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import columns, data, explanation, form, svg, zones
-from app.dashboard.explorer.data import ExplorerData
-from app.dashboard.explorer.fields import DEFAULTS, WINDOWS
-from app.dashboard.explorer.form import ExplorerQuery
-from app.dashboard.explorer.steps import steps
+from app.dashboard.explorer.data import ExplorerData, together
+from app.dashboard.explorer.form import DEFAULTS, WINDOWS, ExplorerQuery
 from app.dashboard.explorer.svg import Day
-from app.dashboard.explorer.together import together
 from app.http.errors import ApiError
 from app.schemas.availability import WEEKDAYS
+from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR
 from app.services import services
-from scheduling.intervals import Groups
+from scheduling.intervals import Groups, Intervals
 from store.sql.queries import organizations
 
 # The list of choices has at most this many organizations; others can be typed.
@@ -151,3 +151,75 @@ def _lanes(query: ExplorerQuery, explorer_data: ExplorerData, days: Sequence[Day
 def _zones() -> Sequence[str]:
     """The names of all time zones, cached because reading them takes longer than rendering the page."""
     return sorted(available_timezones())
+
+
+WEEK = timedelta(days=7)
+# They belong to one picture.
+_LEFT_OUT = frozenset({"day", "show", "fresh", "at", "moment", "person"})
+
+
+class Step(NamedTuple):
+    """A link to another first day; ``short`` is its text if the label is for screen readers only."""
+
+    name: str
+    label: str
+    short: str
+    day: date
+    url: str
+
+
+def steps(query: ExplorerQuery, today: date) -> Sequence[Step]:
+    """The links of a picture; a link to a year that the service does not know is left out."""
+    kept = urlencode({name: each for name, each in request.args.items() if each and name not in _LEFT_OUT})
+    page = f"{url_for('dashboard.explorer')}?{kept}"
+    all_steps = [
+        ("previous", "Previous week", "\N{LEFTWARDS ARROW}", query.first - WEEK),
+        ("today", "Today", "", today),
+        ("next", "Next week", "\N{RIGHTWARDS ARROW}", query.first + WEEK),
+    ]
+    return [
+        Step(name, label, short, day, f"{page}&day={day}&show=1")
+        for name, label, short, day in all_steps
+        if FIRST_YEAR <= day.year <= LAST_YEAR
+    ]
+
+
+class Period(NamedTuple):
+    """A period in milliseconds; ``name`` is the calendar of a busy one."""
+
+    start: int
+    end: int
+    kind: str
+    name: str = ""
+
+
+@blp.get("/explorer/periods")
+def explorer_periods() -> ResponseReturnValue:
+    """The busy periods, held time and slots of one person in the picture's range; none after an error."""
+    try:
+        query = form.read(request.args, form.today(request.args))
+        person = request.args.get("person", "")
+        explorer_data = data.load(replace(query, organization=None, users=(person,)))
+    except ApiError:
+        return jsonify([])
+    start, end = query.slot_query.start, query.slot_query.end
+    return jsonify([[*each] for each in _periods(explorer_data) if each.start < end and each.end > start])
+
+
+def _periods(data: ExplorerData) -> Iterator[Period]:
+    if not data.indexes:
+        return
+    result = data.result
+    for index in result.target_indexes(0):
+        target = result.targets[index]
+        name = f"{target.shown} ({target.connection.provider.title()})"
+        yield from _of(result.busy.group(index), "busy", name)
+    for each in result.held.get(0, ()):
+        yield Period(each.starts, each.ends, "held")
+    if len(data.slots):
+        yield from _of(data.slots.group(0), "slot")
+
+
+def _of(intervals: Intervals, kind: str, name: str = "") -> Iterator[Period]:
+    for start, end in intervals.pairs():
+        yield Period(start, end, kind, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -14,8 +15,9 @@ from sqlalchemy.orm import Session
 
 from app.accounts import oauth_clients
 from app.accounts.oauth_clients import Registration
+from app.availability.freshness import now_ms
 from app.dashboard.blueprint import blp, page
-from app.dashboard.overview import attention, day
+from app.dashboard.overview import attention
 from app.dashboard.providers import badge_of
 from app.dashboard.sign_in import roles
 from app.http.hosts import base_url
@@ -23,13 +25,15 @@ from app.http.route_facts import route_facts
 from app.observability import health
 from app.observability.metrics import CIRCUIT_KEYS
 from app.observability.probes import Fault, FaultKind
-from app.services import services
+from app.services import Services, services
 from providers.names import ProviderName
 from providers.scopes import shows_times
 from store.coordination.circuit_breaker import Access, CircuitState
+from store.metrics.counters import DAY, Counts, together
 from store.sql.queries import api_keys, connections, deliveries, organizations, users
 from store.sql.queries import attention as stored_attention
 from store.sql.queries.connections import ConnectionCounts
+from workers import broker
 from workers.execution.call_policy import PROVIDER_TITLES
 
 PARTS = {
@@ -143,7 +147,7 @@ def overview() -> ResponseReturnValue:
 @route_facts(polled=True)
 def overview_day() -> ResponseReturnValue:
     """The numbers of the last day, which refresh themselves."""
-    return page("overview_day.html", day=day.read())
+    return page("overview_day.html", day=read_day())
 
 
 @blp.get("/overview/health")
@@ -242,3 +246,60 @@ def _steps(figures: Figures, registrations: list[Registration]) -> list[Step]:
         return []
     permitted = [step for step in steps if roles.may(step.route)]
     return permitted if len(permitted) > 1 else []
+
+
+# The time for both, in seconds; they are read in parallel.
+SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The requests of the last day and the tasks that wait now; None where a part does not answer."""
+
+    counts: Counts | None
+    waiting: int | None
+
+    @property
+    def requests(self) -> int | None:
+        """The requests below ``/v1``."""
+        return None if self.counts is None else self.counts.requests().total
+
+    @property
+    def failed(self) -> int | None:
+        """The requests that were answered with a server error."""
+        return None if self.counts is None else self.counts.requests(status="5xx").total
+
+    @property
+    def unread(self) -> int | None:
+        """The calls to providers that failed."""
+        return None if self.counts is None else sum(self.counts.failed.values())
+
+    @property
+    def from_cache(self) -> str | None:
+        """The share of calendars that were answered from the cache; None without any."""
+        if self.counts is None:
+            return None
+        cache = self.counts.cache
+        every = cache.hits + cache.stale + cache.misses
+        return f"{100 * (cache.hits + cache.stale) / every:.0f} %" if every else None
+
+
+def read_day() -> Day:
+    """The numbers now."""
+    ours = services()
+    found = ours.probes.run(
+        {"day counted": partial(_counts, ours), "queues counted": lambda: broker.lengths(ours.settings)},
+        seconds=SECONDS,
+    )
+    counts, lengths = found["day counted"], found["queues counted"]
+    return Day(
+        None if isinstance(counts, Fault) else counts,
+        None if isinstance(lengths, Fault) else sum(lengths.values()),
+    )
+
+
+def _counts(ours: Services) -> Counts:
+    # Include the requests that this process has counted since its last periodic flush.
+    ours.stores.counters.flush()
+    until = now_ms()
+    return together(point.counts for point in ours.stores.counters.points(until - DAY, until))

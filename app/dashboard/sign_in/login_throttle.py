@@ -1,23 +1,29 @@
-"""Limits on failed sign-ins of administrators, counted in Redis."""
+"""Failed checks of passwords and codes: limits, counted in Redis; records of them; and known browsers."""
 
 from __future__ import annotations
 
 import hmac
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from enum import Enum
 from ipaddress import IPv6Address, ip_address, ip_network
 
 from flask import Response, current_app, request
+from itsdangerous import BadSignature, URLSafeTimedSerializer
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
 from limits.storage import RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from app.dashboard.sign_in import known_browsers
+from app.dashboard.sign_in import sessions
 from app.http import hosts
+from app.http.authentication import known_caller
 from app.services import services
+from store.sql.queries import audit
 from store.stores import Stores
 
 log = logging.getLogger(__name__)
@@ -103,7 +109,7 @@ def forget(name: str) -> None:
 
 def know_browser(name: str, response: Response) -> Response:
     """Mark the browser as known: its failures are counted separately from those of its address."""
-    return known_browsers.mark(response, _digest(services().stores, name))
+    return _mark_browser(response, _digest(services().stores, name))
 
 
 def forget_everywhere(stores: Stores, name: str) -> None:
@@ -121,7 +127,7 @@ def forget_everywhere(stores: Stores, name: str) -> None:
 def _counted(name: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
     """The counters that a failure with this name increments."""
     digest = _digest(services().stores, name)
-    if browser := known_browsers.number(digest):
+    if browser := _browser_number(digest):
         return [(FROM_HERE, (digest, browser))]
     network = _network(request.remote_addr or "")
     return [(FROM_HERE, (digest, network)), (BY_NAME, (digest,)), (BY_ADDRESS, (network,))]
@@ -171,3 +177,73 @@ def _limiter() -> MovingWindowRateLimiter:
 def _storage(stores: Stores) -> RedisStorage:
     # The pool has the address; the URL only selects the kind of storage.
     return RedisStorage("redis://", connection_pool=stores.redis.connection_pool)
+
+
+COOKIE = "almanac_browser"
+BROWSER_LIFETIME = timedelta(days=180)
+# Only the sign-in and the account page read it.
+BROWSER_PATH = "/dashboard"
+
+
+def _mark_browser(response: Response, name_digest: str) -> Response:
+    """Set the cookie that says that an administrator of this name has signed in with this browser."""
+    response.set_cookie(
+        COOKIE,
+        _browser_cookie().dumps([name_digest, secrets.token_hex(16)]),
+        max_age=BROWSER_LIFETIME,
+        path=BROWSER_PATH,
+        httponly=True,
+        samesite="Lax",
+        secure=bool(current_app.config["SESSION_COOKIE_SECURE"]),
+    )
+    return response
+
+
+def _browser_number(name_digest: str) -> str | None:
+    """The random number in the cookie; None unless this name has signed in with this browser."""
+    try:
+        kept = _browser_cookie().loads(
+            request.cookies.get(COOKIE, ""), max_age=int(BROWSER_LIFETIME.total_seconds())
+        )
+    except BadSignature:
+        return None
+    marked_for, browser = kept
+    return browser if hmac.compare_digest(marked_for, name_digest) else None
+
+
+def _browser_cookie() -> URLSafeTimedSerializer:
+    assert current_app.secret_key is not None, "an application has a secret key"
+    return URLSafeTimedSerializer(current_app.secret_key, salt="known browser")
+
+
+class Failure(Enum):
+    """The failed check: its words in the log of the service, and its action in the audit log."""
+
+    SIGN_IN = "sign-in", "signInFailed"
+    SECOND_FACTOR = "second factor", "secondFactorFailed"
+    PASSWORD_CHANGE = "password change", "passwordChangeFailed"
+    PASSWORD_CHECK = "password check", "passwordCheckFailed"
+
+
+def note_failure(name: str, failure: Failure = Failure.SIGN_IN, *, known: bool = True) -> None:
+    """Count, log and record a failed attempt; ``known`` is whether a person has that name.
+
+    Unknown names are not recorded: users sometimes type their password into the field of the name.
+    """
+    what, action = failure.value
+    note(name, known=known, what=what)
+    kind = "known" if known else "unknown"
+    if take(RECORDED, kind):
+        who = name if known else "an unknown name"
+        _record(action, f"{who} from {request.remote_addr}")
+    elif take(CUT_OFF, kind):
+        most = RECORDED.amount
+        _record(
+            action, f"more than {most} in an hour, of {kind} names: the log of the service has the others"
+        )
+
+
+def _record(action: str, subject: str) -> None:
+    actor = audit.STRANGER if known_caller() is None else sessions.actor()
+    with services().stores.database.writing() as session:
+        audit.record(session, actor=actor, action=action, subject=subject)

@@ -8,6 +8,12 @@ from functools import cache
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from app.dashboard import forms
+from app.dashboard.sign_in import login_throttle, sessions
+from app.dashboard.sign_in.login_throttle import Failure
+from app.services import services
+from store.sql.queries import administrators
+
 SHORTEST = 12
 LONGEST = 256
 
@@ -53,3 +59,30 @@ def fault(password: str) -> str | None:
 def _dummy_hash() -> str:
     """A hash to verify against when the name is unknown, so that the refusal takes as long."""
     return _hasher.hash("no administrator's password")
+
+
+def check_current(
+    form: forms.Form, failure: Failure = Failure.PASSWORD_CHECK
+) -> login_throttle.MustWait | None:
+    """Check the field ``current`` of a valid form; a wrong password is an error in the form.
+
+    Returns the refusal when too many attempts have failed: wrong guesses count as failed sign-ins.
+    """
+    name = sessions.current().name
+    try:
+        with login_throttle.attempt(name):
+            if matches(form.data["current"], _hash_of(name)):
+                login_throttle.forget(name)
+            else:
+                login_throttle.note_failure(name, failure)
+                form.refuse("current", "is not your password")
+    except login_throttle.MustWait as refused:
+        form.refuse("", str(refused))
+        return refused
+    return None
+
+
+def _hash_of(name: str) -> str | None:
+    with services().stores.database.reading() as session:
+        found = administrators.find(session, name)
+    return found.password_hash if found is not None else None

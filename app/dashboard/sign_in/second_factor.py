@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
-from app.dashboard.sign_in import password_check, sessions
+from app.dashboard.sign_in import passwords, sessions
 from app.dashboard.sign_in.pages import with_retry_after
 from app.http.route_facts import route_facts
 from app.schemas.fields import Text
@@ -134,7 +134,7 @@ def _show(form: forms.Form, status: int = 200, secret: str | None = None) -> Res
 
 def _refusal(form: forms.Form, secret: str | None = None) -> ResponseReturnValue | None:
     """The page with the errors of a form; None if the form is complete and its password is right."""
-    if form and (wait := password_check.check(form)):
+    if form and (wait := passwords.check_current(form)):
         return with_retry_after(make_response(_show(form, 429, secret)), wait)
     return None if form else _show(form, 400, secret)
 

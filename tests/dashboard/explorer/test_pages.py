@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.dashboard.explorer.fields import MAX_SHOWN
+from app.dashboard.explorer.form import MAX_SHOWN
 from scheduling.windows import MINUTE
 from tests.app.days import before_thursday, meeting
 from tests.app.two_accounts import SHOWN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.dashboard.overview import day, pages
+from app.dashboard.overview import pages
 from app.observability import health
 from app.observability.probes import Fault, FaultKind
 from tests.dashboard.visiting import words
@@ -50,7 +50,7 @@ def test_the_requests_of_a_day_are_counted(here):
 
 
 def test_what_does_not_answer_is_not_known(here, monkeypatch):
-    monkeypatch.setattr(day, "read", lambda: day.Day(None, None))
+    monkeypatch.setattr(pages, "read_day", lambda: pages.Day(None, None))
 
     assert set(numbers(here.browser.get("/overview/day")).values()) == {"not known"}
 

@@ -6,7 +6,7 @@ import pytest
 from limits import RateLimitItemPerHour
 
 from app.cli import administrator_setup
-from app.dashboard.sign_in import known_browsers, login_throttle, passwords
+from app.dashboard.sign_in import login_throttle, passwords
 from store.sql.models import Invitation
 from store.sql.queries import administrators, dashboard_sessions
 from tests.conftest import stores_of
@@ -123,7 +123,7 @@ def test_an_invalid_new_password_changes_nothing(browser_of, ada, changed, field
 def test_wrong_current_password_counts_as_failed_sign_in(browser_of, ada, client_address, app, caplog):
     """A stolen session must not allow unlimited guesses of the password."""
     stolen = browser_of(ada, address=client_address())
-    stolen.client.delete_cookie(known_browsers.COOKIE, path="/dashboard")
+    stolen.client.delete_cookie(login_throttle.COOKIE, path="/dashboard")
     caplog.clear()
 
     guesses = [change(stolen, current=f"a wrong guess {n}").status for n in range(5)]

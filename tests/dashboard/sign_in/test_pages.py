@@ -14,7 +14,7 @@ import pytest
 from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 from redis.exceptions import RedisError
 
-from app.dashboard.sign_in import known_browsers, login_throttle, passwords
+from app.dashboard.sign_in import login_throttle, passwords
 from store.sql.queries import administrators
 from tests.dashboard.audit_records import actions
 from tests.dashboard.visiting import Person
@@ -401,12 +401,12 @@ def test_known_browser_needs_same_name_and_valid_signature(
     known = browser_of(ada, address=here)
     known.post("/sign-out")
     assert browser_of(address=here).sign_in(Person("another", "wrong")).status == 401
-    value = known.client.get_cookie(known_browsers.COOKIE, path="/dashboard").value
+    value = known.client.get_cookie(login_throttle.COOKIE, path="/dashboard").value
 
     assert known.sign_in(bob).status == 429
     forger = browser_of(address=here)
     for forged in ("", "x", value[:-1], "A" + value):
-        forger.client.set_cookie(known_browsers.COOKIE, forged, path="/dashboard")
+        forger.client.set_cookie(login_throttle.COOKIE, forged, path="/dashboard")
         assert forger.sign_in(ada).status == 429
     assert known.sign_in(ada).status == 303
 
@@ -416,14 +416,14 @@ def test_known_browser_cookie_has_no_name_and_no_access(browser_of, new_administ
     app = new_app(public_url="https://calendar.example.com")
     browser = browser_of(at=app)
     page = browser.sign_in(ada)
-    (header,) = [each for each in page.headers.getlist("Set-Cookie") if known_browsers.COOKIE in each]
-    kept = browser.client.get_cookie(known_browsers.COOKIE, path="/dashboard")
+    (header,) = [each for each in page.headers.getlist("Set-Cookie") if login_throttle.COOKIE in each]
+    kept = browser.client.get_cookie(login_throttle.COOKIE, path="/dashboard")
 
     for attribute in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/dashboard"):
         assert attribute in header
     assert ada.name not in header
     other = browser_of(at=app)
-    other.client.set_cookie(known_browsers.COOKIE, kept.value, path="/dashboard")
+    other.client.set_cookie(login_throttle.COOKIE, kept.value, path="/dashboard")
     assert other.get("/account").status == 303
 
 

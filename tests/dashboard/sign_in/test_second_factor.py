@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from sqlalchemy import select
 
 from app.cli import administrator_setup
-from app.dashboard.sign_in import entering, known_browsers, second_factor
+from app.dashboard.sign_in import login_throttle, pages, second_factor
 from store.security.crypto import Undecipherable
 from store.sql.models import Administrator, RecoveryCode, now
 from store.sql.queries import administrators, audit, second_factors
@@ -236,7 +236,7 @@ def test_guesses_in_a_known_browser_have_to_wait_too(browser_of, ada, device, cl
     clock(steps=5)
     browser = with_password(browser_of, ada, address=client_address())
     assert send(browser, device[0].code()).status == 303
-    assert browser.client.get_cookie(known_browsers.COOKIE, path="/dashboard")
+    assert browser.client.get_cookie(login_throttle.COOKIE, path="/dashboard")
     browser.post("/sign-out")
     for n in range(5):
         browser.sign_in(ada)
@@ -299,8 +299,8 @@ def test_it_is_turned_off_with_the_password(browser_of, ada, device, clock, stor
 def test_the_code_has_to_follow_the_password_in_time(browser_of, ada, device, clock, monkeypatch):
     clock(steps=1)
     browser = with_password(browser_of, ada)
-    real = entering.time.time
-    monkeypatch.setattr(entering.time, "time", lambda: real() + entering.CODE_SECONDS + 1)
+    real = pages.time.time
+    monkeypatch.setattr(pages.time, "time", lambda: real() + pages.CODE_SECONDS + 1)
 
     page = browser.do("/sign-in/code", {"code": device[0].code()})
 
