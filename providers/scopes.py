@@ -208,12 +208,14 @@ def _allows(provider: ProviderName, granted: frozenset[str], operation: Operatio
 
 
 def _short(provider: ProviderName, scope: str) -> str:
-    """The scope in lower case without its URL prefix.
+    """The scope in lower case without its URL prefix, and without a slash too many on either side.
 
+    A resource whose name ends with a slash makes "https://graph.microsoft.com//Calendars.Read":
+    https://learn.microsoft.com/en-us/entra/identity-platform/scopes-oidc#trailing-slash-and-default
     Microsoft's "shared" scopes include the plain ones. An application permission has the name of the
     delegated one, except ``Calendars.ReadBasic.All``:
     https://learn.microsoft.com/en-us/graph/permissions-reference#calendarsreadbasicall
     """
     prefix = _GOOGLE_PREFIX if provider == GOOGLE else _MICROSOFT_PREFIX
-    short = scope.lower().removeprefix(prefix)
+    short = scope.lower().removeprefix(prefix).strip("/")
     return short.removesuffix(".shared").removesuffix(".all") if provider == MICROSOFT else short

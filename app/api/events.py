@@ -16,7 +16,7 @@ from app.accounts import connections
 from app.accounts.calendar_names import calendar_name
 from app.api import cache_control, replay_access
 from app.availability import parameters
-from app.availability.selection import CalendarSelector
+from app.availability.selection import CalendarSelector, id_at_provider
 from app.events import conditions, lists, moves, worker_calls
 from app.events.bodies import changes, draft, event_view, new_meta_id
 from app.http import idempotency, paging
@@ -128,20 +128,20 @@ class CalendarEvents(MethodView):
         `outcomeUnknown` means that the event may exist although the provider's answer was lost.
         """
         content = changes(body, header.get("zone"))
-        ref = connections.one_of_user(authentication(), userId, provider)
-        connections.require(ref, Operation.INSERT_EVENT, calendar_id=calendarId)
+        ref, calendar = _calendar(userId, provider, calendarId)
+        connections.require(ref, Operation.INSERT_EVENT, calendar_id=calendar)
         key = idempotency.key()
         if content.meta_id is None and key is not None and conditions.is_given(params):
             content = replace(content, meta_id=new_meta_id(key))
+        # The draft keeps the id of the request: what is known of the account may change before a repetition.
         new = draft(content, ref, calendarId, body.get("id"), idempotency_key=key)
         repeatable = content.meta_id is not None or key is not None
-        calendars = [(ref, calendarId)]
         condition = conditions.condition(
-            params, userId, content, header.get("zone"), calendars, repeatable=repeatable
+            params, userId, content, header.get("zone"), [(ref, calendar)], repeatable=repeatable
         )
         with conditions.leased(authentication(), condition) as lease:
-            reply = _write(ref, CreateEvent(ref.id, calendarId, new), lease, repeatable=repeatable)
-        return _one_event(ref, reply, calendarId, status=201)
+            reply = _write(ref, CreateEvent(ref.id, calendar, new), lease, repeatable=repeatable)
+        return _one_event(ref, reply, calendar, status=201)
 
 
 @blp.route(
@@ -155,7 +155,7 @@ class CalendarEvent(MethodView):
 
         An event is found through its own calendar only. The header `ETag` is the `etag` of the event.
         """
-        ref = connections.one_of_user(authentication(), userId, provider)
+        ref, calendarId = _calendar(userId, provider, calendarId)
         connections.require(ref, Operation.GET_EVENT, calendar_id=calendarId)
         job = GetEvent(ref.id, calendarId, eventId)
         return _one_event(ref, _read(ref, job), calendarId, with_etag=True)
@@ -191,7 +191,7 @@ class CalendarEvent(MethodView):
         repeat.
         """
         content = changes(body, header.get("zone"))
-        ref = connections.one_of_user(authentication(), userId, provider)
+        ref, calendarId = _calendar(userId, provider, calendarId)
         connections.require(ref, Operation.UPDATE_EVENT, calendar_id=calendarId)
         condition = None
         if params["ifFree"] and content.has_time:
@@ -224,7 +224,7 @@ class CalendarEvent(MethodView):
         deleted. The error `outcomeUnknown` means that the event may have been deleted; the request is safe
         to repeat.
         """
-        ref = connections.one_of_user(authentication(), userId, provider)
+        ref, calendarId = _calendar(userId, provider, calendarId)
         connections.require(ref, Operation.DELETE_EVENT, calendar_id=calendarId)
         notify = params.get("sendNotifications")
         job = DeleteEvent(ref.id, calendarId, eventId, notify, etag=condition["etag"])
@@ -278,6 +278,12 @@ def _headers(failed: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 def _length(entries: Sequence[str]) -> int:
     return sum(map(len, entries)) + 2 * len(entries)
+
+
+def _calendar(user_id: str, provider: str, calendar_id: str) -> tuple[ConnectionRef, str]:
+    """The user's connection, and the id under which its provider knows a calendar."""
+    ref = connections.one_of_user(authentication(), user_id, provider)
+    return ref, id_at_provider(ref, calendar_id)
 
 
 def _read(ref: ConnectionRef, job: Job) -> Reply:

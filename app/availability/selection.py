@@ -104,6 +104,22 @@ def is_main(connection: ConnectionRef, calendar_id: str) -> bool:
     return calendar_id == PRIMARY or _is_same(connection, calendar_id, connection.main_calendar_id)
 
 
+def is_account_address(connection: ConnectionRef, calendar_id: str) -> bool:
+    """Whether an id is the address with which a Google account was connected, in any of its spellings."""
+    return connection.provider == ProviderName.GOOGLE and _is_same(connection, calendar_id, connection.email)
+
+
+def id_at_provider(connection: ConnectionRef, calendar_id: str) -> str:
+    """The id under which the provider knows a calendar: for the main one the alias, which is never outdated.
+
+    Until the id of the main calendar is known, its address is spelled as the account was connected.
+    """
+    if is_main(connection, calendar_id):
+        return PRIMARY
+    unknown = connection.main_calendar_id is None and is_account_address(connection, calendar_id)
+    return connection.email or calendar_id if unknown else calendar_id
+
+
 def _is_same(connection: ConnectionRef, calendar_id: str, known: str | None) -> bool:
     """Whether an id names the calendar with the id ``known``. Google's ids are addresses."""
     if known is None:
@@ -133,7 +149,13 @@ def connections_to_list(
     if len(connections) > 1 and any(not _is_address(each) for each in selector.ids if each != PRIMARY):
         # An e-mail address is a Google id; any other id is Microsoft's, unless a Google account lists it.
         return [connection for connection in connections if connection.provider == ProviderName.GOOGLE]
-    return ()
+    # Google may know the main calendar by another spelling of the address than the connection.
+    return [
+        connection
+        for connection in connections
+        if connection.main_calendar_id is None
+        and any(each != connection.email and is_account_address(connection, each) for each in selector.ids)
+    ]
 
 
 def targets_by_id(
@@ -196,9 +218,7 @@ def _in_account(
             if _is_same(connection, calendar_id, calendar.id):
                 return listed_targets(connection, [calendar])[0]
     for connection in connections:
-        if connection.main_calendar_id is None and _is_same(connection, calendar_id, connection.email):
-            # Google knows the calendar by the account's own spelling.
-            calendar_id = connection.email or calendar_id
+        calendar_id = id_at_provider(connection, calendar_id)
     likely = ProviderName.GOOGLE if _is_address(calendar_id) else ProviderName.MICROSOFT
     by_form = [connection for connection in connections if connection.provider == likely]
     connection = (by_form or list(connections))[0]

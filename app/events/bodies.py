@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from app.accounts.calendar_names import calendar_name
+from app.availability.selection import is_account_address
 from app.http.errors import Invalid
 from app.schemas.timestamps import Moment as Written
 from providers.base import PRIMARY
 from providers.events import Attendee, Changes, Day, Draft, Event, Moment, Organizer, When, edge_error
-from providers.names import ProviderName
 from scheduling.json_render import timestamp
 from store.sql.queries.connection_rows import ConnectionRef
 
@@ -103,8 +103,7 @@ def _addresses(attendees: list[dict[str, str]]) -> tuple[str, ...]:
 
 def _calendar(ref: ConnectionRef, calendar: str) -> str:
     """The calendar's id; for the main calendar always the alias, also if Google's id was used."""
-    main = ref.provider == ProviderName.GOOGLE and calendar.lower() == (ref.email or "").lower()
-    return PRIMARY if main else calendar
+    return PRIMARY if is_account_address(ref, calendar) else calendar
 
 
 def _digest(*parts: str) -> str:

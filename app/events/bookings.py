@@ -224,6 +224,7 @@ def book(
     if unknown:
         _identify(unknown)
         numbers, connections = _load(authentication, wanted)
+        calendars = _together(others or {}, _by_connection(connections, named))
         owners = _owners(connections, calendars)
     names = {
         number: [

@@ -24,7 +24,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts import connections
 from app.availability.freshness import now_ms
-from app.availability.selection import CalendarRequest, CalendarSelector, is_main, shown_as
+from app.availability.selection import (
+    CalendarRequest,
+    CalendarSelector,
+    is_account_address,
+    is_main,
+    shown_as,
+)
 from app.events import bookings, holds, moves, worker_calls
 from app.events.bookings import Booking, Overlap, Time
 from app.events.moves import Moved
@@ -302,7 +308,7 @@ def _calendars(condition: Condition, refs: Sequence[ConnectionRef]) -> CalendarR
 
 
 def _is_main(ref: ConnectionRef, calendar: str) -> bool:
-    return is_main(ref, calendar) or calendar.lower() == (ref.email or "").lower()
+    return is_main(ref, calendar) or is_account_address(ref, calendar)
 
 
 def _is_created(condition: Condition) -> bool:

@@ -73,8 +73,16 @@ class Address(Text):
         return address
 
 
+def _parts(scopes: str) -> list[str]:
+    """The scopes of a text; one empty scope, which is refused, if it has none."""
+    return scopes.replace(",", " ").split() or [""]
+
+
 class Scopes(fields.List[str]):
-    """Scopes as an array, or as one string with spaces, as token endpoints return them (RFC 6749, 3.3)."""
+    """Scopes as an array, or as one string with spaces, as token endpoints return them (RFC 6749, 3.3).
+
+    Some libraries write commas instead, which no scope of a provider has.
+    """
 
     def __init__(self, **options: Any) -> None:
         length = validate.Length(1, MAX_SCOPES, error="must have {min} to {max} elements")
@@ -84,8 +92,7 @@ class Scopes(fields.List[str]):
         if isinstance(value, str):
             value = [value]
         if isinstance(value, list):
-            # Nothing but spaces is an empty scope, which is refused.
-            parts = ((each.split() or [""]) if isinstance(each, str) else [each] for each in value)
+            parts = (_parts(each) if isinstance(each, str) else [each] for each in value)
             value = [part for each in parts for part in each]
         return super()._deserialize(value, attr, data, **kwargs)
 

@@ -61,6 +61,8 @@ def test_another_word_is_no_level(name):
         ("microsoft", ["calendars.readwrite"]),
         ("microsoft", ["https://graph.microsoft.com/Calendars.Read", "openid"]),
         ("microsoft", ["Calendars.Read.Shared"]),
+        ("microsoft", ["https://graph.microsoft.com//Calendars.Read"]),
+        ("google", [f"{GOOGLE}calendar/"]),
     ],
 )
 def test_scopes_count_short_or_as_urls_in_any_case(provider, granted):

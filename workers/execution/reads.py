@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from providers.base import PRIMARY, Account, Calendar, CalendarProvider, Failed, Outcome
-from providers.errors import AuthorizationInvalid, ProviderError, Reason
+from providers.errors import AuthorizationInvalid, ProviderError, Reason, TokenRejected
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
@@ -172,11 +172,13 @@ class _Reader:
             return False
         try:
             identify()
-        except AuthorizationInvalid:
-            raise
         except ProviderError as error:
+            # A token that is rejected for this call may be accepted for the read, which tells otherwise.
+            refused = isinstance(error, TokenRejected)
+            if isinstance(error, AuthorizationInvalid) and not refused:
+                raise
             log.info("account not identified: %s", error.reason, extra={"connection": connection})
-            if error.retryable:
+            if error.retryable or refused:
                 identity.note_failure(stores, connection)
             return False
         return True

@@ -148,6 +148,7 @@ def test_addresses_of_every_kind_are_taken_as_they_are(api, new_user, email):
         ["openid Calendars.ReadWrite offline_access"],
         ["openid", "Calendars.ReadWrite offline_access"],
         "openid\tCalendars.ReadWrite\noffline_access",
+        "openid,Calendars.ReadWrite, offline_access",
     ],
 )
 def test_scopes_may_be_in_one_string(api, new_user, scope):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.app.days import DAY, PROVIDERS, all_day, meeting, periods
@@ -162,9 +164,13 @@ def test_calendars_are_found_in_the_account_that_lists_them(sandbox, new_user, b
 def test_a_gmail_calendar_answers_by_every_spelling_of_its_address(sandbox, new_user, busy):
     google = sandbox.account("google", "ada.l@gmail.com", events=[meeting("09:00", "10:00")])
     user = new_user(google)
-    for spelling in ("AdaL@googlemail.com", "a.da.l@gmail.com", "adal@gmail.com", "ADA.L@GMAIL.COM"):
+    spellings = ("AdaL@googlemail.com", "a.da.l@gmail.com", "adal@gmail.com", "ADA.L@GMAIL.COM")
+    for spelling in spellings:
         answer = busy(user, calendarIds=spelling, headers={"Cache-Control": "no-cache"})
         assert periods(answer) == [("09:00", "10:00")], spelling
+        # Connected under that spelling, before Google has been asked for its own.
+        other = new_user(replace(google, email=spelling), identified=False)
+        assert periods(busy(other, calendarIds="ada.l@gmail.com")) == [("09:00", "10:00")], spelling
     assert busy(user, calendarIds="adal@example.com").status_code == 404
 
 

@@ -152,6 +152,17 @@ def test_the_main_calendar_goes_by_its_alias_and_by_its_id(new_person, provider)
     assert bare(one(person.get(made["id"]))) == bare(made) | {"calendarId": person.main}
 
 
+def test_a_gmail_calendar_is_reached_and_booked_by_every_spelling_of_its_address(sandbox, new_user, api):
+    user = new_user(sandbox.account("google", "ada.l@gmail.com"))
+    events = f"/users/{user}/calendar/events/google"
+    body = {"subject": "S", "start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+    made = one(api.post(f"{events}/AdaL@googlemail.com?ifFree=true", body), 201)
+    assert made["calendarId"] == "ada.l@gmail.com"
+    assert api.post(f"{events}/ADA.L@gmail.com?ifFree=true", body).status_code == 409
+    assert one(api.get(f"{events}/adal@gmail.com/{made['id']}")) == made
+    assert api.delete(f"{events}/a.dal@gmail.com/{made['id']}").status_code == 200
+
+
 @BOTH
 def test_changes_of_another_program_are_read(person):
     if person.provider == "google":

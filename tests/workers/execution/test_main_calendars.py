@@ -69,10 +69,13 @@ def test_the_first_read_is_answered_although_the_zone_cannot_be_read(sandbox, ro
     assert row(connection).time_zone is None
 
 
-def test_a_read_of_a_mailbox_that_cannot_be_identified_is_not_cached(sandbox, runtime, do, unidentified):
+@pytest.mark.parametrize("status", [503, 401])
+def test_a_read_of_a_mailbox_that_cannot_be_identified_is_not_cached(
+    sandbox, runtime, do, unidentified, status
+):
     """A write through another connection of the mailbox could not invalidate it."""
     connection = unidentified("google")
-    sandbox.fault(operation="google.calendarList.get", status=503)
+    sandbox.fault(operation="google.calendarList.get", status=status)
     before = runtime.stores.busy.begin_reads([connection], {})
 
     reply = do(ReadBusy(connection, ("primary",), START, END))
