@@ -103,6 +103,7 @@ def test_claimed_delivery_has_old_secret_only_during_overlap(world):
         world.record(WebhookEvent.CONNECTION_EXPIRED, connection)
     claimed = world.claim(endpoint)
     assert claimed.sealed_previous_secret == row_of(world, endpoint).sealed_previous_secret
+    world.succeed(claimed)
     expired(world, endpoint)
     assert world.claim(endpoint).sealed_previous_secret is None
 
