@@ -37,9 +37,7 @@ SLOTS = {
     "organization explanation": ("GET", "/organizations/nowhere/scheduling/explain", None),
 }
 # All routes share the fields of these parameters, so two routes show how they are parsed.
-TWO_SLOTS = ["user scheduling", "users scheduling"]
 TWO = ["user busy", "users scheduling"]
-EXPLAINED = [route for route in SLOTS if "explanation" in route]
 ROUTES = BUSY | SLOTS
 
 
@@ -204,9 +202,8 @@ def test_too_many_windows_are_refused_before_any_is_resolved(api, resolved):
 def test_counting_slots_stops_at_the_first_too_many(api, resolved):
     sentence = refused(api.post("/users/scheduling", a_thousand_users(5), query_string=YEAR_OF_MINUTES))
     assert sentence.startswith("The answer could hold more than 1000000 slots")
-    # Five windows of at least an hour per week make about 16 000 slots for each user. The view runs twice if
-    # the cached API key turns out to be outdated.
-    assert 0 < len(resolved) < 150
+    # Five windows of at least an hour per week make about 16 000 slots for each user.
+    assert 0 < len(resolved) < 75
 
 
 def test_windows_are_not_resolved_when_the_range_limits_the_slots(api, resolved):
@@ -220,7 +217,6 @@ def test_windows_are_not_resolved_when_the_range_limits_the_slots(api, resolved)
 # --- the moment
 
 
-@pytest.mark.parametrize("route", EXPLAINED)
 @pytest.mark.parametrize(
     ("at", "sentence"),
     [
@@ -233,14 +229,13 @@ def test_windows_are_not_resolved_when_the_range_limits_the_slots(api, resolved)
         ("1969-12-31", "at must lie in the years 1970 to 2199"),
     ],
 )
-def test_an_invalid_moment_is_refused(ask, route, at, sentence):
-    assert refused(ask(route, at=at)).startswith(sentence)
+def test_an_invalid_moment_is_refused(ask, at, sentence):
+    assert refused(ask("user explanation", at=at)).startswith(sentence)
 
 
-@pytest.mark.parametrize("route", EXPLAINED)
 @pytest.mark.parametrize("at", ["2026-W49-4T09", "20261203T0930", "2026-12-03T09:00:00 02:00", "2199-12-31"])
-def test_a_moment_is_written_like_an_edge_of_the_range(ask, route, at):
-    accepted(ask(route, at=at))
+def test_a_moment_is_written_like_an_edge_of_the_range(ask, at):
+    accepted(ask("user explanation", at=at))
 
 
 # --- integers
@@ -278,10 +273,9 @@ NOT_INTEGERS = [
 ]
 
 
-@pytest.mark.parametrize("name", INTEGERS)
 @pytest.mark.parametrize("text", NOT_INTEGERS)
-def test_a_value_that_is_no_plain_integer_is_refused(ask, name, text):
-    assert refused(ask("user scheduling", **{name: text})) == f"{name} must be an integer"
+def test_a_value_that_is_no_plain_integer_is_refused(ask, text):
+    assert refused(ask("user scheduling", padding=text)) == "padding must be an integer"
 
 
 @pytest.mark.parametrize(("name", "bounds"), INTEGERS.items())
@@ -291,11 +285,6 @@ def test_integers_have_bounds(ask, name, bounds):
     accepted(ask("user scheduling", **{name: str(most)}))
     for text in (str(least - 1), "-1", "-30", str(most + 1), "9" * 30, "1" + "0" * 5000):
         assert refused(ask("user scheduling", **{name: text})) == f"{name} must be between {least} and {most}"
-
-
-@pytest.mark.parametrize("route", TWO_SLOTS)
-def test_a_slot_lasts_at_least_a_minute(ask, route):
-    assert refused(ask(route, slotDuration="0")) == "slotDuration must be between 1 and 10080"
 
 
 # --- times of day
@@ -317,15 +306,12 @@ NOT_CLOCKS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["earliestTimeEachDay", "latestTimeEachDay"])
 @pytest.mark.parametrize("text", NOT_CLOCKS)
-def test_a_value_that_is_no_time_of_day_is_refused(ask, name, text):
-    assert refused(ask("user scheduling", **{name: text})).startswith(
-        f"{name} must be a time of day as HH:MM"
-    )
+def test_a_value_that_is_no_time_of_day_is_refused(ask, text):
+    sentence = refused(ask("user scheduling", latestTimeEachDay=text))
+    assert sentence.startswith("latestTimeEachDay must be a time of day as HH:MM")
 
 
-@pytest.mark.parametrize("route", TWO_SLOTS)
 @pytest.mark.parametrize(
     ("earliest", "latest"),
     [
@@ -337,25 +323,23 @@ def test_a_value_that_is_no_time_of_day_is_refused(ask, name, text):
         ("9:00", "00:00"),
     ],
 )
-def test_daily_windows_may_pass_midnight(ask, route, earliest, latest):
-    accepted(ask(route, earliestTimeEachDay=earliest, latestTimeEachDay=latest))
+def test_daily_windows_may_pass_midnight(ask, earliest, latest):
+    accepted(ask("user scheduling", earliestTimeEachDay=earliest, latestTimeEachDay=latest))
 
 
-@pytest.mark.parametrize("route", TWO_SLOTS)
-def test_equal_times_other_than_midnight_are_refused(ask, route):
-    sentence = refused(ask(route, earliestTimeEachDay="9:00", latestTimeEachDay="09:00"))
+def test_equal_times_other_than_midnight_are_refused(ask):
+    sentence = refused(ask("user scheduling", earliestTimeEachDay="9:00", latestTimeEachDay="09:00"))
     assert sentence == "latestTimeEachDay must differ from earliestTimeEachDay"
 
 
 # --- enumerations
 
 
-@pytest.mark.parametrize("text", ["", "True", "TRUE", "1", "0", "yes", "on", " true", "null"])
-@pytest.mark.parametrize("route", BUSY)
-def test_a_boolean_is_true_or_false_exactly(ask, route, text):
-    accepted(ask(route, primaryOnly="true"))
-    accepted(ask(route, primaryOnly="false"))
-    assert refused(ask(route, primaryOnly=text)) == "primaryOnly must be true or false"
+@pytest.mark.parametrize("text", ["", "True", "1", "0", "yes", " true"])
+def test_a_boolean_is_true_or_false_exactly(ask, text):
+    accepted(ask("user busy", primaryOnly="true"))
+    accepted(ask("user busy", primaryOnly="false"))
+    assert refused(ask("user busy", primaryOnly=text)) == "primaryOnly must be true or false"
 
 
 @pytest.mark.parametrize(("name", "words"), [("onFailure", "fail, partial"), ("align", "start, clock")])
