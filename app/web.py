@@ -30,7 +30,6 @@ from app.http import (
     idempotency,
     parsing,
     paths,
-    rate_limit,
     request_ids,
     responses,
 )
@@ -62,8 +61,7 @@ def create_app(settings: Settings) -> flask.Flask:
     request_ids.install(app)
     error_handlers.install(app)
     browser_headers.install(app, settings)
-    rate_limit.install(app, settings)
-    authentication.install(app)
+    authentication.install(app, settings)
     parsing.refuse_unreadable_bodies(app)
     paths.check_identifiers(app)
     idempotency.install(app)

@@ -17,11 +17,10 @@ from app.availability.lookup import look_up, look_up_users
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.authentication import authentication
-from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.responses import json_array, json_object, json_response
-from app.http.route_facts import route_facts
+from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import (
     BusyUsersBody,
     OrganizationBusyQuery,

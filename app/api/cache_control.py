@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import request
 
-from app.availability.freshness import Freshness, required_freshness
+from app.availability.parameters import Freshness, required_freshness
 
 
 def freshness() -> Freshness:

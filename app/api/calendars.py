@@ -11,9 +11,8 @@ from app.accounts import connections
 from app.events import lists
 from app.http import paging
 from app.http.authentication import authentication
-from app.http.blueprint import Blueprint
 from app.http.responses import json_response
-from app.http.route_facts import route_facts
+from app.http.routes import Blueprint, route_facts
 from app.schemas.calendars import CalendarsAnswer, CalendarsQuery, calendar_view
 
 blp = Blueprint(

@@ -21,11 +21,10 @@ from app.events import conditions, lists, moves, worker_calls
 from app.events.bodies import changes, draft, event_view, new_meta_id
 from app.http import idempotency, paging
 from app.http.authentication import authentication
-from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound
 from app.http.responses import json_response
-from app.http.route_facts import facts_of_request, route_facts
+from app.http.routes import Blueprint, facts_of_request, route_facts
 from app.schemas.event_answers import EventAnswer, EventsAnswer
 from app.schemas.events import (
     ConditionHeader,

@@ -15,10 +15,9 @@ from app.availability.explanation import Blocking, HeldBlocking, UserVerdict
 from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
 from app.http.authentication import authentication
-from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response
-from app.http.route_facts import route_facts
+from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import RequiredSchedulesBody, UsersBody, ZoneHeader
 from app.schemas.explain import (
     OrganizationExplainedAnswer,
@@ -113,11 +112,7 @@ class UsersExplanation(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling/explain")
 class OrganizationExplanation(MethodView):
-    @route_facts(
-        "explainOrganizationMoment",
-        sends_age=True,
-        codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
-    )
+    @route_facts("explainOrganizationMoment", sends_age=True, codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,))
     @blp.arguments(OrganizationMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationExplainedAnswer)

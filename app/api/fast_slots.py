@@ -36,10 +36,10 @@ from app.accounts import connections
 from app.api.scheduling import blp, slots_of_user
 from app.availability import held_time, lookup, parameters
 from app.availability.failures import Failures
-from app.availability.freshness import now_ms, required_freshness
+from app.availability.parameters import now_ms, required_freshness
 from app.availability.result import ResultBuilder
 from app.availability.selection import CalendarRequest, Target, known_targets
-from app.http import authentication, browser_headers, fast_args, rate_limit, request_ids
+from app.http import authentication, browser_headers, parsing, request_ids
 from app.http.authentication import Authentication
 from app.http.errors import ApiError
 from app.http.responses import compress
@@ -139,7 +139,7 @@ class FastSlots:
                 return None
             values, quota = await self._load(parsed)
             # The plain path does not count the request again.
-            scope[rate_limit.COUNTED] = quota
+            scope[authentication.COUNTED] = quota
             if self._stores.web_heartbeat.is_late or (quota is not None and quota.refused):
                 # The plain path refuses a request, and sends a late heartbeat before it loads the cache.
                 return None
@@ -157,7 +157,7 @@ class FastSlots:
             return None
         if response is not None:
             if quota is not None:
-                response.headers.update(rate_limit.headers(quota))
+                response.headers.update(authentication.quota_headers(quota))
             self._record(parsed, response, headers, perf_counter() - began, began_ns)
         return response
 
@@ -263,10 +263,10 @@ def _params(text: bytes, zone_header: str | None) -> tuple[dict[str, Any] | None
     # The plain path accepts ``name[]`` too.
     if b"[" in text or b"%5" in text:
         return None, utc
-    source = fast_args.parse(text)
+    source = parsing.parse(text)
     headers = MultiDict({} if zone_header is None else {"X-Timezone": zone_header})
-    in_query = fast_args.read(_ZONE_IN_QUERY, source)
-    in_header = fast_args.read(_ZONE_IN_HEADER, headers)
+    in_query = parsing.read(_ZONE_IN_QUERY, source)
+    in_header = parsing.read(_ZONE_IN_HEADER, headers)
     if in_query is None or in_header is None:
         return None, utc
-    return fast_args.read(_QUERY, source), in_query.get("timeZone") or in_header["zone"]
+    return parsing.read(_QUERY, source), in_query.get("timeZone") or in_header["zone"]

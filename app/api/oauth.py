@@ -16,11 +16,10 @@ from app.accounts.ownership import CONNECTION, own_user
 from app.api import replay_access
 from app.http import paging
 from app.http.authentication import caller, caller_organization_id
-from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import Conflict, Forbidden, NotFound
 from app.http.provider_failures import request_failed
-from app.http.route_facts import route_facts
+from app.http.routes import Blueprint, route_facts
 from app.schemas.connections import (
     AccessTokenSchema,
     ConnectionBody,

@@ -11,9 +11,8 @@ from app.accounts.delegations import Member
 from app.accounts.disconnect import clean_up
 from app.api import replay_access
 from app.http.authentication import caller
-from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
-from app.http.route_facts import route_facts
+from app.http.routes import Blueprint, route_facts
 from app.schemas.organization_grants import (
     GoogleGrantBody,
     GrantSchema,

@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 from app.accounts.provider_notifications import handle
 from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid, NotFound
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from providers.google import channels as google
 from providers.microsoft import subscriptions as microsoft
 from providers.names import ProviderName

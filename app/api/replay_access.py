@@ -15,9 +15,9 @@ from flask import request
 from app.accounts import connections, organization_grants, organizations, webhook_endpoints
 from app.accounts.ownership import CONNECTION, own_user
 from app.http.authentication import authentication, caller, caller_organization_id
-from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.errors import NotFound
+from app.http.routes import Blueprint
 from app.schemas.parameters import ProviderQuery
 from app.services import services
 from providers.scopes import Operation

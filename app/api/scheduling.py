@@ -17,10 +17,9 @@ from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
 from app.availability.result import BusyResult
 from app.http.authentication import authentication
-from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_array, json_object, json_response
-from app.http.route_facts import route_facts
+from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import (
     OrganizationSlotsQuery,
     RequiredSchedulesBody,
@@ -55,12 +54,7 @@ class UserScheduling(MethodView):
         """
         return _one_user(params, header["zone"], ANY_HOURS, userId)
 
-    @route_facts(
-        "listUserSlotsInSchedules",
-        writes=False,
-        sends_age=True,
-        fails_with_provider=True,
-    )
+    @route_facts("listUserSlotsInSchedules", writes=False, sends_age=True, fails_with_provider=True)
     @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(RequiredSchedulesBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -94,11 +88,7 @@ class UsersScheduling(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling")
 class OrganizationScheduling(MethodView):
-    @route_facts(
-        "listOrganizationSlots",
-        sends_age=True,
-        codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,),
-    )
+    @route_facts("listOrganizationSlots", sends_age=True, codes=(Code.ORGANIZATION_HAS_NO_MEMBERS,))
     @blp.arguments(OrganizationSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationSlotsAnswer)

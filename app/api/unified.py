@@ -13,12 +13,11 @@ from app.accounts import connections
 from app.api import replay_access
 from app.events import conditions, unified
 from app.events.bodies import changes, new_meta_id, unified_view
-from app.http import fast_args, idempotency
+from app.http import idempotency, parsing
 from app.http.authentication import authentication
-from app.http.blueprint import Blueprint
 from app.http.error_codes import Code
 from app.http.responses import json_response
-from app.http.route_facts import route_facts
+from app.http.routes import Blueprint, route_facts
 from app.schemas.event_answers import UnifiedAnswer
 from app.schemas.events import OptionalZoneHeader, UnifiedBody, UnifiedChangeBody, UnifiedDeleteQuery
 from app.schemas.holds import UnifiedCreateQuery
@@ -120,7 +119,7 @@ class UnifiedEvent(MethodView):
         and the request can be repeated.
         """
         for name in ("ifFree", "hold"):
-            fast_args.refuse(name, "a unified event: move its copies")
+            parsing.refuse(name, "a unified event: move its copies")
         refs = connections.of_user(authentication(), userId, params)
         content = changes(body, header.get("zone"))
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))

@@ -12,8 +12,8 @@ from app.accounts import connections
 from app.availability import explanation, explanation_text, parameters
 from app.availability.explanation import UserVerdict
 from app.availability.failures import Failures, failed_user
-from app.availability.freshness import Freshness
 from app.availability.lookup import look_up
+from app.availability.parameters import Freshness
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.authentication import Authentication

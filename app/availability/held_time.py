@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from app.availability.selection import CalendarRequest, Lists, Target, is_main
 from app.services import services
 from providers.base import PRIMARY

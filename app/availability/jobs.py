@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from app.availability.selection import CalendarRequest, Lists, is_main
 from app.services import services
 from store.cache.busy_cache import CachedBusy, CalendarKey

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from app.accounts import connections
 from app.accounts.calendar_names import renamed
 from app.availability import held_time, parameters
-from app.availability.freshness import Freshness, now_ms
 from app.availability.jobs import (
     grants_of,
     list_refresh_jobs,
@@ -19,6 +18,7 @@ from app.availability.jobs import (
     refresh_later,
     stale_calendars,
 )
+from app.availability.parameters import Freshness, now_ms
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
     LISTS_SHARE,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from app.availability.freshness import now_ms
+from werkzeug.datastructures import RequestCacheControl
+from werkzeug.http import parse_cache_control_header
+
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarSelector
 from app.http.error_codes import Code
@@ -20,6 +23,38 @@ from scheduling.json_render import timestamp
 from scheduling.query import Query, max_slots_of
 from scheduling.windows import DAY, MINUTE, DateOverride, Window
 from store.sql.queries.connection_rows import ConnectionRef
+
+# In seconds. Nothing cached is as old as that; larger numbers would only be too large to compute with.
+A_YEAR = 365 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """An answer uses no read from before ``newer_than``, in milliseconds; None allows any cached read."""
+
+    newer_than: int | None = None
+
+
+def required_freshness(cache_control: str | None) -> Freshness:
+    """The freshness that a client requires by the header ``Cache-Control``.
+
+    ``cache_control`` is the value of the header; None, for a client that sent none, allows any cached read.
+    """
+    if cache_control is None:
+        return Freshness()
+    # Directives are case-insensitive, but the parser only knows lower case.
+    control = parse_cache_control_header(cache_control.lower(), cls=RequestCacheControl)
+    if control.no_cache:
+        return Freshness(newer_than=now_ms())
+    if control.max_age is not None:
+        return Freshness(newer_than=now_ms() - min(max(0, control.max_age), A_YEAR) * 1000)
+    return Freshness()
+
+
+def now_ms() -> int:
+    """The current time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
 
 MINUTES_OF_A_DAY = 1440
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from app.dashboard.blueprint import blp, page
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.services import services
 from store.metrics.counters import DAY, GROUPS, HOUR, MINUTE, Counts, Histogram, Point, Status, together
 

@@ -13,7 +13,7 @@ from app.dashboard import static_files, template_filters
 from app.dashboard.sign_in import roles, sessions
 from app.dashboard.sign_in.sessions import PATH
 from app.http.browser_headers import PAGE_HEADERS
-from app.http.route_facts import facts_of_request
+from app.http.routes import facts_of_request
 
 blp = Blueprint(
     "dashboard",

@@ -18,7 +18,7 @@ from app.dashboard.users import get_user
 from app.http.authentication import caller
 from app.http.errors import Invalid
 from app.http.hosts import base_url
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.connections import AuthorizeBody
 from app.schemas.fields import Word
 from app.services import services

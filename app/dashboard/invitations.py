@@ -20,7 +20,7 @@ from app.dashboard.forms import Slug
 from app.dashboard.pagination import ROWS, Chip, same_list, searched
 from app.dashboard.sign_in import sessions
 from app.http.hosts import base_url
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.fields import SLUG, USER_ID, Text, Word
 from app.services import services
 from providers.scopes import Level

@@ -17,7 +17,7 @@ from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, sear
 from app.dashboard.sign_in import sessions
 from app.http.error_codes import Code
 from app.http.errors import NotFound
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.fields import Text, Word
 from app.schemas.timestamps import LAST_YEAR
 from app.services import services

@@ -15,7 +15,7 @@ from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.sign_in import sessions
 from app.http.hosts import base_url
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.services import services
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, ProbeVerdict

@@ -14,7 +14,7 @@ from flask.typing import ResponseReturnValue
 
 from app.accounts import connections
 from app.availability.failures import Failures
-from app.availability.freshness import Freshness
+from app.availability.parameters import Freshness
 from app.availability.selection import CalendarSelector
 from app.dashboard import connection_badge
 from app.dashboard.blueprint import blp, page

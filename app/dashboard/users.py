@@ -17,7 +17,7 @@ from app.dashboard.sign_in import sessions
 from app.http.authentication import caller
 from app.http.error_codes import Code
 from app.http.errors import Conflict, NotFound
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.fields import USER_ID
 from app.services import services
 from providers.names import ProviderName

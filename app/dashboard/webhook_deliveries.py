@@ -16,7 +16,7 @@ from app.dashboard.pagination import ResultPage
 from app.dashboard.webhooks import OVERLAPS, badge_of
 from app.http.authentication import caller
 from app.http.errors import Conflict, NotFound
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.fields import DELIVERY_ID
 from app.services import services
 from store.sql.models import Role, WebhookDelivery

@@ -16,7 +16,7 @@ from app.dashboard.overview import attention
 from app.dashboard.pagination import MAX_CHOICE, Chip, ResultPage, after, same_list
 from app.http.authentication import caller
 from app.http.errors import Conflict, Invalid
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.fields import Text, Word
 from app.schemas.webhooks import EVENTS, WebhookUrl
 from app.services import services

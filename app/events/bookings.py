@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.availability.failures import Failures, connection_failure
-from app.availability.freshness import Freshness, now_ms
 from app.availability.lookup import look_up
-from app.availability.parameters import RangeTooLarge, not_before
+from app.availability.parameters import Freshness, RangeTooLarge, not_before, now_ms
 from app.availability.selection import (
     CalendarRequest,
     CalendarSelector,

@@ -23,7 +23,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts import connections
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from app.availability.selection import (
     CalendarRequest,
     CalendarSelector,

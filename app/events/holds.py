@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from app.accounts import connections
 from app.availability import parameters
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.events import bookings
 from app.events.bookings import Booking, Time

@@ -9,7 +9,7 @@ from itertools import groupby, islice
 
 from app.accounts.calendar_names import renamed
 from app.availability.failures import Failure, Failures, connection_failure
-from app.availability.freshness import Freshness
+from app.availability.parameters import Freshness
 from app.availability.selection import (
     LISTS_SHARE,
     CalendarSelector,

@@ -1,26 +1,48 @@
 """The API key of a request: who calls, and the cached database rows that the caller was found in.
 
-The routes pass ``Authentication`` down, so that code below them reads no state of Flask.
+The routes pass ``Authentication`` down, so that code below them reads no state of Flask. Each key may have a
+rate limit: 429 when it is used up, and ``RateLimit-*`` headers on every response.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import NamedTuple, cast
 
-from flask import Flask, g, request
+from flask import Flask, Response, g, request
+from redis.exceptions import RedisError
 
-from app.http import rate_limit
 from app.http.error_codes import Code
-from app.http.errors import Forbidden, Unauthenticated
-from app.http.route_facts import facts_of_request
+from app.http.errors import ApiError, Forbidden, Unauthenticated
+from app.http.routes import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
+from store.config.settings import Settings
 from store.coordination import shares
+from store.coordination.api_rate_limiter import Quota
 from store.security.crypto import digest
 from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
 
 PREFIX = "/v1/"
+
+log = logging.getLogger(__name__)
+
+LIMIT, REMAINING, RESET = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"
+
+# In the scope of ASGI and the environment of WSGI: the quota of a request that is counted already.
+COUNTED = "almanac.quota"
+
+
+class TooMany(ApiError):
+    """429: the key has used up its requests of this minute."""
+
+    def __init__(self, quota: Quota) -> None:
+        super().__init__(
+            f"This API key is limited to {quota.limit} requests a minute; try again in {quota.reset} s",
+            Code.KEY_RATE_LIMITED,
+            retry_after=quota.reset,
+        )
 
 
 class Authentication(NamedTuple):
@@ -35,9 +57,11 @@ class Authentication(NamedTuple):
         return self.caller.organization_id
 
 
-def install(app: Flask) -> None:
-    """Require a key on every ``/v1`` route, before the request is parsed."""
+def install(app: Flask, settings: Settings) -> None:
+    """Require a key on every ``/v1`` route, before the request is parsed, and report its rate limit."""
     app.before_request(_authenticate)
+    if settings.rate_limit:
+        app.after_request(_set_headers)
 
 
 def authenticate_as(caller: Caller, rows: CachedRows) -> None:
@@ -111,7 +135,7 @@ def _authenticate() -> None:
     rows = stores.versioned_cache.current()
     found = find_caller(request.headers.get("Authorization", ""), rows)
     authenticate_as(found, rows)
-    rate_limit.count(found.id, rows)
+    _count(found.id, rows)
     stores.key_usage.note(found.id)
     if found.read_only and facts.writes_by(request.method):
         raise Forbidden("This API key is read-only", Code.KEY_READ_ONLY)
@@ -129,3 +153,35 @@ def _api_key(header: str) -> str:
 
 def _cache_key(api_key: str) -> tuple[str, str]:
     return "caller", digest(api_key)
+
+
+def _count(key: int, rows: CachedRows) -> None:
+    """Count this request, unless it is counted already, for the key with this internal id.
+
+    While Redis is down, requests are answered without being counted.
+
+    :raise TooMany: if the limit is exceeded
+    """
+    limiter = services().stores.api_rate_limiter
+    # Without a version, Redis was unreachable.
+    if limiter is None or rows.version is None:
+        return
+    try:
+        g.quota = request.environ.get(COUNTED) or limiter.take(key)
+    except RedisError as error:
+        log.warning("request not counted for the rate limit, Redis failed: %s", type(error).__name__)
+        g.quota = None
+    if g.quota is not None and g.quota.refused:
+        raise TooMany(g.quota)
+
+
+def quota_headers(quota: Quota) -> dict[str, str]:
+    """The headers of a response that report the quota."""
+    return {LIMIT: str(quota.limit), REMAINING: str(quota.remaining), RESET: str(quota.reset)}
+
+
+def _set_headers(response: Response) -> Response:
+    quota: Quota | None = g.get("quota")
+    if quota is not None:
+        response.headers.update(quota_headers(quota))
+    return response

@@ -12,7 +12,7 @@ from collections.abc import Container
 
 from flask import Flask, Response, current_app, request
 
-from app.http import rate_limit
+from app.http import authentication
 from app.http.authentication import PREFIX
 from app.http.idempotency import HEADER as IDEMPOTENCY_KEY
 from app.http.idempotency import REPLAYED
@@ -95,9 +95,9 @@ ANSWER_HEADERS = (
     "ETag",
     "Link",
     "Retry-After",
-    rate_limit.LIMIT,
-    rate_limit.REMAINING,
-    rate_limit.RESET,
+    authentication.LIMIT,
+    authentication.REMAINING,
+    authentication.RESET,
     REPLAYED,
     REQUEST_ID,
     "X-Failed-Calendars",

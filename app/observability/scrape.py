@@ -13,7 +13,7 @@ from importlib.metadata import version
 from flask import Flask, Response, request
 from prometheus_client.exposition import choose_encoder
 
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from app.http.error_codes import Code
 from app.http.errors import Forbidden, Unauthenticated
 from app.http.hosts import from_this_machine

@@ -17,7 +17,7 @@ from app.http import browser_headers, error_handlers
 from app.http.hosts import base_url
 from app.http.paths import SHAPES
 from app.http.responses import json_response
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.openapi import examples, operations, schemas
 from app.openapi.operations import Operations
 from app.openapi.schemas import OBJECTS, SchemaPlugin

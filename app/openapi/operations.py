@@ -9,11 +9,10 @@ from apispec import BasePlugin
 from flask import Flask
 from werkzeug.routing import Rule
 
-from app.http import rate_limit, request_ids
-from app.http.blueprint import Blueprint
+from app.http import authentication, request_ids
 from app.http.error_codes import Code
 from app.http.idempotency import HEADER, REPLAYED
-from app.http.route_facts import RouteFacts, declared_facts
+from app.http.routes import Blueprint, RouteFacts, declared_facts
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason
 
@@ -108,15 +107,15 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "required": True,
         "schema": {"type": "string", "examples": ["7f3c1c9e52d04b6a8e1d4f20"]},
     },
-    rate_limit.LIMIT: {
+    authentication.LIMIT: {
         "description": "Requests a minute, for each API key. Only if the installation has a limit.",
         "schema": {"type": "integer", "examples": [600]},
     },
-    rate_limit.REMAINING: {
+    authentication.REMAINING: {
         "description": "How many requests are left. Only if the installation has a limit.",
         "schema": {"type": "integer", "examples": [599]},
     },
-    rate_limit.RESET: {
+    authentication.RESET: {
         "description": "Seconds until more requests are available. Only if the installation has a limit.",
         "schema": {"type": "integer", "examples": [1]},
     },
@@ -177,7 +176,7 @@ FRESHNESS = {
     "schema": {"type": "string"},
 }
 
-_QUOTA = (rate_limit.LIMIT, rate_limit.REMAINING, rate_limit.RESET)
+_QUOTA = (authentication.LIMIT, authentication.REMAINING, authentication.RESET)
 _WITH_RETRY_AFTER = frozenset({"429", "502", "503"})
 
 

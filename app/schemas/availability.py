@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from marshmallow import ValidationError, fields, pre_load, validates_schema
 
-from app.http.fast_args import QuerySchema
+from app.http.parsing import QuerySchema
 from app.schemas import timestamps
 from app.schemas.fields import USER_ID, Body, Clock, Parsed, PathText, Reference, Word, Zone, about, at_most
 from app.schemas.parameters import (

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from marshmallow import Schema, ValidationError, fields
 
-from app.http.fast_args import QuerySchema
+from app.http.parsing import QuerySchema
 from app.schemas import timestamps
 from app.schemas.availability import ZoneQuery
 from app.schemas.connections import Address

@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.availability.explanation import REASONS
-from app.http.fast_args import QuerySchema
+from app.http.parsing import QuerySchema
 from app.http.responses import WholeBody
 from app.schemas.availability import OrganizationSlotsQuery, UserSlotsQuery, UsersSlotsQuery
 from app.schemas.availability_answers import (

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, pre_load
 
-from app.http.fast_args import QuerySchema
+from app.http.parsing import QuerySchema
 from app.schemas.fields import (
     Body,
     Clock,

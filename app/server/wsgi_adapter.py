@@ -22,8 +22,8 @@ from urllib.parse import unquote_to_bytes
 
 from werkzeug.exceptions import BadRequest, HTTPException, RequestTimeout
 
+from app.http.authentication import COUNTED
 from app.http.errors import ApiError
-from app.http.rate_limit import COUNTED
 from app.server.body_budget import BodyBudget
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from random import Random
 
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from app.schemas.timestamps import EPOCH, MILLISECOND
 from scheduling.intervals import Intervals
 from scheduling.windows import MINUTE

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from flask import Flask
 
-from app.http.route_facts import RouteFacts, declared_facts
+from app.http.routes import RouteFacts, declared_facts
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 NOBODY = {

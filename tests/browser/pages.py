@@ -14,7 +14,7 @@ from werkzeug.routing import Rule
 from app import dashboard
 from app.cli import demo
 from app.http import paths
-from app.http.route_facts import declared_facts
+from app.http.routes import declared_facts
 from store.config.settings import Settings
 from tests.dashboard.routes import PREFIX, path, rules
 

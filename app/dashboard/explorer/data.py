@@ -13,8 +13,8 @@ import numpy as np
 
 from app.accounts import connections
 from app.availability.failures import Failures
-from app.availability.freshness import Freshness, now_ms
 from app.availability.lookup import look_up
+from app.availability.parameters import Freshness, now_ms
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.dashboard.explorer.form import ALL, MAX_SHOWN, ExplorerQuery

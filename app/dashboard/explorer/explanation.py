@@ -14,7 +14,7 @@ from flask.typing import ResponseReturnValue
 from app.accounts import connections
 from app.availability import explanation, explanation_text
 from app.availability.explanation import UserVerdict
-from app.availability.freshness import Freshness
+from app.availability.parameters import Freshness
 from app.availability.selection import CalendarSelector
 from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import data, form

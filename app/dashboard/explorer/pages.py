@@ -13,7 +13,7 @@ from zoneinfo import available_timezones
 from flask import jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import columns, data, explanation, form, svg, zones
 from app.dashboard.explorer.data import ExplorerData, together

@@ -22,7 +22,7 @@ from app.dashboard.blueprint import blp, done, page
 from app.dashboard.forms import UserId
 from app.dashboard.organizations import get_organization
 from app.http.authentication import caller
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.connections import Address
 from app.schemas.organization_grants import MAX_IMPORTED
 from app.services import services

@@ -14,7 +14,7 @@ from app.dashboard.organizations import get_organization
 from app.http.authentication import caller
 from app.http.error_codes import Code
 from app.http.errors import ApiError, NotFound
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.services import services
 from providers.names import ProviderName
 from providers.scopes import expand_levels

@@ -15,13 +15,13 @@ from sqlalchemy.orm import Session
 
 from app.accounts import oauth_clients
 from app.accounts.oauth_clients import Registration
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from app.dashboard.blueprint import blp, page
 from app.dashboard.overview import attention
 from app.dashboard.providers import badge_of
 from app.dashboard.sign_in import roles
 from app.http.hosts import base_url
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.observability import health
 from app.observability.metrics import CIRCUIT_KEYS
 from app.observability.probes import Fault, FaultKind

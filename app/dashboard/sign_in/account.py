@@ -14,7 +14,7 @@ from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.sign_in import passwords, sessions
 from app.dashboard.sign_in.login_throttle import Failure
 from app.dashboard.sign_in.pages import check_new_password, with_retry_after
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.fields import Text, Word
 from app.services import services
 from store.sql.models import Administrator, Role

@@ -17,7 +17,7 @@ from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.sign_in import login_throttle, passwords, sessions
 from app.dashboard.sign_in.login_throttle import Failure
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.fields import CONTROL, Text
 from app.services import services
 from store.security.crypto import Undecipherable

@@ -6,7 +6,7 @@ from flask import Blueprint, abort, current_app, request
 from werkzeug.exceptions import HTTPException
 
 from app.dashboard.sign_in import sessions
-from app.http.route_facts import RouteFacts, declared_facts, facts_of_request
+from app.http.routes import RouteFacts, declared_facts, facts_of_request
 
 _UNDECLARED = RouteFacts()
 

@@ -16,7 +16,7 @@ from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.sign_in import passwords, sessions
 from app.dashboard.sign_in.pages import with_retry_after
-from app.http.route_facts import route_facts
+from app.http.routes import route_facts
 from app.schemas.fields import Text
 from app.services import services
 from store.security.crypto import Undecipherable

@@ -10,7 +10,7 @@ from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.http import authentication
-from app.http.route_facts import facts_of_request
+from app.http.routes import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
 from store.config.settings import Settings

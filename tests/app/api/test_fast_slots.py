@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from app.http import rate_limit
+from app.http import authentication
 from store.cache.busy_cache import CalendarKey
 from store.cache.fast_redis import EventLoopRedis
 from store.cache.versioned_cache import VERSION_KEY
@@ -260,10 +260,10 @@ def test_both_paths_count_for_one_limit_and_each_request_once(production):
         assert client.get(PATH, **DAY).status_code == 200
 
     assert client.get(PATH, **DAY) is None
-    assert client.scope[rate_limit.COUNTED].refused
+    assert client.scope[authentication.COUNTED].refused
     assert plain.get(PATH, **DAY).status_code == 429
-    counted = rate_limit.Quota(refused=True, limit=10, remaining=0, reset=7)
-    refused = plain.call("GET", PATH, environ_overrides={rate_limit.COUNTED: counted}, query_string=DAY)
+    counted = authentication.Quota(refused=True, limit=10, remaining=0, reset=7)
+    refused = plain.call("GET", PATH, environ_overrides={authentication.COUNTED: counted}, query_string=DAY)
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "7")
 
 

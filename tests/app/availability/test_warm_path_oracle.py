@@ -16,7 +16,7 @@ import pytest
 from marshmallow import EXCLUDE, RAISE, ValidationError
 from werkzeug.datastructures import MultiDict
 
-from app.http import fast_args
+from app.http import parsing
 from app.schemas.availability import OrganizationSlotsQuery, UserSlotsQuery, UsersSlotsQuery, ZoneHeader
 from app.schemas.availability_answers import OrganizationSlotsAnswer, UserSlotsAnswer, UsersSlotsAnswer
 from app.schemas.timestamps import EPOCH, MILLISECOND
@@ -123,7 +123,7 @@ def plain_options(loaded: dict, query: Query) -> dict:
     return options | ({"align": "clock"} if query.align_clock else {})
 
 
-def plain_parameters(schema: type[fast_args.QuerySchema], query: dict, headers: dict) -> tuple[dict, Query]:
+def plain_parameters(schema: type[parsing.QuerySchema], query: dict, headers: dict) -> tuple[dict, Query]:
     """The query parsed by marshmallow, with which the fast path has to agree.
 
     :raise ValidationError, ValueError: if the answer is 400
@@ -133,9 +133,9 @@ def plain_parameters(schema: type[fast_args.QuerySchema], query: dict, headers: 
     try:
         loaded = schema().load({**flat, **lists}, unknown=EXCLUDE)
     except ValidationError:
-        assert fast_args.read(schema(), flat) is None
+        assert parsing.read(schema(), flat) is None
         raise
-    assert fast_args.read(schema(), flat) == loaded
+    assert parsing.read(schema(), flat) == loaded
     return loaded, plain_question(loaded, ZoneHeader().load(headers)["zone"])
 
 

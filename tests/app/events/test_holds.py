@@ -8,7 +8,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisDown
 from sqlalchemy.exc import OperationalError
 
-from app.availability.freshness import now_ms
+from app.availability.parameters import now_ms
 from providers.sandbox.client import Sandbox
 from store.sql.models import HeldTime, User
 from store.sql.queries import holds

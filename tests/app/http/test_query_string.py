@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
-from app.http.fast_args import parse
+from app.http.parsing import parse
 
 # What matters to a query, and characters of two and four bytes.
 SIGNS = st.text(st.sampled_from("ab=&+;%%%0123CcAaEe89 é😀[]"), max_size=30)

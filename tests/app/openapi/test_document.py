@@ -13,7 +13,7 @@ import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 from app.http.error_codes import Code
-from app.http.route_facts import declared_facts
+from app.http.routes import declared_facts
 from app.openapi.schemas import ENUMERATIONS
 from app.schemas.webhooks import SENT_EVENTS
 from tests.app.routes import METHODS, facts_of, open_endpoints, routes

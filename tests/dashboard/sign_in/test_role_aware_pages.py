@@ -8,7 +8,7 @@ import pytest
 from werkzeug.exceptions import HTTPException
 
 from app.cli import administrator_setup
-from app.http.route_facts import RouteFacts, declared_facts
+from app.http.routes import RouteFacts, declared_facts
 from providers.sandbox.client import Sandbox
 from store.sql.models import Role, now
 from store.sql.queries import user_invitations, users, webhook_events, webhooks

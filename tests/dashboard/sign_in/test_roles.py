@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import administrator_setup
-from app.http.route_facts import SAFE_METHODS, RouteFacts, declared_facts
+from app.http.routes import SAFE_METHODS, RouteFacts, declared_facts
 from store.sql.models import Role
 from store.sql.queries import administrators
 from tests.dashboard.audit_records import actions

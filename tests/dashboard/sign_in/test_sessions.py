@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.http.route_facts import declared_facts
+from app.http.routes import declared_facts
 from store.sql.models import now
 from store.sql.queries import administrators, dashboard_sessions
 from tests.dashboard.routes import rules
