@@ -264,6 +264,7 @@ def test_watch_starts_a_generation_and_emptying_ends_it(redis, key):
 def take(redis: Redis, key: str, holder: str, *, unique: str = "one", **more: int):
     arguments = json_argument(
         **{"sent": NOW, "newer_than": 0, "began": NOW, "failure_lifetime": 2_000, "lease": 9_000} | more,
+        left=0,
         unique=unique,
         generation_seconds=60,
         reads=[{"holder": holder, "following": ""}],
@@ -275,6 +276,7 @@ def take(redis: Redis, key: str, holder: str, *, unique: str = "one", **more: in
 
 def end(redis: Redis, key: str, holder: str, *, lifetime: int = 4_000, sent: int = NOW, body: bytes = b""):
     read = {"holder": holder, "generation": "one", "sent": sent, "failed": False, "lifetime": lifetime}
+    read["permit_in"] = 0
     names = [f"{key}:lock", f"{key}:result"]
     run(redis, f"{COORDINATION}/read_end.lua", names, json_argument(reads=[read]), body)
 
