@@ -73,9 +73,8 @@ def test_endpoints_are_shown_with_the_counts_of_their_deliveries(here, world):
     one, two = world.endpoint(), world.endpoint(organization_id=own, events=["connection.expired"])
     for name in ("ada", "bob"):
         world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection(name, own))
-    failed = world.claim(one)
+    world.fail(world.claim(one))
     world.succeed(world.claim(one))
-    world.fail(failed)
     with here.stores.database.writing() as session:
         session.get_one(WebhookEndpoint, two).disabled_at = now()
 
