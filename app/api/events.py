@@ -132,7 +132,7 @@ class CalendarEvents(MethodView):
         key = idempotency.key()
         if content.meta_id is None and key is not None and conditions.is_given(params):
             content = replace(content, meta_id=new_meta_id(key))
-        # The draft keeps the id of the request: what is known of the account may change before a repetition.
+        # The draft keeps the id of the request: stored data of the account may change before a repetition.
         new = draft(content, ref, calendarId, body.get("id"), idempotency_key=key)
         repeatable = content.meta_id is not None or key is not None
         condition = conditions.condition(

@@ -1,4 +1,4 @@
-"""The API key of a request: who calls, and the cached database rows that the caller was found in.
+"""The API key of a request: the caller, and the cached database rows in which the caller was found.
 
 The routes pass ``Authentication`` down, so that code below them reads no state of Flask. Each key may have a
 rate limit: 429 when it is used up, and ``RateLimit-*`` headers on every response.

@@ -105,7 +105,7 @@ class Steps:
         return bool(self._steps or self._waiting)
 
     def _start_steps(self, wanted: int) -> None:
-        """Start more steps: those that have ended do not come back by themselves."""
+        """Start more steps, because a step that has ended does not start again."""
         with self._lock:
             more = max(0, min(wanted, MAX_STEPS - self._steps))
             self._steps += more
