@@ -19,8 +19,8 @@ SECRET = re.compile(r"secret|token|password|digest|signature|verifier|csrf", re.
 BY_HASH = {
     ("store/sql/queries/api_keys.py", "ApiKey.digest == digest(key)"),
     ("store/sql/queries/api_keys.py", "ApiKey.digest == digest(which)"),
-    ("store/sql/queries/administrators.py", "Invitation.digest == _digest(secret)"),
-    ("store/sql/queries/dashboard_sessions.py", "DashboardSession.digest == _digest(secret)"),
+    ("store/sql/queries/administrators.py", "Invitation.digest == digest(secret)"),
+    ("store/sql/queries/dashboard_sessions.py", "DashboardSession.digest == digest(secret)"),
     ("store/sql/queries/idempotency.py", "IdempotencyKey.digest == claim.digest"),
     ("store/sql/queries/second_factors.py", "RecoveryCode.digest == _digest(code)"),
     ("store/sql/queries/user_invitations.py", "UserInvitation.digest == digest(secret)"),
@@ -56,7 +56,7 @@ COMPARED = {
 # Random spread of retries; random demo data.
 BY_CHANCE = {
     "app/cli/demo.py",
-    "providers/http/retries.py",
+    "providers/http/send.py",
     "workers/webhooks/delivery.py",
 }
 
