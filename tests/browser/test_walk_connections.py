@@ -76,11 +76,12 @@ def test_an_ended_connection_is_found_and_connected_again(
     visitor.until(lambda _: "ada@example.com is connected with Google." in visitor.notices[0])
 
     visitor.use("Explorer").at("Explorer")
-    # The picture follows the field. It may be of this organization already.
+    # The picture follows the field. At first it may be of any organization, or of none.
     for act in (lambda: visitor.write("Organization", slug), lambda: visitor.use("Refresh")):
-        before = browser.find_element(By.ID, "picture")
+        before = browser.find_elements(By.ID, "picture")
         act()
-        visitor.until(staleness_of(before))
+        visitor.until(lambda _, old=before: not old or staleness_of(old[0])(browser))
+        visitor.until(lambda _: visitor.text("#picture"))
         window.settled(browser)
     assert slug in visitor.text("#picture")
     assert visitor.notices == []
