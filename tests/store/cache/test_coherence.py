@@ -34,6 +34,7 @@ from store.coordination import single_flight
 from store.coordination.single_flight import (
     Ended,
     Locked,
+    ReadLock,
     Recorded,
     SharedRead,
     SingleFlight,
@@ -195,7 +196,7 @@ class History(RuleBasedStateMachine):
             reader.generation = self.cache.begin_reads([self.key.connection], {self.key: self.tags})[
                 self.key.connection
             ]
-            self.single_flight.renew([self.read])
+            self.single_flight.renew([ReadLock(self.read, reader.client.name)])
             reader.read_at = self.now()
         elif reader.picture is None:
             reader.picture = self.truth
@@ -210,7 +211,8 @@ class History(RuleBasedStateMachine):
                 read = BusyRead(self.key, busy, 0, BUCKET, reader.read_at, reader.generation)
                 self.cache.store(pipe, [read])
             name, lifetime = reader.client.name, 5_000 if failed else 60_000
-            ended = Ended(self.read, name, reader.locked, reader.sent, body, failed, lifetime)
+            lock = ReadLock(self.read, name)
+            ended = Ended(lock, reader.locked, reader.sent, body, failed=failed, lifetime=lifetime)
             self.single_flight.end(pipe, [ended])
             pipe.execute()
         self._reply(reader.client, body, "read")
