@@ -152,7 +152,7 @@ def report_times(sizes: Sequence[Size], plain: list[float], running: Running, re
         )
     )
     by_members = {size.members: size for size in sizes}
-    report.verdict(1, "one user, cold", "provider latency", by_members[1].ratio, 1.10)
+    report.verdict(1, "one user, cold", "provider latency", by_members[1].ratio, 1.07)
     report.verdict(1, "organization of 100, cold", "provider latency", by_members[100].ratio, 1.30)
     report.verdict(2, "organization of 1 000, cold", "waiting alone", by_members[1000].ratio, 1.20)
     large = [size for size in sizes if size.members >= 100]

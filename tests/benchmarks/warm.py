@@ -21,17 +21,20 @@ USERS = 400
 RANGES = (1, 7, 30)
 HELLO, REDIS = "bare hello", "hello and one Redis GET"
 CALLS_A_ROUND = 3
+# As production runs. The limit is never reached, but counted for each request.
+PRODUCTION = {"RATE_LIMIT": 100_000_000, "CORS_ORIGINS": "https://app.example.com"}
 
 
 def run(installation: Installation, report: Report, scale: Scale) -> None:
     """On the server of ``almanac serve``, on both sides."""
     report.note(
-        f"The server of `almanac serve` on both sides; database: {installation.database}; "
+        f"The server of `almanac serve` on both sides, Almanac with a rate limit and CORS; "
+        f"database: {installation.database}; "
         "every answer is checked. The cached periods were read from the provider through the workers."
     )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="almanac-bench-")))
-        running = stack.enter_context(installation.running())
+        running = stack.enter_context(installation.running(**PRODUCTION))
         keys = read_once(installation, running, "org-1000", office(30))
         body = running.client.get("/v1/organizations/org-1000/scheduling", office(30)).body
         (folder / "keys").write_bytes(b"\n".join(keys))
@@ -82,7 +85,7 @@ def beside_static(ours: Client, bare: Client, body: bytes, keys: int, report: Re
         report.row(name, seconds(median(taken)), seconds(min(taken)), seconds(max(taken)))
     ratio = median(times["Almanac"]) / median(times["static body and MGET"])
     report.verdict(
-        7, "warm organization of 1 000, 30 days", "a static body of the same bytes + MGET", ratio, 4
+        7, "warm organization of 1 000, 30 days", "a static body of the same bytes + MGET", ratio, 3
     )
 
 
@@ -175,6 +178,6 @@ def _report_rates(
             logarithmic=(False, False),
         )
     )
-    for days, limit in ((7, 0.45), (30, 0.35)):
+    for days, limit in ((7, 0.40), (30, 0.35)):
         ratio = median(ratios[f"{days} d"])
         report.verdict(6, f"warm user, {days} days", "bare hello", ratio, limit, at_least=True)
