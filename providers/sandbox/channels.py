@@ -12,10 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
+from threading import Lock, Thread
 from urllib.parse import urlsplit
-
-import gevent
-from gevent import socket
 
 from providers.sandbox.accounts import Account
 from providers.sandbox.calendars import Calendar
@@ -37,21 +35,13 @@ class Message:
     address: str = ""
 
 
-class _Connection(HTTPConnection):
-    """Yields to the sandbox's other greenlets while it waits."""
-
-    def connect(self) -> None:
-        """Connect through gevent's socket."""
-        self.sock = socket.create_connection((self.host, self.port), self.timeout)
-
-
 def post(address: str, message: Message) -> tuple[int, str, bytes]:
     """Status, content type and body of the answer from an address.
 
     :raise OSError: without an answer
     """
     parts = urlsplit(address)
-    connection = _Connection(parts.hostname or "", parts.port or 80, timeout=SEND_TIMEOUT)
+    connection = HTTPConnection(parts.hostname or "", parts.port or 80, timeout=SEND_TIMEOUT)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
         connection.request("POST", target, message.body, message.headers)
@@ -93,9 +83,10 @@ class Channel:
 
 
 class Channels:
-    """The channels of a world."""
+    """The channels of a world, whose ``lock`` the callers hold; it is free while a message is sent."""
 
-    def __init__(self, faults: Faults, count: Callable[[str], None]) -> None:
+    def __init__(self, lock: Lock, faults: Faults, count: Callable[[str], None]) -> None:
+        self._lock = lock
         self._faults = faults
         self._count = count
         self._discarded = False
@@ -133,13 +124,19 @@ class Channels:
             waiting.append(message)
             return
         self._outbox[channel] = deque([message])
-        gevent.spawn(self._empty, channel)
+        Thread(target=self._empty, args=(channel,), daemon=True).start()
 
     def _empty(self, channel: Channel) -> None:
-        waiting = self._outbox[channel]
-        while waiting and not self._discarded:
-            self._deliver(channel, waiting.popleft())
-        del self._outbox[channel]
+        while (message := self._next(channel)) is not None:
+            self._deliver(channel, message)
+
+    def _next(self, channel: Channel) -> Message | None:
+        with self._lock:
+            waiting = self._outbox[channel]
+            if waiting and not self._discarded:
+                return waiting.popleft()
+            del self._outbox[channel]
+            return None
 
     def _deliver(self, channel: Channel, message: Message) -> None:
         account = channel.account
@@ -147,17 +144,19 @@ class Channels:
         # Counts as a part of a batch, so that only faults naming it apply, not an outage of the API.
         names = account.names(channel.calendar.id)
         where = Place(account.provider, operation, account.email, names, part=True)
-        hit = self._faults.strike(where)
-        gevent.sleep(hit.delay)
+        with self._lock:
+            hit = self._faults.strike(where)
+        time.sleep(hit.delay)
         fate = hit.fault.body if hit.fault else None
         for _ in range({"lost": 0, "doubled": 2}.get(fate or "", 1)):
             self._try(channel, message)
 
     def _try(self, channel: Channel, message: Message) -> None:
         for pause in (*RETRIES, None):
-            if self._discarded:
-                return
-            self._count(f"{channel.account.provider}.push")
+            with self._lock:
+                if self._discarded:
+                    return
+                self._count(f"{channel.account.provider}.push")
             try:
                 status, _, _ = post(message.address or channel.address, message)
             except OSError:
@@ -166,4 +165,4 @@ class Channels:
                 channel.sent += 200 <= status < 300
                 return
             if pause is not None:
-                gevent.sleep(pause)
+                time.sleep(pause)

@@ -1,4 +1,4 @@
-"""Runs the sandbox: one process, one port, one greenlet per connection."""
+"""Runs the sandbox: one process, one port, one thread per connection."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
-
-import gevent
-from gevent.server import StreamServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 from providers.sandbox import controls
 from providers.sandbox.exchange import Answer, Request
@@ -19,14 +16,21 @@ from providers.sandbox.microsoft import api as microsoft
 from providers.sandbox.wire import Connection
 from providers.sandbox.world import World
 
-# Several hundred clients may connect at the same time.
-BACKLOG = 2048
+
+class Server(ThreadingTCPServer):
+    """Calls are handled one at a time; the delays of answers pass beside each other."""
+
+    # Several hundred clients may connect at the same time.
+    request_queue_size = 2048
+    allow_reuse_address = True
+    daemon_threads = True
 
 
 def respond(world: World, request: Request) -> Answer:
     """Handle a call; an internal error is reported as such, in the answer and on standard error."""
     try:
-        return dispatch(world, request)
+        with world.lock:
+            return dispatch(world, request)
     except Exception:
         traceback.print_exc()
         return controls.problem(500, "Internal error of the sandbox; its standard error has the traceback")
@@ -54,14 +58,14 @@ def serve(port: int, host: str = "127.0.0.1", ready_file: str | Path | None = No
     # The process keeps millions of small objects: collecting garbage often would cost more than answering.
     gc.set_threshold(100_000, 50, 1000)
 
-    def connected(sock: Any, _address: Any) -> None:
-        Connection(sock, lambda request: respond(world, request)).run()
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            Connection(self.request, lambda request: respond(world, request)).run()
 
-    server = StreamServer((host, port), connected, backlog=BACKLOG)
-    server.start()
-    url = f"http://{host}:{server.server_port}"
+    server = Server((host, port), Handler)
+    url = f"http://{host}:{server.server_address[1]}"
     for number in (signal.SIGTERM, signal.SIGINT):
-        gevent.signal_handler(number, sys.exit, 0)
+        signal.signal(number, lambda *_: sys.exit(0))
     if ready_file is not None:
         Path(ready_file).write_text(url + "\n", encoding="utf-8")
     print(f"Sandbox on {url}", flush=True)  # noqa: T201 - the one line that callers wait for

@@ -1,19 +1,15 @@
-"""HTTP/1.1 over gevent sockets: keep-alive, and deliberately damaged answers.
+"""HTTP/1.1 over sockets: keep-alive, and deliberately damaged answers.
 
-This replaces a WSGI server: with gevent's, a freeBusy call took 0.33 ms of CPU, here it takes 0.13 ms, and
-the sandbox shares its processor with the system that a benchmark measures. A WSGI server also cannot send a
-body shorter than its Content-Length, or a TCP reset.
+This replaces a WSGI server, which cannot send a body shorter than its Content-Length, or a TCP reset.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Callable
 from http.client import responses
-from typing import Any
-
-from gevent import sleep
 
 from providers.sandbox.exchange import Answer, Request
 
@@ -30,7 +26,7 @@ class Malformed(Exception):
 class Connection:
     """One client's connection: reads requests and writes answers until either side closes."""
 
-    def __init__(self, sock: Any, handle: Callable[[Request], Answer]) -> None:
+    def __init__(self, sock: socket.socket, handle: Callable[[Request], Answer]) -> None:
         self.sock = sock
         self.handle = handle
         self.buffer = b""
@@ -53,7 +49,7 @@ class Connection:
             return False
         answer = self.handle(request)
         if answer.delay:
-            sleep(answer.delay)
+            time.sleep(answer.delay)
         if answer.wreck:
             self.spoil(answer)
             return False

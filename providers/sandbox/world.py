@@ -6,6 +6,9 @@ import itertools
 import secrets
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 from providers.sandbox.accounts import Access, Account, Domain, Grant, Provider
@@ -25,7 +28,18 @@ class World:
     """Accounts, tokens, faults and request counts."""
 
     def __init__(self) -> None:
+        # Held while a call is handled, but not while its answer is delayed or an address is asked.
+        self.lock = Lock()
         self._start()
+
+    @contextmanager
+    def unlocked(self) -> Iterator[None]:
+        """Let other calls be handled during the block."""
+        self.lock.release()
+        try:
+            yield
+        finally:
+            self.lock.acquire()
 
     def forget(self) -> None:
         """Clear all state."""
@@ -39,7 +53,7 @@ class World:
         self.refresh: dict[str, Grant] = {}
         self.codes = Codes()
         self.faults = Faults()
-        self.channels = Channels(self.faults, self.count)
+        self.channels = Channels(self.lock, self.faults, self.count)
         self.versions = itertools.count(1)
         self.serials = itertools.count(1)
         # The writes for which Google notified an event's guests.

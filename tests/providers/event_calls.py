@@ -25,7 +25,7 @@ TIMED = Changes(subject="Review", start=Moment(NINE), end=Moment(TEN))
 class Calls:
     """An adapter with one account; ``raw`` calls the provider directly, as another application would."""
 
-    def __init__(self, provider: CalendarProvider, account: Account, raw: Caller, left: float = 5.0) -> None:
+    def __init__(self, provider: CalendarProvider, account: Account, raw: Caller, left: float = 20.0) -> None:
         self.provider = provider
         self.account = account
         self.raw = raw
