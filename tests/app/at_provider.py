@@ -131,6 +131,22 @@ class Person:
     ) -> TestResponse:
         return self.api.delete(self.path(event_id, calendar), query_string=query, headers=headers)
 
+    def book(
+        self, body: Any = None, *, calendar: str = "primary", headers: Any = None, **query: str
+    ) -> TestResponse:
+        """Create an event if its time is free, or held."""
+        condition = query if "hold" in query else {"ifFree": "true"} | query
+        return self.api.post(
+            self.path(calendar=calendar), NINE | (body or {}), query_string=condition, headers=headers
+        )
+
+    def move(
+        self, event_id: str, body: Any, *, calendar: str = "primary", headers: Any = None, **query: str
+    ) -> TestResponse:
+        """Give an event another time, if that is free."""
+        condition = {"ifFree": "true"} | query
+        return self.api.put(self.path(event_id, calendar), body, query_string=condition, headers=headers)
+
     def made(self, **body: Any) -> dict[str, Any]:
         """The event of a create that must succeed."""
         return one(self.create(**body), 201)
@@ -142,6 +158,14 @@ def one(answer: TestResponse, status: int = 200) -> dict[str, Any]:
     assert answer.json is not None
     found: dict[str, Any] = answer.json["data"]
     return found
+
+
+def conflicts(answer: TestResponse) -> list[tuple[str, str]]:
+    """The clock times of the conflicts of a refused booking."""
+    assert answer.status_code == 409, answer.json
+    assert answer.json is not None
+    assert answer.json["code"] == "slotTaken"
+    return [(each["start"][11:16], each["end"][11:16]) for each in answer.json["conflicts"]]
 
 
 # The fields of an event that the provider sets, and no client.

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from redis.exceptions import ConnectionError as RedisDown
 
 from app.events import bookings, conditions, worker_calls
 from store.cache.versioned_cache import version_key
-from store.sql.models import HeldTime, Hold, User
 from store.sql.queries import connection_rows, connections, holds
 from tests.app.answers import error
-from tests.app.at_provider import INSERT, NINE, AtProvider, one
-from tests.app.days import PROVIDERS, before_thursday, meeting
-from tests.conftest import Api, connect, stores_of
+from tests.app.at_provider import INSERT, NINE, AtProvider, conflicts, one
+from tests.app.days import PROVIDERS, meeting
+from tests.app.two_accounts import Both
+from tests.conftest import connect, stores_of
 from workers.fanout.admission import QueueFull
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = pytest.mark.usefixtures("worker", "in_november")
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 GOOGLE = pytest.mark.parametrize("provider", ["google"])
@@ -26,24 +26,13 @@ TEN = meeting("10:00", "11:00")
 TWELVE = meeting("12:00", "13:00")
 
 
-@pytest.fixture(autouse=True)
-def in_november(monkeypatch):
-    before_thursday(monkeypatch)
-
-
 @pytest.fixture
-def create(api, person, provider):
+def create(person):
     """Create an event at nine, if it is free."""
 
-    def create(body=None, *, key=None, calendar="primary", **query):
+    def create(body=None, *, key=None, **more):
         headers = {} if key is None else {"Idempotency-Key": key}
-        sent = {"ifFree": "true"} | query if "hold" not in query else query
-        return api.post(
-            f"/users/{person.user}/calendar/events/{provider}/{calendar}",
-            NINE | {"subject": "Once"} | (body or {}),
-            query_string=sent,
-            headers=headers,
-        )
+        return person.book({"subject": "Once"} | (body or {}), headers=headers, **more)
 
     return create
 
@@ -59,21 +48,8 @@ def hold(api, person):
 
 
 @pytest.fixture
-def rows(api, person):
-    """The rows of the user's held time."""
-
-    def rows():
-        with stores_of(api.client.application).database.reading() as session:
-            query = session.query(Hold).join(HeldTime, HeldTime.hold_id == Hold.id).join(User)
-            return query.filter(User.custom_id == person.user).all()
-
-    return rows
-
-
-def conflicts(answer):
-    assert answer.status_code == 409, answer.json
-    assert answer.json["code"] == "slotTaken"
-    return [(each["start"][11:16], each["end"][11:16]) for each in answer.json["conflicts"]]
+def rows(person, held_rows):
+    return lambda: held_rows(person.user)
 
 
 @BOTH
@@ -85,22 +61,6 @@ def test_an_event_is_created_once_in_free_time(person, create, rows):
     assert create(TEN, padding="0").status_code == 201
     assert create(meeting("09:30", "10:30"), maxOverlaps="1").status_code == 201
     assert len(person.there.events()) == 3
-    assert rows() == []
-
-
-@BOTH
-def test_of_simultaneous_creates_of_one_slot_exactly_one_writes(api, person, create, provider, rows):
-    def one_of_many(_):
-        caller = Api(api.client.application.test_client(), api.key)
-        path = f"/users/{person.user}/calendar/events/{provider}/primary"
-        return caller.post(path, NINE, query_string={"ifFree": "true"})
-
-    with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(one_of_many, range(8)))
-
-    assert sorted(each.status_code for each in answers) == [201] + [409] * 7
-    assert all(each.json["conflicts"] for each in answers if each.status_code == 409)
-    assert len(person.there.events()) == 1
     assert rows() == []
 
 
@@ -163,20 +123,13 @@ def test_a_create_that_no_worker_may_take_gives_the_time_back(create, hold, rows
 @pytest.mark.parametrize("repeatable", ["key", "metaId"])
 @pytest.mark.parametrize("by", ["ifFree", "hold"])
 def test_a_create_whose_answer_was_lost_can_be_repeated(
-    person, create, hold, rows, monkeypatch, repeatable, by, unique
+    person, create, hold, rows, redis_interrupts, repeatable, by, unique
 ):
     name = unique("once")
     body = {"metaId": name} if repeatable == "metaId" else {}
     query = {"hold": hold()} if by == "hold" else {}
     more = query | ({"key": name} if repeatable == "key" else {})
-    write = worker_calls.write_events
-
-    def lost(*args, **named):
-        write(*args, **named)
-        raise RedisDown
-
-    with monkeypatch.context() as patched:
-        patched.setattr(worker_calls, "write_events", lost)
+    with redis_interrupts(executed=True):
         assert create(body, **more).status_code == 503
     assert len(person.there.events()) == 1
     # The lease of the first attempt keeps others away, and the repetition replaces it.
@@ -191,16 +144,12 @@ def test_a_create_whose_answer_was_lost_can_be_repeated(
 @GOOGLE
 @pytest.mark.parametrize("by", ["ifFree", "hold"])
 def test_a_repetition_that_fails_leaves_the_time_to_the_first_attempt(
-    create, hold, rows, monkeypatch, sandbox, provider, by, unique
+    create, hold, rows, redis_interrupts, sandbox, provider, by, unique
 ):
     """The first attempt has lost its answer, so its event may still be written."""
     more = {"key": unique("twice")} | ({"hold": hold()} if by == "hold" else {})
 
-    def lost(*_args, **_named):
-        raise RedisDown
-
-    with monkeypatch.context() as patched:
-        patched.setattr(worker_calls, "write_events", lost)
+    with redis_interrupts():
         assert create(**more).status_code == 503
     (left,) = rows()
     sandbox.fault(operation=INSERT[provider], status=403, times=1)
@@ -216,15 +165,9 @@ def test_a_repetition_that_fails_leaves_the_time_to_the_first_attempt(
 
 
 @GOOGLE
-def test_after_its_lease_a_lost_create_is_still_found(api, person, create, rows, monkeypatch, unique):
-    key, write = unique("late"), worker_calls.write_events
-
-    def lost(*args, **named):
-        write(*args, **named)
-        raise RedisDown
-
-    with monkeypatch.context() as patched:
-        patched.setattr(worker_calls, "write_events", lost)
+def test_after_its_lease_a_lost_create_is_still_found(api, person, create, rows, redis_interrupts, unique):
+    key = unique("late")
+    with redis_interrupts(executed=True):
         create(key=key)
     with stores_of(api.client.application).database.writing() as session:
         holds.renew(session, rows()[0].id, expires_at=1, now=0)
@@ -323,23 +266,15 @@ def test_the_lease_is_renewed_for_the_whole_create(
 
 @GOOGLE
 def test_another_key_with_the_same_meta_id_does_not_replace_the_lease(
-    api, new_api, person, create, rows, monkeypatch, unique, provider
+    api, new_api, person, create, rows, redis_interrupts, unique, provider
 ):
     body = {"metaId": unique("same")}
-    path = f"/users/{person.user}/calendar/events/{provider}/primary"
-
-    def lost(*_args, **_named):
-        raise RedisDown
-
-    with monkeypatch.context() as patched:
-        patched.setattr(worker_calls, "write_events", lost)
+    with redis_interrupts():
         assert create(body).status_code == 503
     (left,) = rows()
 
-    assert conflicts(new_api().post(path, NINE | body, query_string={"ifFree": "true"})) == [
-        ("09:00", "10:00")
-    ]
-
+    other = replace(person, api=new_api())
+    assert conflicts(other.book(body)) == [("09:00", "10:00")]
     assert [row.id for row in rows()] == [left.id]
     assert person.there.events() == []
 
@@ -380,30 +315,11 @@ def test_the_end_of_a_hold_is_announced_before_its_commit(
     assert all(a != b for a, b in zip(before_the_commit, after, strict=True))
 
 
-@GOOGLE
-def test_a_bound_key_does_not_use_a_hold_of_another_tenant(
-    api, new_api, person, hold, new_organization, provider
-):
-    slug = new_organization()
-    api.post(f"/organizations/{slug}/members", {"userIds": [person.user]})
-    path = f"/users/{person.user}/calendar/events/{provider}/primary"
-
-    answer = new_api(organization=slug).post(path, NINE, query_string={"hold": hold()})
-
-    assert conflicts(answer) == [("09:00", "10:00")]
-    assert person.there.events() == []
-
-
 @BOTH
 def test_another_calendar_than_the_main_one_has_to_be_free_too(new_person, api, provider):
     person = new_person(provider, calendars=[{"primary": True}, {"id": "team@example.com"}])
-    path = f"/users/{person.user}/calendar/events/{provider}/team@example.com"
-
-    def create():
-        return api.post(path, NINE, query_string={"ifFree": "true"})
-
-    assert create().status_code == 201
-    assert conflicts(create()) == [("09:00", "10:00")]
+    assert person.book(calendar="team@example.com").status_code == 201
+    assert conflicts(person.book(calendar="team@example.com")) == [("09:00", "10:00")]
 
 
 @BOTH
@@ -442,9 +358,7 @@ def test_an_all_day_event_needs_the_day_of_its_calendar(new_person, api, provide
     before, evening = meeting("06:00", "07:00"), {"start": "2026-12-04T06:00Z", "end": "2026-12-04T07:00Z"}
 
     def create(*events):
-        person = new_person(provider, time_zone="America/Los_Angeles", events=list(events))
-        path = f"/users/{person.user}/calendar/events/{provider}/primary"
-        return api.post(path, day | {"subject": "Off"}, query_string={"ifFree": "true"})
+        return new_person(provider, time_zone="America/Los_Angeles", events=list(events)).book(day)
 
     assert create(before).status_code == 201
     assert conflicts(create(evening)) == [("06:00", "07:00")]
@@ -470,9 +384,7 @@ def test_the_zone_of_the_main_calendar_does_not_count_for_another_one(new_person
         )
     sandbox.fault(operation="microsoft.mailboxSettings.get", wild="noZone")
 
-    answer = api.post(person.path(calendar="AAMk-team"), day, query_string={"ifFree": "true"})
-
-    assert conflicts(answer) == [("11:00", "12:00")]
+    assert conflicts(person.book(day, calendar="AAMk-team")) == [("11:00", "12:00")]
 
 
 @GOOGLE
@@ -480,57 +392,49 @@ def test_an_all_day_event_needs_the_day_in_all_zones_if_its_zone_is_unknown(
     new_person, api, sandbox, provider
 ):
     day = {"start": "2026-12-03", "end": "2026-12-04"}
-    path = "/users/{}/calendar/events/{}/primary"
     # In the first zone, the day begins at ten in the morning of the day before.
     person = new_person(provider, events=[{"start": "2026-12-02T11:00Z", "end": "2026-12-02T12:00Z"}])
     sandbox.fault(operation="google.calendarList.list", status=403, times=2)
 
-    refused = api.post(path.format(person.user, provider), day, query_string={"ifFree": "true"})
+    refused = person.book(day)
     held = api.post("/holds", {"users": [person.user], **day}).json["data"]["id"]
 
     assert conflicts(refused) == [("11:00", "12:00")]
     # Its client has chosen the time, so the zone of the request counts.
-    assert api.post(path.format(person.user, provider), day, query_string={"hold": held}).status_code == 201
+    assert person.book(day, hold=held).status_code == 201
 
 
-@pytest.mark.parametrize("booked", [False, True])
-def test_a_missing_copy_is_created_only_in_free_time(api, sandbox, new_user, booked):
+@pytest.mark.parametrize(
+    ("booked", "status", "left"), [(False, 201, ["Both"]), (True, 409, ["Another's"])], ids=["free", "booked"]
+)
+def test_a_missing_copy_is_created_only_in_free_time(api, sandbox, new_user, booked, status, left):
     """Its other copy makes the user busy, and does not count."""
-    accounts = {name: sandbox.account(name, f"ada@{name}.example") for name in PROVIDERS}
-    there = AtProvider(sandbox, accounts["microsoft"])
-    user = new_user(*accounts.values())
+    both = Both.connected(api, sandbox, new_user)
+    there = both.there["microsoft"]
 
     def create():
-        body = {**NINE, "subject": "Both", "metaId": "m-1"}
-        return api.post(f"/users/{user}/calendar/events/meta", body, query_string={"ifFree": "true"})
+        return both.create(query={"ifFree": "true"}, subject="Both", metaId="m-1").status_code
 
-    assert create().status_code == 201
+    assert create() == 201
     (copy,) = there.events()
     there.delete(copy["id"])
     if booked:
         there.post(subject="Another's")
 
-    answer = create()
-
-    if booked:
-        assert conflicts(answer) == [("09:00", "10:00")]
-        assert there.subjects() == ["Another's"]
-    else:
-        assert answer.status_code == 201
-        assert there.subjects() == ["Both"]
+    assert create() == status
+    assert there.subjects() == left
 
 
-def test_a_unified_event_that_was_deleted_again_gives_the_time_back(api, sandbox, new_user_with_two_accounts):
+def test_a_unified_event_that_was_deleted_again_gives_the_time_back(api, sandbox, new_user):
     """Nothing of it exists, although one copy was written and could not be read back."""
-    user = new_user_with_two_accounts()
-    path = f"/users/{user}/calendar/events/meta"
+    both = Both.connected(api, sandbox, new_user)
     sandbox.fault(operation=INSERT["google"], body="html", times=1)
 
-    answer = api.post(path, NINE | {"metaId": "m-1"}, query_string={"ifFree": "true"})
+    answer = both.create(query={"ifFree": "true"}, metaId="m-1")
 
     assert (answer.status_code, answer.json["code"]) == (422, "eventUnreadable")
     assert "were deleted again" in answer.json["error"]
-    assert api.post(path, NINE | {"metaId": "m-2"}, query_string={"ifFree": "true"}).status_code == 201
+    assert both.create(query={"ifFree": "true"}, metaId="m-2").status_code == 201
 
 
 def test_a_unified_event_needs_all_calendars_of_the_user(api, new_user_with_two_accounts, monkeypatch):

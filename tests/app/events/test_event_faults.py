@@ -171,13 +171,6 @@ def test_a_provider_failure_has_its_reason(sandbox, person, call, fault, status)
     assert answer.headers.get("Retry-After") == (None if retry_after is None else str(retry_after))
 
 
-@pytest.mark.parametrize("reason", ["rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"])
-@pytest.mark.parametrize("provider", ["google"])
-def test_googles_403_for_its_limits_is_429(sandbox, person, reason):
-    sandbox.fault(operation=INSERT["google"], status=403, reason=reason, retry_after=60)
-    assert person.create().status_code == 429
-
-
 @pytest.mark.parametrize("fault", [{"status": 500}, {"status": 429}], ids=str)
 @BOTH
 def test_a_persistent_failure_is_reported_after_some_retries(sandbox, person, fault):

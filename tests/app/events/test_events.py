@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.answers import error
 from tests.app.at_provider import NINE, SUBJECT, bare, one
-from tests.app.days import DAY, PROVIDERS, periods
+from tests.app.days import PROVIDERS
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -128,19 +128,6 @@ def test_external_meeting_url_is_the_location_if_none_is_set(person):
     assert (placed["meetingUrl"], placed["location"]) == (url, "Room 1")
     moved = one(person.update(made["id"], meeting={"url": "https://other.example.com/"}))
     assert (moved["meetingUrl"], moved["location"]) == ("https://other.example.com/",) * 2
-
-
-@BOTH
-def test_events_lie_in_the_calendar_that_is_named(new_person, provider):
-    person = new_person(provider, calendars=CALENDARS)
-    made = person.made(calendar=TEAM, subject="Team")
-    assert made["calendarId"] == TEAM
-    assert one(person.get(made["id"], calendar=TEAM))["subject"] == "Team"
-    assert person.there.subjects(TEAM) == ["Team"]
-    assert person.there.subjects() == []
-    assert one(person.update(made["id"], calendar=TEAM, location="x"))["calendarId"] == TEAM
-    assert person.delete(made["id"], calendar=TEAM).status_code == 200
-    assert person.there.subjects(TEAM) == []
 
 
 @BOTH
@@ -310,20 +297,6 @@ def test_a_changed_time_stays_in_the_zone_that_the_event_has(person):
     else:
         assert kept["originalEndTimeZone"] == "W. Europe Standard Time"
     assert one(person.get(made["id"]))["end"] == "2026-12-03T11:00:00.000Z"
-
-
-@BOTH
-def test_a_busy_read_sees_every_write_at_once(api, person):
-    def busy():
-        return periods(api.get(f"/users/{person.user}/calendar/busy", **DAY))
-
-    assert busy() == []
-    made = person.made()
-    assert busy() == [("09:00", "10:00")]
-    one(person.update(made["id"], end="2026-12-03T11:00:00Z"))
-    assert busy() == [("09:00", "11:00")]
-    assert person.delete(made["id"]).json == {"data": {"success": True}}
-    assert busy() == []
 
 
 @pytest.mark.parametrize(("requested", "expected"), [(None, False), (False, False), (True, True)])

@@ -13,20 +13,15 @@ from providers.sandbox.client import Sandbox
 from store.sql.models import HeldTime, User
 from store.sql.queries import holds
 from tests.app.answers import error
-from tests.app.days import MORNING, PROVIDERS, before_thursday, meeting, starts
+from tests.app.days import MORNING, PROVIDERS, meeting, starts
 from tests.conftest import Api, stores_of
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = pytest.mark.usefixtures("worker", "in_november")
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 GOOGLE = pytest.mark.parametrize("provider", ["google"])
 NINE = meeting("09:00", "10:00")
 TEN = meeting("10:00", "11:00")
-
-
-@pytest.fixture(autouse=True)
-def in_november(monkeypatch):
-    before_thursday(monkeypatch)
 
 
 @pytest.fixture

@@ -12,13 +12,11 @@ from flask import Flask
 
 from app.services import EXTENSION, Services
 from store.sql.queries import api_keys
-from tests.app.at_provider import DELETE, UPDATE, AtProvider, Person
 from tests.app.days import PROVIDERS
 from tests.conftest import Api, application, connect, settings_of
 from tests.installation.builder import installed
 from tests.installation.processes import running_worker
 from tests.providers.sandbox import callers
-from tests.waiting import until
 
 EVENTS = 200
 AT_ONCE = 24
@@ -44,35 +42,6 @@ def own_api(own_app: Flask) -> Api:
     with services.stores.database.writing() as session:
         key = api_keys.create(session, prefix="alm_", name="killed")
     return Api(own_app.test_client(), key)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("call", ["update", "delete"])
-def test_change_whose_worker_is_killed_has_an_unknown_outcome(
-    provider, call, apart, own_api, sandbox, unique
-):
-    account = sandbox.account(provider, f"{provider}-changed@example.com")
-    user = unique("killed")
-    assert own_api.post("/users", {"id": user}).status_code == 201
-    connect(own_api, user, account)
-    person = Person(own_api, user, account, AtProvider(sandbox, account))
-    operation = {"update": UPDATE, "delete": DELETE}[call][provider]
-    settings = settings_of(apart)
-    with ThreadPoolExecutor(1) as thread, running_worker(settings, apart, "victim") as worker:
-        event_id = person.made(subject="Old")["id"]
-        sandbox.fault(operation=operation, latency_ms=60_000)
-        if call == "update":
-            sent = thread.submit(lambda: person.update(event_id, subject="New"))
-        else:
-            sent = thread.submit(lambda: person.delete(event_id))
-        until(lambda: sandbox.requests().by_operation.get(operation, 0))
-        worker.send_signal(signal.SIGKILL)
-        worker.wait(timeout=10)
-        answer = sent.result()
-    assert (answer.status_code, answer.json["code"]) == (502, "outcomeUnknown")
-    assert "it is safe to repeat the request" in answer.json["error"]
 
 
 @pytest.mark.long

@@ -7,35 +7,32 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
 import pytest
+import requests
 
 from store.config.settings import new_secrets
 from tests.app.days import PROVIDERS
-from tests.app.events.racing import HEAD, OPERATIONS, WAYS, Race, Tally, delegated_room, line, two_users
+from tests.app.events.racing import HEAD, OPERATIONS, WAYS, Race, Slot, Tally, line
 from tests.databases import KINDS, new_database
 from tests.installation.builder import Installation, installed
 from tests.installation.processes import web_server
 
 ROUNDS = int(os.environ.get("ALMANAC_RACE_ROUNDS", "6"))
 WORKERS = ("worker1", "worker2")
+# The slots that are held, and the holds that are made, while another process reads.
+SLOTS, HELD = 20, 500
 # Seconds: the deadline of a fan-out, and what the start of everything may take.
 DEADLINE, PATIENCE = 5, 300.0
 # The rounds in which a worker is killed.
 KILL_EVERY, FIRST_KILL = 10, 4
 
-# Every race of a kind of operation by itself is left to the long run.
-RACES = [
-    pytest.param(OPERATIONS, id="mixed"),
-    *(pytest.param((each,), id=each, marks=pytest.mark.long) for each in OPERATIONS),
-]
-
-# Two holds of one slot are a matter of the database, where all ways are alike.
-FEW = (two_users, delegated_room)
-WAYS_OF_TWO = [each if each in FEW else pytest.param(each, marks=pytest.mark.long) for each in WAYS]
+RACES = [OPERATIONS, *((each,) for each in OPERATIONS)]
 
 # Whole installations on both databases: `make test-races`.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400 + 30 * ROUNDS)]
@@ -83,7 +80,7 @@ def is_killed(number: int) -> bool:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("operations", RACES)
+@pytest.mark.parametrize("operations", RACES, ids="+".join)
 @pytest.mark.parametrize("settle", WAYS)
 def test_exactly_one_of_all_ways_takes_a_slot(settle, operations, provider, running, sandbox, unique, note):
     name = unique(settle.__name__.replace("_", "-"))
@@ -98,7 +95,7 @@ def test_exactly_one_of_all_ways_takes_a_slot(settle, operations, provider, runn
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("settle", WAYS_OF_TWO)
+@pytest.mark.parametrize("settle", WAYS)
 def test_one_overlap_admits_two_holds_and_never_three(settle, provider, running, sandbox, unique, note):
     name = unique(f"two-{settle.__name__.replace('_', '-')}")
     contested = settle(running.installation, sandbox, provider, name)
@@ -109,3 +106,61 @@ def test_one_overlap_admits_two_holds_and_never_three(settle, provider, running,
 
     note(tally)
     assert tally.holds_true, tally
+
+
+def test_holds_are_respected_by_warm_reads_of_another_process(running, sandbox, unique):
+    installation, (_, other) = running.installation, running.urls
+    users = [
+        installation.user(unique("warm"), sandbox.account("google", f"warm{n}@example.com")) for n in range(3)
+    ]
+    slots = [Slot.of_round(n).body for n in range(SLOTS)]
+    query = {"start": slots[0]["start"], "end": slots[-1]["end"], "slotDuration": "30"}
+    promised: dict[str, tuple[str, str]] = {}
+    over, wrong, reads = threading.Event(), [], Counter()
+
+    def offered(url: str, user: str, session: requests.Session) -> set[str]:
+        answer = session.get(f"{url}/v1/users/{user}/scheduling", params=query, timeout=30)
+        assert answer.status_code == 200, answer.text
+        return {each["start"][:19] for each in answer.json()["data"]["availableSlots"]}
+
+    def read(url: str, number: int) -> None:
+        chance = Random(number)
+        with requests.Session() as session:
+            session.headers["Authorization"] = f"Bearer {installation.key}"
+            while not over.is_set():
+                user = chance.choice(users)
+                before = {hold: start for hold, (whose, start) in promised.copy().items() if whose == user}
+                found = offered(url, user, session)
+                # The holds that lasted for the whole request.
+                reads["concurrent"] += 1
+                wrong.extend(start for hold, start in before.items() if hold in promised and start in found)
+
+    readers = [threading.Thread(target=read, args=(other, n)) for n in range(3)]
+    for reader in readers:
+        reader.start()
+    chance = Random(7)
+    try:
+        with requests.Session() as session:
+            session.headers["Authorization"] = f"Bearer {installation.key}"
+            while reads["holds"] < HELD:
+                user, n = chance.choice(users), chance.randrange(SLOTS)
+                if len(promised) > 20 or chance.random() < 0.2:
+                    hold = chance.choice([*promised, ""])
+                    if promised.pop(hold, None):
+                        assert installation.call("DELETE", f"/holds/{hold}").status_code == 200
+                    continue
+                answer = installation.call("POST", "/holds", json={"users": [user], **slots[n]})
+                if answer.status_code == 201:
+                    reads["holds"] += 1
+                    start = slots[n]["start"][:19]
+                    promised[answer.json()["data"]["id"]] = (user, start)
+                    if start in offered(other, user, session):
+                        wrong.append(start)
+                else:
+                    assert answer.json()["code"] == "slotTaken", answer.text
+    finally:
+        over.set()
+        for reader in readers:
+            reader.join()
+    assert reads["concurrent"] > HELD
+    assert wrong == []

@@ -7,16 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from redis.exceptions import ConnectionError as RedisDown
 
-from app.events import worker_calls
-from store.sql.models import HeldTime, Hold, User
 from tests.app.answers import error, forget_patience
-from tests.app.at_provider import GET, UPDATE, one
-from tests.app.days import PROVIDERS, before_thursday, meeting
-from tests.conftest import Api, connect, stores_of
+from tests.app.at_provider import GET, UPDATE, conflicts, one
+from tests.app.days import PROVIDERS, meeting
+from tests.conftest import Api, connect
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = pytest.mark.usefixtures("worker", "in_november")
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 GOOGLE = pytest.mark.parametrize("provider", ["google"])
@@ -27,32 +24,15 @@ FREE = {"google": {"transparency": "transparent"}, "microsoft": {"showAs": "free
 ROUNDS = 5
 
 
-@pytest.fixture(autouse=True)
-def in_november(monkeypatch):
-    before_thursday(monkeypatch)
+@pytest.fixture
+def move(person):
+    return person.move
 
 
 @pytest.fixture
-def move(api, person):
-    """Give an event another time, if that is free."""
-
-    def move(event_id, body, *, calendar="primary", headers=None, **query):
-        path = person.path(event_id, calendar)
-        return api.put(path, body, query_string={"ifFree": "true"} | query, headers=headers)
-
-    return move
-
-
-@pytest.fixture
-def leases(api):
+def leases(held_rows):
     """How much time is held for a user."""
-
-    def leases(user):
-        with stores_of(api.client.application).database.reading() as session:
-            query = session.query(Hold).join(HeldTime, HeldTime.hold_id == Hold.id).join(User)
-            return query.filter(User.custom_id == user).count()
-
-    return leases
+    return lambda user: len(held_rows(user))
 
 
 def when(event):
@@ -61,12 +41,6 @@ def when(event):
 
 def stored(person, event_id):
     return when(one(person.get(event_id)))
-
-
-def conflicts(answer):
-    assert answer.status_code == 409, answer.json
-    assert answer.json["code"] == "slotTaken"
-    return [(each["start"][11:16], each["end"][11:16]) for each in answer.json["conflicts"]]
 
 
 @BOTH
@@ -122,8 +96,7 @@ def test_an_event_that_its_guest_has_declined_does_not_block_a_move(new_person, 
     own = person.made()["id"]
     declined = {"email": person.account.email, "responseStatus": "declined"}
     person.there.post(attendees=[declined])
-    query = {"ifFree": "true"}
-    assert one(api.put(person.path(own), HALF_PAST_NINE, query_string=query))
+    assert one(person.move(own, HALF_PAST_NINE))
 
 
 @BOTH
@@ -132,7 +105,7 @@ def test_a_calendar_other_than_the_main_one(new_person, api, provider):
     team = "team@example.com"
 
     def move(body):
-        return api.put(person.path(own, team), body, query_string={"ifFree": "true"})
+        return person.move(own, body, calendar=team)
 
     own = one(person.create(calendar=team), 201)["id"]
     assert one(move(HALF_PAST_NINE))
@@ -159,9 +132,8 @@ def test_an_account_of_another_provider_has_to_be_free_too(api, sandbox, new_per
     other = "microsoft" if provider == "google" else "google"
     connect(api, person.user, sandbox.account(other, "other@example.com", events=[TWELVE]))
     own = person.made()["id"]
-    query = {"ifFree": "true"}
-    assert conflicts(api.put(person.path(own), TWELVE, query_string=query)) == [("12:00", "13:00")]
-    assert one(api.put(person.path(own), HALF_PAST_NINE, query_string=query))
+    assert conflicts(person.move(own, TWELVE)) == [("12:00", "13:00")]
+    assert one(person.move(own, HALF_PAST_NINE))
 
 
 @BOTH
@@ -191,16 +163,14 @@ def test_an_all_day_event_is_moved_by_the_days_of_its_calendar(new_person, api, 
     person = new_person(provider, time_zone="America/Los_Angeles")
 
     def move(first, last):
-        body = {"start": first, "end": last}
-        return api.put(person.path(own), body, query_string={"ifFree": "true"})
+        return person.move(own, {"start": first, "end": last})
 
     own = person.made(start="2026-12-03", end="2026-12-04")["id"]
     person.made(start="2026-12-05T06:00Z", end="2026-12-05T07:00Z")
     assert conflicts(move("2026-12-04", "2026-12-05")) == [("06:00", "07:00")]
     assert one(move("2026-12-05", "2026-12-06"))["start"] == "2026-12-05T08:00:00.000Z"
     assert one(move("2026-12-05", "2026-12-07"))["end"] == "2026-12-07T08:00:00.000Z"
-    one_day = api.put(person.path(own), {"end": "2026-12-08"}, query_string={"ifFree": "true"})
-    assert error(one_day, 400).startswith("start must be given")
+    assert error(person.move(own, {"end": "2026-12-08"}), 400).startswith("start must be given")
 
 
 def test_an_all_day_event_in_an_unknown_zone_does_not_block_its_own_move(new_person, api, sandbox):
@@ -210,11 +180,8 @@ def test_an_all_day_event_in_an_unknown_zone_does_not_block_its_own_move(new_per
     sandbox.fault(operation="microsoft.mailboxSettings.get", wild="noZone")
     morning = {"start": "2026-12-04T09:00:00Z", "end": "2026-12-04T10:00:00Z"}
 
-    taken = api.post(person.path(), morning, query_string={"ifFree": "true"})
-    moved = api.put(person.path(own), morning, query_string={"ifFree": "true"})
-
-    assert conflicts(taken) == [("09:00", "10:00")]
-    assert when(one(moved)) == ("09:00", "10:00")
+    assert conflicts(person.book(morning)) == [("09:00", "10:00")]
+    assert when(one(person.move(own, morning))) == ("09:00", "10:00")
 
 
 @BOTH
@@ -223,13 +190,12 @@ def test_occurrences_are_moved_one_by_one(new_person, api, provider):
     person = new_person(provider, events=[series])
     days = api.get(f"/users/{person.user}/calendar/events", start="2026-12-03", end="2026-12-05")
     first, second = days.json["data"]
-    query = {"ifFree": "true"}
-
-    whole = api.put(person.path(first["recurringEventId"]), TWELVE, query_string=query)
-    assert error(whole, 400).startswith("ifFree must not be given for a series")
-    assert one(api.put(person.path(first["id"]), HALF_PAST_NINE, query_string=query))
+    assert error(person.move(first["recurringEventId"], TWELVE), 400).startswith(
+        "ifFree must not be given for a series"
+    )
+    assert one(person.move(first["id"], HALF_PAST_NINE))
     person.made(**TWELVE)
-    assert conflicts(api.put(person.path(first["id"]), TWELVE, query_string=query)) == [("12:00", "13:00")]
+    assert conflicts(person.move(first["id"], TWELVE)) == [("12:00", "13:00")]
     assert one(person.get(second["id"]))["start"] == "2026-12-04T09:00:00.000Z"
 
 
@@ -279,24 +245,19 @@ def test_a_move_whose_outcome_is_unknown_keeps_its_time_and_can_be_repeated(
     sandbox.clear_faults()
     forget_patience(api)
     assert leases(person.user) == 1
-    taken = api.post(person.path(), TEN, query_string={"ifFree": "true"})
-    assert conflicts(taken) == [("10:00", "10:30")]
+    assert conflicts(person.book(TEN)) == [("10:00", "10:30")]
 
     assert when(one(move(own, HALF_PAST_NINE))) == ("09:30", "10:30")
     assert leases(person.user) == 0
 
 
 @GOOGLE
-def test_a_move_that_redis_interrupts_can_be_repeated(person, move, leases, monkeypatch):
-    own, write = person.made()["id"], worker_calls.write_events
+def test_a_move_that_redis_interrupts_can_be_repeated(person, move, leases, redis_interrupts):
+    own = person.made()["id"]
 
-    def lost(*args, **named):
-        write(*args, **named)
-        raise RedisDown
-
-    with monkeypatch.context() as patched:
-        patched.setattr(worker_calls, "write_events", lost)
+    with redis_interrupts(executed=True):
         answer = move(own, TEN)
+
     assert (answer.status_code, answer.json["code"]) == (503, "outcomeUnknown")
     assert leases(person.user) == 1
     assert when(one(move(own, TEN))) == ("10:00", "11:00")
@@ -305,22 +266,17 @@ def test_a_move_that_redis_interrupts_can_be_repeated(person, move, leases, monk
 
 @GOOGLE
 def test_a_move_to_another_time_leaves_the_time_of_a_lost_one_reserved(
-    api, person, move, leases, monkeypatch
+    api, person, move, leases, redis_interrupts
 ):
     """The first move has lost its answer, so the provider may still execute it."""
     own = person.made()["id"]
 
-    def lost(*_args, **_named):
-        raise RedisDown
-
-    with monkeypatch.context() as patched:
-        patched.setattr(worker_calls, "write_events", lost)
+    with redis_interrupts():
         assert move(own, TEN).status_code == 503
 
     assert one(move(own, TWELVE))
     assert leases(person.user) == 1
-    taken = api.post(person.path(), TEN, query_string={"ifFree": "true"})
-    assert conflicts(taken) == [("10:00", "11:00")]
+    assert conflicts(person.book(TEN)) == [("10:00", "11:00")]
 
 
 @GOOGLE

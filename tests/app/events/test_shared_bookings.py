@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import event
 
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.config.settings import new_secrets
 from store.sql.queries import api_keys, organizations
 from tests.app.at_provider import NINE, AtProvider
-from tests.app.days import MORNING, PROVIDERS, before_thursday, meeting, starts
+from tests.app.days import MORNING, PROVIDERS, meeting, starts
 from tests.conftest import Api, application, connect, settings_of, stores_of
 from tests.databases import KINDS, new_database, opened
 from tests.installation.processes import running_redis, running_worker
+from tests.store.statements import recorded
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = pytest.mark.usefixtures("worker", "in_november")
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 IF_FREE = {"ifFree": "true"}
@@ -33,11 +33,6 @@ NAMING = (
     "microsoft.calendars.list",
     "microsoft.calendars.get",
 )
-
-
-@pytest.fixture(autouse=True)
-def in_november(monkeypatch):
-    before_thursday(monkeypatch)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -341,42 +336,25 @@ def test_nothing_is_booked_while_the_mailbox_cannot_be_identified(provider, api,
 
 def test_holds_of_others_cost_a_request_nothing(api, sandbox, unique):
     """Neither a statement nor a new load of held time."""
-    one = Booker(
-        api,
-        user_of(api, unique, sandbox.account("google", f"{unique('ada')}@example.com")),
-        "google",
-        "primary",
-    )
-    other = Booker(
-        api,
-        user_of(api, unique, sandbox.account("google", f"{unique('bob')}@example.com")),
-        "google",
-        "primary",
+    one, other = (
+        Booker(api, user_of(api, unique, account), "google", "primary")
+        for account in (sandbox.account("google", f"{unique(name)}@example.com") for name in ("ada", "bob"))
     )
     other.hold(TEN)
-    for _ in range(2):
-        one.slots()
-    statements: list[str] = []
-    engine = stores_of(api.client.application).database.engine
+    database = stores_of(api.client.application).database
 
-    def count(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        statements.append(statement)
+    def slots_and_statements(*beginnings):
+        with recorded(database, *beginnings) as statements:
+            return one.slots(), statements
 
+    slots_and_statements(), slots_and_statements()
     hold = other.hold().json["data"]["id"]
-    event.listen(engine, "before_cursor_execute", count)
-    try:
-        assert one.slots() == ["09:00", "10:00", "11:00"]
-        assert statements == []
-        event.remove(engine, "before_cursor_execute", count)
-        api.delete(f"/holds/{hold}")
-        event.listen(engine, "before_cursor_execute", count)
-        assert one.slots() == ["09:00", "10:00", "11:00"]
-        assert statements == []
-        # Its own hold costs one statement, once.
-        event.remove(engine, "before_cursor_execute", count)
-        one.hold()
-        event.listen(engine, "before_cursor_execute", count)
-        assert [one.slots() for _ in range(3)] == [["10:00", "11:00"]] * 3
-        assert len([each for each in statements if each.startswith("SELECT")]) == 1
-    finally:
-        event.remove(engine, "before_cursor_execute", count)
+    assert slots_and_statements() == (["09:00", "10:00", "11:00"], [])
+    api.delete(f"/holds/{hold}")
+    assert slots_and_statements() == (["09:00", "10:00", "11:00"], [])
+
+    # Its own hold costs one statement, once.
+    one.hold()
+    found = [slots_and_statements("SELECT") for _ in range(3)]
+    assert [slots for slots, _ in found] == [["10:00", "11:00"]] * 3
+    assert [len(statements) for _, statements in found] == [1, 0, 0]

@@ -95,14 +95,6 @@ def test_a_meeting_elsewhere_is_in_every_copy(both):
     assert one(both.get("m-1", provider="microsoft"))["meetingUrl"] == "https://meet.example.com/1"
 
 
-def test_times_without_an_offset_are_in_the_zone_of_the_header(both):
-    zone = {"X-Timezone": "America/New_York"}
-    body = {"metaId": "m-1", "start": "2026-12-03T09:00", "end": "2026-12-03T10:00"}
-    assert one(both.create(headers=zone, **body), 201)["start"] == "2026-12-03T14:00:00.000Z"
-    changed = one(both.update("m-1", start="2026-12-03T09:30", headers=zone))
-    assert changed["start"] == "2026-12-03T14:30:00.000Z"
-
-
 @pytest.mark.parametrize("meta_id", ["a/b#c%2F d?e=f&g", "日本 🗓 'x'", "x" * 1024, "meta", "primary"])
 def test_a_metaid_is_any_text(both, meta_id):
     assert one(both.create(metaId=meta_id, subject="Old"), 201)["metaId"] == meta_id
@@ -236,35 +228,25 @@ def test_an_idempotency_key_replaces_a_missing_metaid(both):
 # --- access and input
 
 
-def test_a_user_without_accounts_has_nothing_to_write_to(api, new_user):
-    path = f"/users/{new_user()}/calendar/events/meta"
+@pytest.mark.parametrize("known", [True, False])
+def test_a_user_without_accounts_has_nothing_to_write_to(api, new_user, known):
+    path = f"/users/{new_user() if known else 'nobody'}/calendar/events/meta"
     answers = [
         api.post(path, NINE),
         api.get(f"{path}/m-1"),
         api.put(f"{path}/m-1", {}),
         api.delete(f"{path}/m-1"),
     ]
-    assert [error(each, 404) for each in answers] == ["User has no connected calendars"] * 4
-    unknown = "/users/nobody/calendar/events/meta"
-    answers = [
-        api.post(unknown, NINE),
-        api.get(f"{unknown}/m"),
-        api.put(f"{unknown}/m", {}),
-        api.delete(f"{unknown}/m"),
-    ]
-    assert [error(each, 404) for each in answers] == ["User not found"] * 4
+    expected = "User has no connected calendars" if known else "User not found"
+    assert [error(each, 404) for each in answers] == [expected] * 4
 
 
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
         ({"end": "2026-12-03T08:00:00Z"}, "end must not be before start"),
-        ({"end": "2026-12-04"}, "start and end must both be dates"),
-        ({"start": "soon"}, "start must be an ISO 8601 date"),
-        ({"metaId": ""}, "metaId must have"),
         ({"sendNotificationsFor": "google"}, "sendNotificationsFor must be an array"),
         ({"sendNotificationsFor": ["apple"]}, "sendNotificationsFor[0] must be one of"),
-        ({"meeting": False}, "meeting must be true"),
     ],
     ids=str,
 )

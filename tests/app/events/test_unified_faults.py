@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from redis.exceptions import ConnectionError
 
 from app.services import EXTENSION
 from tests.app.answers import OF_ERROR, OF_PROVIDER, error, forget_patience
@@ -293,12 +292,8 @@ def test_missing_scope_of_one_account_prevents_every_change(api, sandbox, both, 
     assert both.create(query={"provider": OTHER[provider]}, metaId="m-3").status_code == 201
 
 
-def test_an_interrupted_create_returns_the_metaid_to_repeat(both, monkeypatch):
-    def cut_off(*_args, **_options):
-        raise ConnectionError("Redis is away")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("app.events.worker_calls.write_events", cut_off)
+def test_an_interrupted_create_returns_the_metaid_to_repeat(both, redis_interrupts):
+    with redis_interrupts():
         answer = both.create(subject="Once")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert (answer.json["code"], answer.json["retryAfter"]) == ("outcomeUnknown", 1)
