@@ -1,4 +1,4 @@
-"""The busy cache over HTTP: which reads call the provider, and the age of answers."""
+"""The busy cache over HTTP: which reads call the provider, the age of answers, and what is refreshed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import time
 import pytest
 import requests
 
+from app.availability import jobs
+from app.services import services
 from providers.base import PRIMARY
-from store.cache.busy_cache import HEAD, CalendarKey
+from scheduling.intervals import Intervals
+from store.cache.busy_cache import HEAD, BusyRead, CalendarKey
 from store.sql.queries import connection_rows
 from tests.app.answers import cached
 from tests.app.at_provider import AtProvider
@@ -322,3 +325,38 @@ def test_a_failed_calendar_does_not_affect_the_cache_of_the_others(api, sandbox,
     second = api.get(f"/users/{user}/calendar/busy", **DAY)
     assert second.json["failedCalendars"] == []
     assert reads() == {"freebusy": 1}
+
+
+SECOND = 1000
+ONE_DAY = 86_400_000
+
+
+@pytest.fixture
+def lenient(new_app):
+    """The web application of an installation that serves stale answers for a minute."""
+    return new_app(busy_ttl_seconds=10.0, busy_stale_seconds=60.0)
+
+
+def test_a_stale_calendar_is_read_again_unless_it_is_watched(lenient, unique):
+    """The provider reports every change of a watched one."""
+    fresh, stale, watched = (CalendarKey(unique("connection"), "primary") for _ in range(3))
+    now = time.time_ns() // 1_000_000
+
+    with lenient.app_context():
+        busy, redis = services().stores.busy, services().stores.redis
+        start, end = busy.hull(now, now + ONE_DAY)
+        busy.watch(watched, "channel", 3600.0)
+        ages = {fresh: SECOND, stale: 20 * SECOND, watched: 20 * SECOND}
+        generations = busy.begin_reads([each.connection for each in ages], {})
+        with redis.pipeline() as pipe:
+            reads = [
+                BusyRead(key, Intervals.of(()), start, end, now - age, generations[key.connection])
+                for key, age in ages.items()
+            ]
+            busy.store(pipe, reads)
+            pipe.execute()
+        keys = list(ages)
+        known = busy.load(keys, start, end)
+
+        assert known.missing == {}
+        assert jobs.stale_calendars(keys, known) == [keys.index(stale)]

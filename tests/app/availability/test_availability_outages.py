@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 
 import pytest
 
 from store.config import embedded_redis
-from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts
+from tests.app.days import DAY, MORNING, PROVIDERS, meeting, starts
 from tests.conftest import Api, application, settings_of
 
 pytestmark = pytest.mark.slow
@@ -41,19 +40,6 @@ def test_without_redis_the_answer_is_503_and_not_free_time(without_redis, sandbo
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert answer.json["data"] is None
     assert "redis" not in answer.text.lower()
-
-
-@pytest.mark.long
-def test_a_redis_that_hangs_is_503_long_before_the_deadline(new_app, api, sandbox, new_user):
-    user = new_user(sandbox.account("google", "ada@example.com"))
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
-        application = new_app(redis_url=url, fanout_deadline_seconds=120.0)
-        start = time.monotonic()
-        answer = Api(application.test_client(), api.key).get(f"/users/{user}/scheduling", **DAY)
-        took = time.monotonic() - start
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-    assert took < 30
 
 
 @pytest.fixture
@@ -92,23 +78,3 @@ def test_connection_deleted_during_read_answers_once_more(api, app, sandbox, new
     if answers[0].status_code == 200:
         assert starts(answers[0]) == ["10:00", "11:00"]
     assert api.get(f"/users/{user}/scheduling", **MORNING).status_code == 404
-
-
-@pytest.mark.usefixtures("worker")
-def test_identical_requests_at_once_all_answer_the_same(app, api, sandbox, new_user):
-    user = new_user(sandbox.account("microsoft", "ada@example.com", events=[meeting("09:00", "10:00")]))
-    sandbox.fault(latency_ms=200)
-    answers = []
-    threads = [
-        threading.Thread(
-            target=lambda: answers.append(
-                Api(app.test_client(), api.key).get(f"/users/{user}/calendar/busy", **DAY)
-            )
-        )
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [periods(answer) for answer in answers] == [[("09:00", "10:00")]] * 8

@@ -109,16 +109,6 @@ def test_personal_and_delegated_members_are_read_in_one_request(api, sandbox, or
     assert calls(FREE_BUSY, BATCH) == {FREE_BUSY: 2, BATCH: 1}
 
 
-def test_an_unreadable_member_is_named_and_gets_no_slots(api, sandbox, organization):
-    slug = organization(google=5, microsoft=5)
-    sandbox.change_domain("acme.example", members=[{"email": "m1@acme.example", "suspended": True}])
-    sandbox.change_domain("contoso.example", members=[{"email": "m2@contoso.example", "excluded": True}])
-    assert failed(slots(api, slug)) == {
-        "1-google": "authorizationInvalid",
-        "2-microsoft": "accessDenied",
-    }
-
-
 def test_after_a_write_the_member_is_read_again(api, organization):
     slug = organization(google=2, microsoft=2)
     assert slots(api, slug)["failedUsers"] == []

@@ -1,16 +1,16 @@
-"""Explanations over HTTP: verdicts, facts, and unread calendars."""
+"""Explanations over HTTP: verdicts, facts, and calendars that cannot be read, of which nothing is free."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from pathlib import Path
 
 import pytest
 
 from app.availability.explanation import REASONS
+from app.availability.explanation_text import MAX_NAMED
 from tests.app.answers import error
-from tests.app.days import MORNING, meeting
+from tests.app.days import MORNING, PROVIDERS, meeting
 from tests.app.explaining import BUSY, FACTS, closed, explained, facts_of, span, thursday
 from tests.app.two_accounts import SHOWN
 from tests.conftest import connect
@@ -21,91 +21,39 @@ ROOT = Path(__file__).parents[3]
 WEEKLY = [{"days": ["thursday"], "start": "10:00", "end": "11:00"}]
 
 
-@pytest.fixture
-def ada(sandbox, new_user):
-    """Make a user with a Google account and these meetings."""
-    numbers = itertools.count(1)
-
-    def make(*events, slugs=(), **more):
-        email = f"ada{next(numbers)}@example.com"
-        return new_user(sandbox.account("google", email, events=events, **more), slugs=slugs)
-
-    return make
-
-
 HALF = {"slotDuration": "30"}
+# The sentences are those of test_explanation_text.
 VERDICTS = [
-    ("09:10", HALF, "offered", "it lies in the slot from 09:00 to 09:30."),
-    ("09:30", HALF, "offered", "it is the start of the slot from 09:30 to 10:00."),
-    ("08:59", HALF, "outsideRange", "the range asked for begins at 09:00."),
-    ("12:00", HALF, "outsideRange", "the range asked for ends at 12:00."),
-    (
-        "09:20",
-        HALF | {"earliestTimeEachDay": "09:30"},
-        "outsideWindow",
-        "it lies outside the daily window, which opens at 09:30.",
-    ),
-    ("10:10", HALF, "busy", "ada@example.com is busy from 10:00 to 10:30."),
-    ("10:40", HALF, "busy", "ada@contoso.example is busy from 10:15 to 10:45."),
-    (
-        "10:50",
-        HALF | {"padding": "10"},
-        "padding",
-        "ada@contoso.example is busy from 10:15 to 10:45, and 10 minutes of padding keep it blocked until "
-        "10:55.",
-    ),
-    (
-        "10:20",
-        HALF | {"maxOverlaps": "1"},
-        "tooManyOverlaps",
-        "2 busy periods overlap there, and 1 may: ada@example.com from 10:00 to 10:30 and "
-        "ada@contoso.example from 10:15 to 10:45.",
-    ),
-    (
-        "09:50",
-        {"slotDuration": "61"},
-        "tooShort",
-        "only 60 minutes are free, from 09:00 to 10:00, and a slot takes 61 minutes.",
-    ),
-    (
-        "09:50",
-        {"slotDuration": "40"},
-        "remainder",
-        "the last slot of the free time from 09:00 to 10:00 ends at 09:40, and the 20 minutes after it are "
-        "too short for another.",
-    ),
-    (
-        "10:50",
-        HALF | {"align": "clock"},
-        "betweenSlots",
-        "slots start where the clock shows a multiple of 30 minutes, and none that fits into the free time "
-        "from 10:45 to 12:00 covers it; the next slot starts at 11:00.",
-    ),
+    ("09:10", HALF, "offered"),
+    ("08:59", HALF, "outsideRange"),
+    ("09:20", HALF | {"earliestTimeEachDay": "09:30"}, "outsideWindow"),
+    ("10:10", HALF, "busy"),
+    ("10:50", HALF | {"padding": "10"}, "padding"),
+    ("10:20", HALF | {"maxOverlaps": "1"}, "tooManyOverlaps"),
+    ("09:50", {"slotDuration": "61"}, "tooShort"),
+    ("09:50", {"slotDuration": "40"}, "remainder"),
+    ("10:50", HALF | {"align": "clock"}, "betweenSlots"),
 ]
 
 
-@pytest.mark.parametrize(("at", "query", "reason", "because"), VERDICTS)
-def test_each_verdict_of_a_user(new_user_with_two_accounts, explain, at, query, reason, because):
-    found = explained(explain(new_user_with_two_accounts(), at, **query))
-
-    assert (found["reason"], found["offered"]) == (reason, reason == "offered")
-    isnt = "is" if found["offered"] else "is not"
-    assert found["sentence"] == f"{at} on Thursday 3 December 2026 (UTC) {isnt} offered: {because}"
-    assert found["at"] == f"2026-12-03T{at}:00.000Z"
-
-
-@pytest.mark.parametrize(("at", "query", "reason", "because"), VERDICTS)
-def test_each_verdict_of_a_member(
-    new_user_with_two_accounts, new_organization, explain_members, at, query, reason, because
+@pytest.mark.parametrize(("at", "query", "reason"), VERDICTS)
+def test_each_verdict_of_a_user_and_of_a_member(
+    new_user_with_two_accounts, new_organization, explain, explain_members, at, query, reason
 ):
     slug = new_organization()
     user = new_user_with_two_accounts(slugs=(slug,))
-    found = explained(explain_members(slug, at, **query))
 
-    (member,) = found["members"]
+    found = explained(explain(user, at, **query))
+    assert (found["reason"], found["offered"]) == (reason, reason == "offered")
+    isnt = "is" if found["offered"] else "is not"
+    assert found["sentence"].startswith(f"{at} on Thursday 3 December 2026 (UTC) {isnt} offered: ")
+    assert found["at"] == f"2026-12-03T{at}:00.000Z"
+
+    whole = explained(explain_members(slug, at, **query))
+    (member,) = whole["members"]
     assert (member["userId"], member["reason"], member["offered"]) == (user, reason, reason == "offered")
-    assert member["sentence"].endswith(f"offered: {because}")
-    assert found["offeredBy"] == ([user] if reason == "offered" else [])
+    assert member["sentence"] == found["sentence"]
+    assert whole["offeredBy"] == ([user] if reason == "offered" else [])
 
 
 def test_the_facts_of_a_moment_that_is_offered(ada, explain):
@@ -301,29 +249,6 @@ def test_a_question_too_large_for_slots_is_too_large_here(api, new_app, explain)
     assert "narrow the range" in error(explain("nobody", "09:00"), 400)
 
 
-def test_a_read_only_key_is_enough(new_api, ada, new_organization):
-    slug = new_organization()
-    user = ada(slugs=(slug,))
-    reader = new_api(read_only=True)
-    query = MORNING | {"at": thursday("09:00")}
-    path = f"/users/{user}/scheduling/explain"
-    assert explained(reader.get(path, **query))["offered"]
-    posted = reader.post(path, {"schedules": WEEKLY}, query_string=query)
-    assert explained(posted)["reason"] == "outsideWindow"
-    assert explained(reader.get(f"/organizations/{slug}/scheduling/explain", **query))["offeredBy"] == [user]
-
-
-def test_a_key_of_another_organization_learns_nothing(new_api, ada, new_organization):
-    slug, other = new_organization(), new_organization()
-    user = ada(slugs=(slug,))
-    stranger, member = new_api(organization=other), new_api(organization=slug)
-    query = MORNING | {"at": thursday("09:00")}
-    assert error(stranger.get(f"/users/{user}/scheduling/explain", **query), 404) == "User not found"
-    path = f"/organizations/{slug}/scheduling/explain"
-    assert error(stranger.get(path, **query), 404) == "Organization not found"
-    assert explained(member.get(path, **query))["offeredBy"] == [user]
-
-
 def test_an_account_without_an_address_is_named_by_its_provider(api, sandbox, new_user, explain):
     account = sandbox.account("microsoft", "ada@contoso.example", events=[meeting("09:00", "10:00")])
     user = new_user()
@@ -340,3 +265,82 @@ def test_an_account_without_an_address_is_named_by_its_provider(api, sandbox, ne
 def test_every_reason_is_in_the_document():
     documented = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/reference/explain.md").read_text(), re.MULTILINE)
     assert sorted(documented) == sorted(REASONS)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, new_user_with_two_accounts, explain, provider):
+    user = new_user_with_two_accounts()
+    sandbox.fault(provider=provider, status=403)
+
+    answer = explain(user, "09:10")
+
+    found = explained(answer)
+    closed(found)
+    name = "Google's calendar ada@example.com" if provider == "google" else "Microsoft's calendar primary"
+    assert found["sentence"] == (
+        f"09:10 on Thursday 3 December 2026 (UTC) is not offered: {name} could not be read "
+        f"(accessDenied), so "
+        "nothing is offered."
+    )
+    (failed,) = answer.json["failedCalendars"]
+    assert (failed["provider"], failed["reason"]) == (provider, "accessDenied")
+    assert found["blockedBy"] == []
+
+
+def test_blocking_periods_are_listed_also_if_a_calendar_is_unread(
+    sandbox, new_user_with_two_accounts, explain
+):
+    user = new_user_with_two_accounts()
+    sandbox.fault(provider="microsoft", status=503, retry_after=60)
+    found = explained(explain(user, "10:20"))
+    closed(found)
+    assert [each["provider"] for each in found["blockedBy"]] == ["google"]
+
+
+def test_partial_counts_the_read_calendars_and_names_the_others(
+    api, sandbox, new_user_with_two_accounts, explain
+):
+    user = new_user_with_two_accounts()
+    sandbox.fault(provider="microsoft", status=503, retry_after=60)
+    slots = api.get(f"/users/{user}/scheduling", **MORNING, onFailure="partial")
+    assert span(explained(slots)["availableSlots"][1]) == ("10:30", "11:30")
+
+    answer = explain(user, "10:40", onFailure="partial")
+
+    found = explained(answer)
+    assert (found["offered"], span(found["slot"])) == (True, ("10:30", "11:30"))
+    assert found["sentence"].endswith(
+        "is offered: it lies in the slot from 10:30 to 11:30. Not counted, because unread: Microsoft's "
+        "calendar primary (providerError)."
+    )
+    assert answer.json["failedCalendars"] == slots.json["failedCalendars"] != []
+
+
+def test_with_partial_nothing_read_is_still_no_answer(sandbox, new_user_with_two_accounts, explain):
+    user = new_user_with_two_accounts()
+    sandbox.fault(status=503, retry_after=60)
+    found = explained(explain(user, "09:10", onFailure="partial"))
+    closed(found)
+    assert "Google's calendar ada@example.com (providerError) and Microsoft's calendar" in found["sentence"]
+
+
+def test_no_more_calendars_are_named_than_a_sentence_bears(sandbox, new_user, explain):
+    gone = [f"gone{n}@group.calendar.google.com" for n in range(MAX_NAMED + 2)]
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    answer = explain(user, "09:10", calendarIds=",".join(gone))
+    found = explained(answer)
+    closed(found)
+    assert found["sentence"].count("(notFound)") == MAX_NAMED
+    assert " and 2 more could not be read" in found["sentence"]
+    assert len(answer.json["failedCalendars"]) == len(gone)
+
+
+@pytest.mark.parametrize("fault", [{"status": 500}, {"body": "html"}, {"status": 401}])
+def test_no_secrets_and_internals_are_in_answers(sandbox, new_user, explain, fault):
+    account = sandbox.account("google", "ada@example.com")
+    user = new_user(account)
+    sandbox.fault(**fault)
+    answer = explain(user, "09:10")
+    closed(explained(answer))
+    for inside in (account.access_token, account.refresh_token, "Traceback", "<", "127.0.0.1", "http"):
+        assert inside not in answer.text

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-import requests
 from flask import Flask
-from werkzeug.serving import make_server
 
 from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from store.sql.models import Organization
@@ -79,21 +76,6 @@ CAUSES = (
 )
 
 
-class Http(NamedTuple):
-    """Almanac over HTTP: paths are below ``/v1``."""
-
-    url: str
-    session: requests.Session
-
-    def call(self, method: str, path: str, **more: Any) -> Any:
-        answer = self.session.request(method, f"{self.url}/v1{path}", timeout=60, **more)
-        assert answer.ok, answer.text
-        return answer.json()
-
-    def slots(self, slug: str) -> Any:
-        return self.call("GET", f"/organizations/{slug}/scheduling", params=WEEK)
-
-
 @pytest.fixture
 def web(new_app: Callable[..., Flask], worker: None) -> Flask:
     """A busy machine takes longer for 1 000 single reads than other tests wait."""
@@ -101,16 +83,17 @@ def web(new_app: Callable[..., Flask], worker: None) -> Flask:
 
 
 @pytest.fixture
-def http(web: Flask, api: Api) -> Iterator[Http]:
-    """A client of a web server with that application."""
-    server = make_server("127.0.0.1", 0, web, threaded=True)
-    with requests.Session() as session:
-        session.trust_env = False
-        session.headers["Authorization"] = f"Bearer {api.key}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield Http(f"http://127.0.0.1:{server.port}", session)
-        server.shutdown()
-        server.server_close()
+def call(web: Flask, api: Api) -> Callable[..., Any]:
+    """Send a request that must succeed."""
+    client = Api(web.test_client(), api.key)
+
+    def call(method: str, path: str, body: Any = None, **query: str) -> Any:
+        more = {} if body is None else {"json": body}
+        answer = client.call(method, path, query_string=query, **more)
+        assert answer.status_code in (200, 201), answer.text
+        return answer.json
+
+    return call
 
 
 @pytest.mark.timeout(180)
@@ -118,7 +101,7 @@ def http(web: Flask, api: Api) -> Iterator[Http]:
     ("members", "unreadable"), [(60, 12), pytest.param(1000, 30, marks=pytest.mark.long)]
 )
 def test_each_member_is_read_as_by_a_connection_of_its_own_or_named(
-    http, web, sandbox, unique, members, unreadable
+    call, web, sandbox, unique, members, unreadable
 ):
     accounts = {
         provider: sandbox.accounts_in_bulk(
@@ -135,9 +118,9 @@ def test_each_member_is_read_as_by_a_connection_of_its_own_or_named(
     addresses = {provider: [each.email for each in made] for provider, made in accounts.items()}
     reasons = choose(sandbox, addresses, unreadable)
     granted, personal = unique("granted"), unique("personal")
-    http.call("POST", "/organizations", json={"slug": granted})
+    call("POST", "/organizations", {"slug": granted})
     for provider, domain in domains.items():
-        grant(http, granted, domain, addresses[provider])
+        grant(call, granted, domain, addresses[provider])
     readable = [
         each
         for made in accounts.values()
@@ -148,7 +131,7 @@ def test_each_member_is_read_as_by_a_connection_of_its_own_or_named(
     connect(stores_of(web), personal, readable)
 
     sandbox.forget_requests()
-    answer = http.slots(granted)
+    answer = call("GET", f"/organizations/{granted}/scheduling", **WEEK)
     sent = sandbox.requests().total
     assert {each["userId"]: each["reason"] for each in answer["failedUsers"]} == {
         user(granted, email): reason for email, reason in reasons.items()
@@ -156,7 +139,7 @@ def test_each_member_is_read_as_by_a_connection_of_its_own_or_named(
     assert len(set(reasons.values())) == 6
     assert sent <= most_requests(addresses, reasons)
 
-    single = http.slots(personal)
+    single = call("GET", f"/organizations/{personal}/scheduling", **WEEK)
     assert single["failedUsers"] == []
     found, wanted = slots_of(answer), slots_of(single)
     assert found.keys() == {user(granted, each.email) for each in readable}
@@ -178,16 +161,16 @@ def choose(sandbox: Sandbox, addresses: dict[str, list[str]], count: int) -> dic
     return reasons
 
 
-def grant(http: Http, slug: str, domain: SandboxDomain, emails: list[str]) -> None:
+def grant(call: Callable[..., Any], slug: str, domain: SandboxDomain, emails: list[str]) -> None:
     """Store the grant of a domain, and import the members."""
     path = f"/organizations/{slug}/grants/{domain.provider}"
     if domain.provider == "google":
         body: dict[str, Any] = {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
     else:
         body = {"tenant": domain.tenant, "clientId": domain.client_id, "clientSecret": domain.client_secret}
-    http.call("PUT", path, json=body)
+    call("PUT", path, body)
     imported = [{"userId": user(slug, each), "email": each} for each in emails]
-    http.call("POST", f"{path}/members", json={"members": imported})
+    call("POST", f"{path}/members", {"members": imported})
 
 
 def connect(stores: Stores, slug: str, accounts: list[SandboxAccount]) -> None:

@@ -85,23 +85,15 @@ def test_a_plain_request_is_accepted(ask, route):
 
 @pytest.mark.parametrize("route", TWO)
 @pytest.mark.parametrize("edge", ["start", "end"])
-def test_both_edges_of_the_range_are_required(ask, route, edge):
+def test_both_edges_of_the_range_are_required_timestamps(ask, route, edge):
     assert refused(ask(route, **{edge: None})) == f"{edge} is required"
-
-
-@pytest.mark.parametrize("route", TWO)
-@pytest.mark.parametrize("edge", ["start", "end"])
-def test_an_edge_that_is_no_timestamp_is_named(ask, route, edge):
     assert refused(ask(route, **{edge: "tomorrow"})).startswith(f"{edge} must be an ISO 8601 date")
 
 
-@pytest.mark.parametrize("route", TWO)
-@pytest.mark.parametrize("end", ["2026-12-03", "2026-12-02", "2026-12-03T09:00+10:00"])
-def test_start_must_be_before_end(ask, route, end):
-    assert refused(ask(route, end=end)) == "start must be before end"
-
-
-def test_the_same_wall_time_in_two_offsets_can_be_a_range(ask):
+def test_start_must_be_before_end(ask):
+    for end in ("2026-12-03", "2026-12-02", "2026-12-03T09:00+10:00"):
+        assert refused(ask("user busy", end=end)) == "start must be before end"
+    # The same wall time in two offsets.
     accepted(ask("user busy", start="2026-12-03T09:00+01:00", end="2026-12-03T09:00Z"))
 
 
@@ -247,29 +239,8 @@ INTEGERS = {
     "slotStep": (1, 10_080),
 }
 NOT_INTEGERS = [
-    "",
-    " ",
-    "007",
-    "00",
-    "-0",
-    "+1",
-    "1.0",
-    "1e3",
-    " 1",
-    "1 ",
-    "1\n",
-    "1_0",
-    "0x10",
-    "\u0661\u0665",
-    "\uff11\uff15",
-    "fifteen",
-    "--1",
-    "-",
-    "-01",
-    "NaN",
-    "null",
-    "true",
-    "1,2",
+    *("", " ", "007", "00", "-0", "+1", "1.0", "1e3", " 1", "1 ", "1\n", "1_0", "0x10", "\u0661\u0665"),
+    *("\uff11\uff15", "fifteen", "--1", "-", "-01", "NaN", "null", "true", "1,2"),
 ]
 
 
@@ -290,19 +261,8 @@ def test_integers_have_bounds(ask, name, bounds):
 # --- times of day
 
 NOT_CLOCKS = [
-    "",
-    "9",
-    "24:00",
-    "09:60",
-    "9:5",
-    "09:00:00",
-    "09.00",
-    "0900",
-    "-1:00",
-    "09:00 ",
-    " 9:00",
+    *("", "9", "24:00", "09:60", "9:5", "09:00:00", "09.00", "0900", "-1:00", "09:00 ", " 9:00", "9am"),
     "\u0660\u0669:\u0660\u0660",
-    "9am",
 ]
 
 
@@ -388,43 +348,24 @@ def test_calendar_ids_have_a_length_and_no_control_characters(ask, text):
 # --- the zone
 
 ZONES = [
-    "UTC",
-    "Europe/Berlin",
-    "America/Port-au-Prince",
-    "Etc/GMT+5",
-    "Etc/GMT-14",
-    "America/Argentina/Buenos_Aires",
-    "EST5EDT",
-    "GMT",
-    "W. Europe Standard Time",
-    "Pacific Standard Time",
-    "UTC+12",
+    *(
+        "UTC",
+        "Europe/Berlin",
+        "America/Port-au-Prince",
+        "Etc/GMT+5",
+        "Etc/GMT-14",
+        "EST5EDT",
+        "GMT",
+        "UTC+12",
+    ),
+    *("America/Argentina/Buenos_Aires", "W. Europe Standard Time", "Pacific Standard Time"),
     # Names are case-insensitive.
-    "utc",
-    "america/new_york",
-    "EUROPE/BERLIN",
-    "etc/gmt+5",
-    "pacific standard time",
+    *("utc", "america/new_york", "EUROPE/BERLIN", "etc/gmt+5", "pacific standard time"),
 ]
 NOT_ZONES = [
-    "Mars/Olympus",
-    "Europe/Berlin ",
-    "europe",
-    "+02:00",
-    "UTC+2",
-    "../../../etc/passwd",
-    "/etc/localtime",
-    "Europe/../Europe/Berlin",
-    "Europe//Berlin",
-    "Europe/",
-    ".",
-    "localtime",
-    "right/UTC",
-    "posix/UTC",
-    "zone.tab",
-    "tzdata.zi",
-    "A" * 5000,
-    "Europe/Berl\xedn",
+    *("Mars/Olympus", "europe", "+02:00", "UTC+2", "../../../etc/passwd", "/etc/localtime", "Europe/", "."),
+    *("Europe/../Europe/Berlin", "Europe//Berlin", "localtime", "right/UTC", "posix/UTC", "zone.tab"),
+    *("tzdata.zi", "A" * 5000, "Europe/Berl\xedn"),
 ]
 
 
@@ -437,7 +378,7 @@ def test_a_zone_in_another_case_is_the_same_zone():
     assert Zone().parse("aMERICA/new_YORK") is Zone().parse("America/New_York")
 
 
-@pytest.mark.parametrize("zone", [zone for zone in NOT_ZONES if zone == zone.strip()])
+@pytest.mark.parametrize("zone", NOT_ZONES)
 def test_an_unknown_zone_is_refused(ask, zone):
     sentence = refused(ask("user busy", headers={"x-timezone": zone}))
     assert sentence == "X-Timezone must be a time zone name, like Europe/Berlin"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from app.schemas.timestamps import EPOCH, MILLISECOND, parse
@@ -17,32 +15,10 @@ RULES = ("paddingBefore", "paddingAfter", "minimumNotice", "limit", "overrides")
 
 
 @pytest.fixture
-def ada(sandbox, new_user):
-    """Make a user with a Google account and these meetings."""
-    numbers = itertools.count(1)
-
-    def make(*events, **more):
-        return new_user(sandbox.account("google", f"ada{next(numbers)}@example.com", events=events), **more)
-
-    return make
-
-
-@pytest.fixture
-def slots(api):
-    """Request a user's slots: by default those of an hour on Thursday morning."""
-    return lambda user, headers=None, **query: api.get(
-        f"/users/{user}/scheduling", headers=headers, **(MORNING | query)
-    )
-
-
-@pytest.fixture
-def scheduled(api):
-    """Request a user's slots of Thursday inside weekly schedules, with overrides."""
-    return lambda user, overrides, schedules=(THURSDAY,), headers=None, **query: api.post(
-        f"/users/{user}/scheduling",
-        {"schedules": list(schedules), "overrides": overrides},
-        headers=headers,
-        query_string=DAY | HOUR | query,
+def overridden(scheduled):
+    """Request a user's slots of an hour on Thursday inside weekly schedules, with overrides."""
+    return lambda user, overrides, schedules=(THURSDAY,), **more: scheduled(
+        user, list(schedules), overrides, **(HOUR | more)
     )
 
 
@@ -120,37 +96,37 @@ def test_a_limit_counts_for_the_size_of_an_answer(ada, slots):
     assert slots(ada(), **year, limit="5").status_code == 200
 
 
-def test_an_override_replaces_the_weekly_windows_of_its_date(ada, scheduled):
+def test_an_override_replaces_the_weekly_windows_of_its_date(ada, overridden):
     user = ada()
-    assert starts(scheduled(user, [])) == ["09:00", "10:00", "11:00"]
-    assert starts(scheduled(user, [on("2026-12-03", ("13:00", "15:00"))])) == ["13:00", "14:00"]
-    assert starts(scheduled(user, [on("2026-12-03")])) == []
+    assert starts(overridden(user, [])) == ["09:00", "10:00", "11:00"]
+    assert starts(overridden(user, [on("2026-12-03", ("13:00", "15:00"))])) == ["13:00", "14:00"]
+    assert starts(overridden(user, [on("2026-12-03")])) == []
 
 
-def test_overlapping_windows_of_a_date_are_a_union(ada, scheduled):
+def test_overlapping_windows_of_a_date_are_a_union(ada, overridden):
     windows = ("13:00", "15:00"), ("14:30", "16:00"), ("13:00", "15:00")
-    assert starts(scheduled(ada(), [on("2026-12-03", *windows)])) == ["13:00", "14:00", "15:00"]
+    assert starts(overridden(ada(), [on("2026-12-03", *windows)])) == ["13:00", "14:00", "15:00"]
 
 
 @pytest.mark.parametrize("date", ["2026-12-02", "2026-12-04", "2027-12-03", "1970-01-01"])
-def test_an_override_of_a_date_outside_the_range_changes_nothing(ada, scheduled, date):
-    answer = scheduled(ada(), [on(date)])
+def test_an_override_of_a_date_outside_the_range_changes_nothing(ada, overridden, date):
+    answer = overridden(ada(), [on(date)])
     assert starts(answer) == ["09:00", "10:00", "11:00"]
     assert answer.json["data"]["options"]["overrides"] == [{"date": date, "windows": []}]
 
 
-def test_a_closed_date_keeps_the_end_of_the_night_before(ada, scheduled):
+def test_a_closed_date_keeps_the_end_of_the_night_before(ada, overridden):
     night = {"days": ["wednesday", "thursday"], "start": "22:00", "end": "02:00"}
     user = ada()
-    assert starts(scheduled(user, [], [night])) == ["00:00", "01:00", "22:00", "23:00"]
-    assert starts(scheduled(user, [on("2026-12-03")], [night])) == ["00:00", "01:00"]
-    assert starts(scheduled(user, [on("2026-12-02")], [night])) == ["22:00", "23:00"]
-    assert starts(scheduled(user, [on("2026-12-02", ("23:00", "01:00"))], [night])) == [
+    assert starts(overridden(user, [], [night])) == ["00:00", "01:00", "22:00", "23:00"]
+    assert starts(overridden(user, [on("2026-12-03")], [night])) == ["00:00", "01:00"]
+    assert starts(overridden(user, [on("2026-12-02")], [night])) == ["22:00", "23:00"]
+    assert starts(overridden(user, [on("2026-12-02", ("23:00", "01:00"))], [night])) == [
         *("00:00", "22:00", "23:00")
     ]
 
 
-def test_a_date_is_local(ada, scheduled):
+def test_a_date_is_local(ada, overridden):
     # 3 December lasts until 15:00 UTC in Tokyo.
     tokyo = {
         "headers": {"x-timezone": "Asia/Tokyo"},
@@ -158,13 +134,13 @@ def test_a_date_is_local(ada, scheduled):
         "end": "2026-12-04T00:00Z",
     }
     whole = [{"days": ["thursday", "friday"], "start": "00:00", "end": "00:00"}]
-    found = starts(scheduled(ada(), [on("2026-12-03")], whole, **tokyo))
+    found = starts(overridden(ada(), [on("2026-12-03")], whole, **tokyo))
     assert (found[0], len(found)) == ("15:00", 9)
 
 
-def test_the_daily_window_narrows_an_override_too(ada, scheduled):
+def test_the_daily_window_narrows_an_override_too(ada, overridden):
     override = on("2026-12-03", ("8:00", "0:00"))
-    found = scheduled(ada(), [override], earliestTimeEachDay="10:00", latestTimeEachDay="12:00")
+    found = overridden(ada(), [override], earliestTimeEachDay="10:00", latestTimeEachDay="12:00")
     assert starts(found) == ["10:00", "11:00"]
 
 
@@ -183,10 +159,10 @@ def test_a_users_own_overrides_go_before_those_of_the_request(api, ada):
     assert [each["options"]["overrides"] for each in entries] == [[on("2026-12-03")], own, []]
 
 
-def test_options_repeat_the_rules_that_were_given(ada, scheduled, slots):
+def test_options_repeat_the_rules_that_were_given(ada, overridden, slots):
     user = ada()
     rules = {"paddingBefore": "0", "paddingAfter": "15", "minimumNotice": "30", "limit": "7"}
-    found = scheduled(user, [on("2026-12-03", ("9:00", "0:00"))], **rules).json["data"]["options"]
+    found = overridden(user, [on("2026-12-03", ("9:00", "0:00"))], **rules).json["data"]["options"]
     assert {name: found[name] for name in RULES} == {
         "paddingBefore": 0,
         "paddingAfter": 15,
@@ -244,9 +220,9 @@ DATE = "2026-12-03"
         ([on(DATE)] * 367, "overrides"),
     ],
 )
-def test_an_override_that_makes_no_sense_is_400(api, ada, scheduled, overrides, param):
+def test_an_override_that_makes_no_sense_is_400(api, ada, overridden, overrides, param):
     user = ada()
-    answer = scheduled(user, overrides)
+    answer = overridden(user, overrides)
     assert (answer.status_code, answer.json["param"]) == (400, param)
     assert answer.json["error"].startswith("overrides")
     body = {"users": [{"id": user, "overrides": overrides}]}

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from providers.sandbox.client import Sandbox
-from tests.app.days import PROVIDERS
+from tests.app.days import DAY, PROVIDERS
 from tests.app.endless import repeated
-from tests.app.events.test_write_coherence import DAY, MINUTES, clock, union
 from tests.app.provider_installation import installed
 from tests.conftest import Api, connect
 from tests.waiting import until
@@ -29,6 +28,20 @@ WRITES = [
     6,
     pytest.param(500, marks=[pytest.mark.long, pytest.mark.timeout(600)]),
 ]
+
+
+MINUTES = 24 * 60
+
+
+def clock(minute: int) -> str:
+    return f"2026-12-{3 + minute // MINUTES:02d}T{minute % MINUTES // 60:02d}:{minute % 60:02d}:00.000Z"
+
+
+def union(stretches: list[tuple[int, int]]) -> list[dict[str, str]]:
+    """The busy periods of events, computed minute by minute."""
+    covered = [any(start <= minute < end for start, end in stretches) for minute in range(MINUTES)]
+    edges = [n for n in range(MINUTES + 1) if (n < MINUTES and covered[n]) != (n > 0 and covered[n - 1])]
+    return [{"start": clock(a), "end": clock(b)} for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from app.events import worker_calls
 from providers.base import PRIMARY, Failed
 from providers.errors import Reason
 from store.sql.queries import connection_rows
-from tests.app.at_provider import NINE, AtProvider
-from tests.app.days import DAY, PROVIDERS, periods
+from tests.app.at_provider import AtProvider
+from tests.app.days import DAY, periods
 from tests.conftest import stores_of
 from workers.jobs import DeleteEvent, Reply
 
@@ -34,19 +34,6 @@ def users(account, new_user):
 @pytest.fixture
 def busy(api):
     return lambda user: periods(api.get(f"/users/{user}/calendar/busy", primaryOnly="true", **DAY))
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_an_event_of_one_user_makes_the_other_busy(api, users, busy, provider):
-    one, other = users
-    assert [busy(one), busy(other)] == [[], []]
-
-    path = f"/users/{one}/calendar/events/{provider}/primary"
-    event = api.post(path, NINE).json["data"]["id"]
-
-    assert [busy(one), busy(other)] == [BUSY_AT_NINE] * 2
-    assert api.delete(f"{path}/{event}").status_code == 200
-    assert [busy(one), busy(other)] == [[], []]
 
 
 @pytest.mark.parametrize("provider", ["google"])
