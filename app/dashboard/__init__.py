@@ -8,7 +8,7 @@ from __future__ import annotations
 from flask import Flask
 
 from app.dashboard import errors, static_files
-from app.dashboard.blueprint import blp, csrf
+from app.dashboard.blueprint import blp
 from app.dashboard.sign_in import sessions
 from store.config.settings import Settings
 
@@ -41,7 +41,6 @@ def install(app: Flask, settings: Settings) -> None:
     from app.dashboard.sign_in import pages as sign_in
 
     sessions.install_cookies(app, settings)
-    csrf.init_app(app)
     errors.install(app)
     static_files.install_favicon(app)
     for pages in (explanation, explorer, importing, grants, overview, account, second_factor, sign_in):

@@ -7,9 +7,8 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, abort, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from flask_wtf.csrf import CSRFProtect
 
-from app.dashboard import static_files, template_filters
+from app.dashboard import csrf, static_files, template_filters
 from app.dashboard.sign_in import roles, sessions
 from app.dashboard.sign_in.sessions import PATH
 from app.http.browser_headers import PAGE_HEADERS
@@ -22,10 +21,10 @@ blp = Blueprint(
     static_folder=static_files.FOLDER,
     static_url_path="/static",
 )
-csrf = CSRFProtect()
 static_files.install(blp)
 template_filters.install(blp)
 roles.install(blp)
+blp.app_template_global("csrf_token")(csrf.token)
 
 
 @blp.before_request
@@ -35,7 +34,7 @@ def _require_session() -> ResponseReturnValue | None:
     unknown = request.routing_exception is not None
     if not unknown:
         _refuse_nul()
-        csrf.protect()
+        csrf.check()
     signed_in = sessions.load_session()
     if unknown or not facts_of_request().needs_sign_in:
         return None

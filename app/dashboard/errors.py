@@ -6,7 +6,6 @@ import logging
 
 from flask import Flask, Request, Response, redirect, request, url_for
 from flask.typing import ResponseReturnValue
-from flask_wtf.csrf import CSRFError
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -14,6 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.dashboard.blueprint import blp, page
+from app.dashboard.csrf import ForgedRequest
 from app.dashboard.sign_in.sessions import PATH
 from app.http.errors import ApiError, overloaded
 from app.http.request_ids import request_id, route
@@ -65,8 +65,8 @@ class _Request(Request):
         return not self._below("/v1") and "text/html" in self.headers.get("Accept", "")
 
 
-@blp.errorhandler(CSRFError)
-def _stale_form(error: CSRFError) -> Response:
+@blp.errorhandler(ForgedRequest)
+def _stale_form(error: ForgedRequest) -> Response:
     return _page(400, "This form is no longer valid", "Go back, reload the page, and send it again.")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from flask import request
 from marshmallow import Schema, ValidationError
 
+from app.dashboard import csrf
 from app.schemas.fields import SLUG, USER_ID, Body, Identifier
 from app.services import services
 
@@ -55,7 +56,7 @@ def blank(**values: str) -> Form:
 
 def read(schema: type[Schema], suggested: Mapping[str, str] | None = None) -> Form:
     """The form of this request. Empty fields count as missing; ``suggested`` has values for missing ones."""
-    sent = {name: value for name, value in request.form.items() if value.strip() and name != "csrf_token"}
+    sent = {name: value for name, value in request.form.items() if value.strip() and name != csrf.FIELD}
     values = {**(suggested or {}), **sent}
     form = Form(values)
     try:

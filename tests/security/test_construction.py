@@ -29,7 +29,7 @@ BY_HASH = {
 # An attacker knows neither the time nor the operands of these comparisons.
 OURS = {
     ("app/dashboard/sign_in/pages.py", "form.data['again'] != form.data['password']"),
-    ("app/dashboard/forms.py", "name != 'csrf_token'"),
+    ("app/dashboard/forms.py", "name != csrf.FIELD"),
     ("app/cli/doctor/external.py", "finding == SECRET_UNSEEN"),
     ("providers/oauth/token_errors.py", "word == 'invalid_token'"),
     ("app/accounts/organization_grants.py", "(client_id is None) != (client_secret is None)"),

@@ -146,7 +146,7 @@ _NULL_SESSION = SecureCookieSessionInterface.null_session_class()
 
 
 def install_cookies(app: Flask, settings: Settings) -> None:
-    """Configure Flask's session and the CSRF protection."""
+    """Configure Flask's session."""
     app.secret_key = settings.secret_key
     app.session_interface = _SessionCookies()
     app.config.update(
@@ -159,11 +159,4 @@ def install_cookies(app: Flask, settings: Settings) -> None:
         # For signed-in browsers. Without sign-in, the cookie ends when the browser closes.
         PERMANENT_SESSION_LIFETIME=dashboard_sessions.LIFETIME,
         SESSION_REFRESH_EACH_REQUEST=False,
-        # CSRF tokens are valid as long as the session, so that an open page can still be sent.
-        WTF_CSRF_TIME_LIMIT=None,
-        # The dashboard calls ``csrf.protect`` itself. The API needs none: browsers never add its keys.
-        WTF_CSRF_CHECK_DEFAULT=False,
-        # Behind a proxy, the host in a form's Referer differs from this request's. The token protects
-        # without it: another site cannot know the token, and its forms send no Lax cookie.
-        WTF_CSRF_SSL_STRICT=False,
     )
