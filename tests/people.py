@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from providers.sandbox.client import SandboxAccount
+from providers.sandbox.client import SandboxAccount, SandboxDomain
 from store.security.crypto import Keyring
 from store.sql.models import OAuthConnection, Role, User
 from store.sql.queries import administrators, connections
@@ -92,3 +92,10 @@ def connected(
         if identified:
             identify(session, row.id, account)
     return user
+
+
+def grant_of(domain: SandboxDomain) -> dict[str, Any]:
+    """The body of a request that stores the grant of a domain."""
+    if domain.provider == "google":
+        return {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
+    return {"tenant": domain.tenant, "clientId": domain.client_id, "clientSecret": domain.client_secret}

@@ -18,6 +18,7 @@ from store.config.settings import new_secrets
 from tests import services
 from tests.databases import own_postgresql
 from tests.installation.builder import Installation, installed
+from tests.people import grant_of
 from tests.receiver import Receiver, receiving
 from tests.soak.model import MINUTE, START, Calendar, Period, Person, text
 
@@ -152,7 +153,7 @@ def _organize(
     _call(made, "POST", "/organizations", {"slug": slug, "name": None})
     for domain in domains:
         path = f"/organizations/{slug}/grants/{domain.provider}"
-        _call(made, "PUT", path, _credentials(domain))
+        _call(made, "PUT", path, grant_of(domain))
         imported = [
             {"userId": person.user, "email": each.account.email}
             for person in by_grant(people)
@@ -167,13 +168,6 @@ def _organize(
         if each not in delegated
     ]
     _call(made, "POST", f"/organizations/{slug}/members", {"userIds": personal})
-
-
-def _credentials(domain: SandboxDomain) -> dict[str, Any]:
-    """The body that stores the grant of a domain."""
-    if domain.provider == "google":
-        return {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
-    return {"tenant": domain.tenant, "clientId": domain.client_id, "clientSecret": domain.client_secret}
 
 
 def _call(made: Installation, method: str, path: str, body: Any) -> None:

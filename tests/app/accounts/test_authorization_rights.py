@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import redis
 from sqlalchemy import select
 
 from store.sql.models import AuditRecord
 from store.sql.queries import api_keys
 from tests.app.answers import error
-from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
+from tests.app.consenting import ADA, BOTH, arrive, connected, consent, link
 from tests.app.days import DAY, periods
 from tests.conftest import Api, connect
 
@@ -22,67 +19,6 @@ pytestmark = pytest.mark.usefixtures("worker")
 
 
 # --- who may
-
-
-@pytest.fixture
-def routes_of_consent() -> Callable[[Api, str], dict[str, int]]:
-    """The statuses of the routes that begin or finish a consent, and of the one that shows a token."""
-
-    def statuses(api: Api, user: str) -> dict[str, int]:
-        base = f"/users/{user}/oauth"
-        return {
-            "authorize": api.post(f"{base}/google/authorize", {}).status_code,
-            "link": api.get(f"{base}/google/link").status_code,
-            "links": api.get(f"{base}/links").status_code,
-            "verify": api.post(
-                "/users/oauth/google/verify", {"code": "c", "state": "s", "scope": ""}
-            ).status_code,
-            "token": api.get(f"{base}/google/token").status_code,
-        }
-
-    return statuses
-
-
-def test_rights_to_begin_and_finish_a_consent(
-    api, new_api, new_user, new_organization, sandbox, routes_of_consent
-):
-    own, other = new_organization(), new_organization()
-    account = sandbox.account("google", ADA)
-    member = new_user(account, slugs=(own,))
-    shared = new_user(account, slugs=(own, other))
-    stranger = new_user(account)
-    names = ("authorize", "link", "links", "verify", "token")
-
-    def row(*statuses: int) -> dict[str, int]:
-        return dict(zip(names, statuses, strict=True))
-
-    bound = new_api(own, shows_tokens=True)
-    assert routes_of_consent(new_api(shows_tokens=True), stranger) == row(200, 200, 200, 400, 200)
-    assert routes_of_consent(api, stranger) == row(200, 200, 200, 400, 403)
-    assert routes_of_consent(bound, member) == row(200, 200, 200, 400, 200)
-    assert routes_of_consent(bound, shared) == row(403, 403, 403, 400, 200)
-    assert routes_of_consent(bound, stranger) == row(404, 404, 404, 400, 404)
-    reader = new_api(read_only=True, shows_tokens=True)
-    assert routes_of_consent(reader, stranger) == row(403, 403, 403, 403, 200)
-    nobody = Api(api.client, "alm_unknown")
-    assert routes_of_consent(nobody, stranger) == row(401, 401, 401, 401, 401)
-    assert routes_of_consent(api, "nobody") == row(404, 404, 404, 400, 403)
-
-
-def test_a_bound_key_verifies_only_for_users_of_its_own(
-    allowing, sandbox, new_user, new_organization, new_api
-):
-    own, other = new_organization(), new_organization()
-    sandbox.account("google", ADA)
-    member, shared = new_user(slugs=(own,)), new_user(slugs=(own, other))
-    bound = Api(allowing.client, new_api(own).key)
-    for_member = query_of(consent(link(allowing, member, "google", redirectUrl=OWN)))
-    for_shared = query_of(consent(link(allowing, shared, "google", redirectUrl=OWN)))
-
-    assert bound.post("/users/oauth/google/verify", for_member).status_code == 200
-    refused = error(bound.post("/users/oauth/google/verify", for_shared), 403)
-    assert refused.startswith("The user belongs to other organizations too")
-    assert nothing_connected(allowing, shared)
 
 
 def test_a_provider_that_is_not_configured_has_no_links(new_app, settings, api, new_user):
@@ -198,43 +134,6 @@ def test_refused_registration_is_502_and_keeps_connection(api, sandbox, new_user
 
 
 # --- secrets
-
-
-def test_no_code_and_no_verifier_is_in_a_message_a_log_or_an_error(
-    settings, new_app, api, new_user, stores, caplog
-):
-    caplog.set_level(logging.DEBUG)
-    broker = redis.Redis(unix_socket_path=str(settings.redis_socket), db=7)
-    # No worker consumes this queue, so the test can inspect the messages.
-    app = new_app(broker_url=f"{settings.broker_url}?virtual_host=7", fanout_deadline_seconds=0.3)
-    unserved = Api(app.test_client(), api.key)
-    state = query_of(link(unserved, new_user(), "google"))["state"]
-    before = everything_in(stores.redis)
-
-    answer = unserved.post("/users/oauth/google/verify", {"code": "planted-code", "state": state})
-
-    assert answer.status_code == 502
-    after = everything_in(stores.redis)
-    left = {name: value for name, value in after.items() if before.get(name) != value}
-    assert [name for name in left if name.startswith(b"oauth-code:")]
-    sent = everything_in(broker)
-    broker.close()
-    assert b"writes.drain" in sent[b"writes"]
-    for text in (answer.text, caplog.text, f"{left}", f"{sent}"):
-        assert "planted" not in text
-        assert state not in text
-
-
-def everything_in(client: redis.Redis) -> dict[bytes, bytes]:
-    """The texts and lists that Redis holds."""
-    found = {}
-    for name in client.scan_iter(count=1000):
-        kind = client.type(name)
-        if kind == b"string":
-            found[name] = client.get(name) or b""
-        elif kind == b"list":
-            found[name] = b"".join(client.lrange(name, 0, -1))
-    return found
 
 
 def test_a_host_that_is_not_this_machine_is_not_believed(new_app, stores, new_user):

@@ -45,15 +45,6 @@ def test_a_state_works_once(allowing, sandbox, new_user, provider):
     assert sandbox.requests().total == 0
 
 
-def test_state_is_accepted_only_once(allowing, sandbox, new_user):
-    sandbox.account("google", ADA)
-    body = query_of(consent(link(allowing, new_user(), "google", redirectUrl=OWN)))
-
-    answers = [allowing.post("/users/oauth/google/verify", body).status_code for _ in range(2)]
-
-    assert answers == [200, 400]
-
-
 def test_a_state_ends_after_ten_minutes(api, sandbox, new_user, stores):
     sandbox.account("google", ADA)
     user = new_user()

@@ -167,9 +167,9 @@ def test_another_account_than_the_expected_one_changes_nothing(allowing, sandbox
     user = new_user(account)
     with stores.database.reading() as session:
         before = session.scalars(connections_of(user)).one().id
-    at_ours = chosen(link(allowing, user, provider, expectedEmail=ADA), EVE)
+    at_ours = opened(link(allowing, user, provider, expectedEmail=ADA), login_hint=EVE)
     url = link(allowing, user, provider, expectedEmail=ADA, redirectUrl=OWN)
-    at_theirs = query_of(chosen(url, EVE))
+    at_theirs = query_of(opened(url, login_hint=EVE))
 
     page = arrive(allowing, at_ours)
     verified = allowing.post(f"/users/oauth/{provider}/verify", at_theirs)
@@ -180,13 +180,6 @@ def test_another_account_than_the_expected_one_changes_nothing(allowing, sandbox
     with stores.database.reading() as session:
         assert session.scalars(connections_of(user)).one().id == before
     assert periods(allowing.get(f"/users/{user}/calendar/busy", **DAY)) == [("09:00", "10:00")]
-
-
-def chosen(url: str, email: str) -> str:
-    """Open a link as a person who chooses another account than the suggested one."""
-    query = query_of(url) | {"login_hint": email}
-    answer = requests.get(url.partition("?")[0], params=query, allow_redirects=False, timeout=10)
-    return answer.headers["Location"]
 
 
 @pytest.mark.parametrize("email", ["", "ada", "ada@", 5])
@@ -230,7 +223,7 @@ def test_a_smaller_grant_does_not_replace_a_connection_that_works(api, sandbox, 
     user = new_user(account)
     before = api.get(f"/users/{user}/oauth/{provider}").json["data"]
 
-    page = arrive(api, ticking(link(api, user, provider, scope="write"), NARROW[provider]))
+    page = arrive(api, opened(link(api, user, provider, scope="write"), scope=NARROW[provider]))
 
     assert page.status_code == 400
     assert "Not everything was granted: changing events is missing." in page.text
@@ -246,7 +239,7 @@ def test_smaller_first_grant_is_stored_with_a_warning(api, sandbox, new_user, pr
     sandbox.account(provider, ADA)
     user = new_user()
 
-    page = arrive(api, ticking(link(api, user, provider, scope="write"), NARROW[provider]))
+    page = arrive(api, opened(link(api, user, provider, scope="write"), scope=NARROW[provider]))
 
     assert page.status_code == 200
     assert '<h1 class="warn">Connected with less access</h1>' in page.text
@@ -261,7 +254,7 @@ def test_a_smaller_grant_replaces_a_connection_that_has_ended(api, sandbox, new_
         (ref,) = connection_rows.of_user(session, user, organization_id=None)
         connections.mark_dead(session, ref.id, "gone")
 
-    assert arrive(api, ticking(link(api, user, provider), NARROW[provider])).status_code == 200
+    assert arrive(api, opened(link(api, user, provider), scope=NARROW[provider])).status_code == 200
 
 
 @BOTH
@@ -278,7 +271,7 @@ def test_grant_of_calendar_list_only_is_refused(api, sandbox, new_user):
     only = "https://www.googleapis.com/auth/calendar.calendarlist.readonly"
     refused, custom = new_user(), new_user()
 
-    page = arrive(api, ticking(link(api, refused, "google"), f"openid email {only}"))
+    page = arrive(api, opened(link(api, refused, "google"), scope=f"openid email {only}"))
     assert (page.status_code, f"{NO_CALENDARS}." in page.text) == (400, True)
     assert nothing_connected(api, refused)
 
@@ -287,9 +280,9 @@ def test_grant_of_calendar_list_only_is_refused(api, sandbox, new_user):
     assert "No busy times can be read" in page.text
 
 
-def ticking(url: str, scope: str) -> str:
-    """Open a link as a person who leaves only these permissions selected."""
-    query = query_of(url) | {"scope": scope, "login_hint": ADA}
+def opened(url: str, **changed: str) -> str:
+    """Open a link as a person who chooses an account, or leaves only some permissions selected."""
+    query = query_of(url) | {"login_hint": ADA} | changed
     answer = requests.get(url.partition("?")[0], params=query, allow_redirects=False, timeout=10)
     return answer.headers["Location"]
 
@@ -297,9 +290,7 @@ def ticking(url: str, scope: str) -> str:
 def without_calendars(url: str) -> str:
     """Open a link as a person who clears every calendar permission on the consent page."""
     scopes = [each for each in query_of(url)["scope"].split() if "calendar" not in each.lower()]
-    query = query_of(url) | {"scope": " ".join(scopes), "login_hint": ADA}
-    answer = requests.get(url.partition("?")[0], params=query, allow_redirects=False, timeout=10)
-    return answer.headers["Location"]
+    return opened(url, scope=" ".join(scopes))
 
 
 def _organization(stores, slug: str) -> int:

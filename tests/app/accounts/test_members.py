@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.app.answers import error, pages
+from tests.app.answers import error
 
 
 def members(api, slug):
@@ -94,17 +94,6 @@ def test_one_member_is_removed_by_the_path_alone(api, new_user, new_organization
     assert error(api.delete(f"/organizations/{slug}/members/nobody"), 404) == "User not found"
 
 
-def test_a_key_of_an_organization_removes_its_own_members_alone(api, new_api, new_user, new_organization):
-    own, other = new_organization(), new_organization()
-    mine, theirs = new_user(slugs=(own,)), new_user(slugs=(other,))
-    bound = new_api(organization=own)
-
-    assert error(bound.delete(f"/organizations/{own}/members/{theirs}"), 404) == "User not found"
-    assert error(bound.delete(f"/organizations/{other}/members/{theirs}"), 404) == "Organization not found"
-    assert bound.delete(f"/organizations/{own}/members/{mine}").status_code == 200
-    assert (members(api, own), members(api, other)) == ([], [theirs])
-
-
 def test_an_unknown_user_removes_no_member(api, new_user, new_organization):
     slug = new_organization()
     user = new_user(slugs=(slug,))
@@ -153,48 +142,3 @@ def test_members_are_listed_as_users(api, sandbox, new_user, new_organization):
     assert listed == {"data": [api.get(f"/users/{user}").json["data"] for user in sorted([ada, eve])]}
     narrow = api.get(f"/organizations/{slug}/members", include="organizations").json["data"]
     assert narrow[0].keys() == {"id", "createdAt", "organizations"}
-
-
-def test_members_come_in_pages_too(api, new_user, new_organization):
-    slug = new_organization()
-    users = sorted(new_user(slugs=(slug,)) for _ in range(5))
-
-    found = list(pages(api, f"/organizations/{slug}/members", 2))
-
-    assert found == [users[:2], users[2:4], users[4:]]
-
-
-def test_concurrent_adds_of_same_members_count_each_once(at_once, racer, unique):
-    for _ in range(5):
-        slug, users = unique("org"), [unique("ada"), unique("eve")]
-        racer.post("/organizations", {"slug": slug, "name": None})
-        for user in users:
-            racer.post("/users", {"id": user})
-        answers = at_once(
-            [
-                lambda api, slug=slug, ids=ids: api.post(f"/organizations/{slug}/members", {"userIds": ids})
-                for ids in (users, users[::-1])
-            ]
-        )
-
-        assert sorted(answer.status_code for answer in answers) == [200, 201]
-        assert members(racer, slug) == sorted(users)
-
-
-def test_adding_a_member_during_deletion_is_201_or_404(at_once, racer, unique):
-    for _ in range(5):
-        slug, user = unique("org"), unique("ada")
-        racer.post("/organizations", {"slug": slug, "name": None})
-        racer.post("/users", {"id": user})
-        answers = at_once(
-            [
-                lambda api, slug=slug, user=user: api.post(
-                    f"/organizations/{slug}/members", {"userIds": [user]}
-                ),
-                lambda api, user=user: api.delete(f"/users/{user}"),
-            ]
-        )
-
-        assert answers[0].status_code in (201, 404)
-        assert answers[1].status_code == 200
-        assert members(racer, slug) == []

@@ -79,42 +79,6 @@ def test_a_slug_that_is_taken_is_409(api, new_organization):
     assert api.get(f"/organizations/{slug}").json["data"]["name"] is None
 
 
-def test_concurrent_creates_of_same_organization_are_200_and_409(at_once, unique):
-    for _ in range(5):
-        body = {"slug": unique("org"), "name": None}
-        answers = at_once([lambda api, body=body: api.post("/organizations", body)] * 2)
-
-        assert sorted(answer.status_code for answer in answers) == [200, 409]
-
-
-def test_concurrent_deletes_of_same_organization_are_200_and_404(at_once, racer, unique):
-    for _ in range(5):
-        slug = unique("org")
-        racer.post("/organizations", {"slug": slug, "name": None})
-        answers = at_once([lambda api, slug=slug: api.delete(f"/organizations/{slug}")] * 2)
-
-        assert sorted(answer.status_code for answer in answers) == [200, 404]
-
-
-@pytest.mark.slow
-def test_changing_and_deleting_at_once_never_fails_on_our_side(at_once, racer, unique):
-    for _ in range(5):
-        slug, user = unique("org"), unique("ada")
-        racer.post("/organizations", {"slug": slug, "name": None})
-        racer.post("/users", {"id": user})
-        answers = at_once(
-            [
-                lambda api, slug=slug: api.put(f"/organizations/{slug}", {"name": "New"}),
-                lambda api, slug=slug, user=user: api.post(
-                    f"/organizations/{slug}/members", {"userIds": [user]}
-                ),
-                lambda api, slug=slug: api.delete(f"/organizations/{slug}"),
-            ]
-        )
-
-        assert {answer.status_code for answer in answers} <= {200, 201, 404}
-
-
 def test_organizations_are_listed_in_order_and_by_pages(api, new_organization):
     slugs = {new_organization(), new_organization(), new_organization()}
 

@@ -100,25 +100,6 @@ def watched(api, sandbox, new_user, stores, unique):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_change_is_seen_by_the_next_read_and_costs_one(watched, provider):
-    ada = watched(provider)
-    assert ada.busy() == [("09:00", "10:00")]
-    ada.there.post(
-        start={"dateTime": "2026-12-03T12:00:00", "timeZone": "UTC"},
-        end={"dateTime": "2026-12-03T13:00:00", "timeZone": "UTC"},
-    )
-    ada.reads()
-    assert ada.busy() == [("09:00", "10:00")]
-    assert ada.reads() == 0
-
-    assert ada.tell().status_code in (202, 204)
-
-    assert ada.busy() == ada.busy() == [("09:00", "10:00"), ("12:00", "13:00")]
-    assert ada.reads() == 1
-    assert ada.watches()
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("shared", [False, True], ids=["one mailbox", "a shared calendar"])
 @pytest.mark.parametrize("email", ["theirs", "none"])
 def test_change_invalidates_every_connection_of_the_calendar(

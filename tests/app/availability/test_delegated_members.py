@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests import people
 from tests.app.days import DAY, MORNING, meeting, periods
 from tests.providers.members import show_to_reader
 
@@ -46,15 +47,8 @@ def organization(api: Any, sandbox: Any, new_organization: Any, unique: Any) -> 
             domain = sandbox.domain(provider, name, described, **subject)
             for each in emails if teams and provider == "google" else ():
                 show_to_reader(sandbox, domain, each, f"team-{each}")
-            if provider == "google":
-                body = {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
-            else:
-                body = {
-                    "tenant": domain.tenant,
-                    "clientId": domain.client_id,
-                    "clientSecret": domain.client_secret,
-                }
-            assert api.put(f"/organizations/{slug}/grants/{provider}", body).status_code == 200
+            grant = api.put(f"/organizations/{slug}/grants/{provider}", people.grant_of(domain))
+            assert grant.status_code == 200
             imported = [{"userId": f"{slug}-m{n}-{provider}", "email": each} for n, each in enumerate(emails)]
             answer = api.post(f"/organizations/{slug}/grants/{provider}/members", {"members": imported})
             assert answer.status_code == 200, answer.text

@@ -164,11 +164,7 @@ def choose(sandbox: Sandbox, addresses: dict[str, list[str]], count: int) -> dic
 def grant(call: Callable[..., Any], slug: str, domain: SandboxDomain, emails: list[str]) -> None:
     """Store the grant of a domain, and import the members."""
     path = f"/organizations/{slug}/grants/{domain.provider}"
-    if domain.provider == "google":
-        body: dict[str, Any] = {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
-    else:
-        body = {"tenant": domain.tenant, "clientId": domain.client_id, "clientSecret": domain.client_secret}
-    call("PUT", path, body)
+    call("PUT", path, people.grant_of(domain))
     imported = [{"userId": user(slug, each), "email": each} for each in emails]
     call("POST", f"{path}/members", {"members": imported})
 

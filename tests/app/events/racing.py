@@ -19,6 +19,7 @@ from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from store.sql.queries import api_keys, organizations
 from tests.app.at_provider import AtProvider
 from tests.installation.builder import Installation
+from tests.people import grant_of
 from tests.waiting import until
 from workers.celery_app import create_celery
 
@@ -187,12 +188,8 @@ def _domain(sandbox: Sandbox, provider: str, name: str) -> SandboxDomain:
 def _delegated(installation: Installation, domain: SandboxDomain, account: SandboxAccount, slug: str) -> str:
     """A member of a new organization, read by its grant; returns the user."""
     _organization(installation, slug)
-    credentials: dict[str, Any] = {"tenant": domain.tenant, "clientId": domain.client_id}
-    credentials["clientSecret"] = domain.client_secret
-    if domain.provider == "google":
-        credentials = {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
     path = f"/organizations/{slug}/grants/{domain.provider}"
-    _made(installation, "PUT", path, credentials)
+    _made(installation, "PUT", path, grant_of(domain))
     user = f"{slug}-member"
     _made(installation, "POST", f"{path}/members", {"members": [{"userId": user, "email": account.email}]})
     return user

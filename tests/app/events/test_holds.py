@@ -217,41 +217,6 @@ def test_a_repeated_request_has_one_hold(api, person, take, calendars):
 
 
 @GOOGLE
-def test_a_bound_key_reaches_holds_of_its_own_organization_only(
-    api, new_api, person, new_person, new_organization, take
-):
-    user, slug, rival = person.user, new_organization(), new_organization()
-    other = new_person("microsoft")
-    for each in (slug, rival):
-        api.post(f"/organizations/{each}/members", {"userIds": [user]})
-    bound, stranger = new_api(organization=slug), new_api(organization=rival)
-    path = f"/users/{user}/calendar/events/google/primary"
-    own = held(bound.post("/holds", {"users": [user], **NINE, "note": "private"}))
-    unbound = held(take(user, body=TEN))
-
-    assert [each["id"] for each in bound.get("/holds").json["data"]] == [own["id"]]
-    assert bound.get(f"/holds/{unbound['id']}").status_code == 404
-    # The rival shares the user, and learns only that the time is taken.
-    assert stranger.get("/holds").json["data"] == []
-    assert stranger.get("/holds", user=user).json["data"] == []
-    assert stranger.get(f"/holds/{own['id']}").status_code == 404
-    assert stranger.delete(f"/holds/{own['id']}").status_code == 404
-    assert conflicts(stranger.post("/holds", {"users": [user], **NINE})) == [(user, "09:00", "10:00")]
-    foreign = stranger.post(path, NINE, query_string={"hold": own["id"]})
-    unknown = stranger.post(path, NINE, query_string={"hold": f"hold_{0:024x}"})
-    assert conflicts(foreign) == [(user, "09:00", "10:00")]
-    assert foreign.json == unknown.json
-    assert starts(stranger.get(f"/users/{user}/scheduling", **MORNING)) == ["11:00"]
-    assert bound.get("/holds", user=other.user).status_code == 404
-    assert bound.post("/holds", {"users": [other.user], **NINE}).status_code == 404
-    assert new_api(read_only=True).post("/holds", {"users": [user], **NINE}).status_code == 403
-    # A key that is bound to no organization reaches all.
-    assert {each["id"] for each in api.get("/holds", user=user).json["data"]} == {own["id"], unbound["id"]}
-    assert api.get(f"/holds/{own['id']}").json["data"]["note"] == "private"
-    assert bound.post(path, NINE, query_string={"hold": own["id"]}).status_code == 201
-
-
-@GOOGLE
 def test_a_hold_names_no_user_who_has_left_the_organization(
     api, new_api, person, new_person, new_organization
 ):

@@ -23,6 +23,7 @@ from tests.app.at_provider import INSERT
 from tests.app.routes import idempotent_endpoints, routes
 from tests.app.two_accounts import Both
 from tests.conftest import Api, stores_of
+from tests.people import grant_of
 from tests.store.statements import recorded
 
 # POST routes that create nothing: they only read, or return something that is used once.
@@ -90,8 +91,7 @@ def test_every_creation_is_done_once_and_answered_alike(
     user, slug, eve = new_user(google, microsoft), new_organization(), new_user()
     hook = api.post("/webhooks", {"url": "http://127.0.0.1:9/"}).json["data"]["id"]
     domain = sandbox.domain("google", "acme.example")
-    grant = {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
-    assert api.put(f"/organizations/{slug}/grants/google", grant).status_code == 200
+    assert api.put(f"/organizations/{slug}/grants/google", grant_of(domain)).status_code == 200
     members = [{"userId": unique("member"), "email": "eve@acme.example"}]
     requests = {
         "users.Users": ("/users", {"id": unique("user")}),

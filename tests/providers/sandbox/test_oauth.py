@@ -167,6 +167,3 @@ def test_google_consents_to_one_application_share_a_grant(sandbox: Sandbox) -> N
     # Grants of another application, and of the next consent, are separate.
     assert works(sandbox, "google", foreign["access_token"])
     assert works(sandbox, "google", google_tokens(sandbox, "ours")["access_token"])
-
-
-# --- the page for people
