@@ -75,6 +75,7 @@ REFUSED: Mapping[str, Callable[[str], Headers]] = {
     "visible part": lambda key: _bearer(key[:12]),
     "cut": lambda key: _bearer(key[:-1]),
     "longer": lambda key: _bearer(key + "A"),
+    "much longer": lambda _: _bearer("x" * 5000),
     "other case": lambda key: _bearer(key.swapcase()),
     "quoted": lambda key: _bearer(f'"{key}"'),
     "two headers": lambda key: {"Authorization": [f"Bearer {key}", f"Bearer {key}"]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 
 import pytest
@@ -17,7 +18,7 @@ from store.sql.queries import connection_rows
 from tests.app.answers import cached
 from tests.app.at_provider import AtProvider
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts
-from tests.conftest import connect
+from tests.conftest import Api, connect
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -360,3 +361,27 @@ def test_a_stale_calendar_is_read_again_unless_it_is_watched(lenient, unique):
 
         assert known.missing == {}
         assert jobs.stale_calendars(keys, known) == [keys.index(stale)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_connection_deleted_during_read_answers_once_more(api, app, sandbox, new_user, provider):
+    user = new_user(sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")]))
+    sandbox.fault(email="ada@example.com", latency_ms=700)
+    answers = []
+    reader = threading.Thread(
+        target=lambda: answers.append(
+            Api(app.test_client(), api.key).get(f"/users/{user}/scheduling", **MORNING)
+        )
+    )
+    sandbox.forget_requests()
+    reader.start()
+    while not sandbox.requests().total:
+        time.sleep(0.01)
+    assert api.delete(f"/users/{user}/oauth/{provider}").status_code == 200
+    reader.join()
+    # Google's grant is revoked during the request; the call in progress may succeed or fail.
+    assert answers[0].status_code in (200, 401)
+    if answers[0].status_code == 200:
+        assert starts(answers[0]) == ["10:00", "11:00"]
+    assert api.get(f"/users/{user}/scheduling", **MORNING).status_code == 404

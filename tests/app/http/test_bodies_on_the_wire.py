@@ -17,7 +17,6 @@ from tests.installation.processes import web_server
 
 TOO_LARGE = b'{"id": "ada", "x": "' + b"a" * 1_050_000 + b'"}'
 SMALL = b'{"id": "no!"}'
-NOT_A_NAME = (400, "id must match")
 RANGE = "start=2026-12-03&end=2026-12-04"
 
 

@@ -1,48 +1,26 @@
-"""Foreign identifiers in a path: any text arrives unchanged, and none can reach another path."""
+"""Paths and queries as they were sent: any text arrives unchanged, and none can reach another path."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import quote, unquote_to_bytes
 
+import flask
 import pytest
 from flask import Flask
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from werkzeug.test import TestResponse
+from werkzeug.test import EnvironBuilder, TestResponse
 
 from app.http import error_handlers, paths, request_ids, responses
+from app.http.parsing import parse
 from app.openapi.document import Api
 from app.schemas.fields import CONTROL
 
 IDS = [
-    "a/b",
-    "/",
-    "//",
-    "a#b",
-    "a?b=c&d",
-    "100%",
-    "%2F",
-    "%252F",
-    "%",
-    "%zz",
-    "a+b",
-    " a b ",
-    ";a=b",
-    "a:b@c",
-    "über/Ünïcode",
-    "日本語🎉",
-    "e\u0301",
-    "\ufffd",
-    "...",
-    "./..",
-    "../../secret",
-    "~a",
-    'a"b\\c|d^e`f{g}[h]<i>',
-    "AAMkAGI1-_=",
-    "x" * 1024,
-    "日" * 2048,
-    "🎉" * 2048,
+    *("a/b", "/", "//", "a#b", "a?b=c&d", "100%", "%2F", "%252F", "%", "%zz", "a+b", " a b ", ";a=b"),
+    *("a:b@c", "über/Ünïcode", "日本語🎉", "e\u0301", "\ufffd", "...", "./..", "../../secret", "~a"),
+    *('a"b\\c|d^e`f{g}[h]<i>', "AAMkAGI1-_=", "x" * 1024, "日" * 2048, "🎉" * 2048),
 ]
 USER = "/users/nobody/calendar/events/google"
 
@@ -234,3 +212,18 @@ def test_openapi_documents_length_of_foreign_ids(app):
     }
     for name in paths.FOREIGN_IDS:
         assert parameters[name] == {"type": "string", "minLength": 1, "maxLength": 2048}
+
+
+# What matters to a query, and characters of two and four bytes.
+SIGNS = st.text(st.sampled_from("ab=&+;%%%0123CcAaEe89 é😀[]"), max_size=30)
+
+
+@given(SIGNS)
+@example("a=1&a=2&b&=c&&d=")
+@example("name=%41%E2%82%AC%FF%4&%C3%A9=%C3x+%2B")
+@example("name=é%A9%C3é")
+def test_the_query_is_what_werkzeug_makes_of_it(query):
+    environ = EnvironBuilder().get_environ() | {"QUERY_STRING": query.encode().decode("latin1")}
+    ours, theirs = parse(query.encode()), flask.Request(environ).args
+    assert list(ours.items(multi=True)) == list(theirs.items(multi=True))
+    assert type(ours) is type(theirs)
