@@ -33,11 +33,6 @@ def facts_of(app: Flask, route: Route) -> RouteFacts:
     return facts
 
 
-def open_endpoints(app: Flask) -> set[str]:
-    """The endpoints that need no API key."""
-    return {route.endpoint for route in routes(app) if not facts_of(app, route).needs_key}
-
-
 def idempotent_endpoints(app: Flask) -> set[str]:
     """The endpoints that support ``Idempotency-Key``."""
     return {route.endpoint for route in routes(app) if facts_of(app, route).idempotent}

@@ -73,10 +73,3 @@ def test_every_command_that_a_document_names_exists(document):
         for word in words.split():
             if isinstance(command, click.Group):
                 command = command.commands[word]
-
-
-def test_the_documents_of_the_command_line_name_every_process():
-    text = "".join((README.parent / name).read_text() for name in OPERATE)
-
-    for name in ("up", "serve", "worker", "beat", "flower", "doctor", "db upgrade", "keys secrets"):
-        assert f"almanac {name}" in text, name

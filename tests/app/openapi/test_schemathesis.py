@@ -22,6 +22,7 @@ from schemathesis.schemas import APIOperation
 from providers.sandbox.client import Sandbox
 from tests import services
 from tests.conftest import Api
+from tests.people import grant_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker", "no_webhook_endpoints")]
 
@@ -158,15 +159,7 @@ class Real:
 
     def _put_grant_into(self, case: Case) -> None:
         """A grant that a provider accepts, or one that is stored already."""
-        google, microsoft = self._domains["google"], self._domains["microsoft"]
-        accepted = {
-            "google": {"serviceAccountKey": google.service_account_key, "subject": google.subject},
-            "microsoft": {
-                "tenant": microsoft.tenant,
-                "clientId": microsoft.client_id,
-                "clientSecret": microsoft.client_secret,
-            },
-        }
+        accepted = {provider: grant_of(domain) for provider, domain in self._domains.items()}
         if case.method == "PUT":
             case.body = accepted[case.path.rpartition("/")[2]]
             return

@@ -10,8 +10,6 @@ import pytest
 
 from tests.app.openapi.walking import all_operations, closed, parts
 
-MEDIA = "application/json"
-
 
 @pytest.fixture(scope="module")
 def document(app) -> dict[str, Any]:

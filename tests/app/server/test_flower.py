@@ -79,23 +79,16 @@ def test_invalid_flower_credentials_are_refused_and_not_shown(settings_with, nam
     assert value not in str(refused.value)
 
 
-def test_flowers_own_variables_are_removed():
-    given = {"PATH": "/bin", "FLOWER_UNAUTHENTICATED_API": "true", "FLOWER_READ_ONLY": "false"}
-
-    environment = flower.environment(given, SignIn("ada", PASSWORD, False))
-
-    assert environment == {"PATH": "/bin", "FLOWER_BASIC_AUTH": f"ada:{PASSWORD}"}
-
-
-def test_its_process_gets_no_secret_of_the_installation():
+def test_its_process_gets_no_secret_and_no_setting_of_flower_from_outside():
     secrets = {
         f"ALMANAC_{name}{suffix}": "planted"
         for name in ("SECRET_KEY", "ENCRYPTION_KEYS", "DATABASE_URL", "METRICS_TOKEN", "GOOGLE_CLIENT_SECRET")
         for suffix in ("", "_FILE")
     }
-    kept = {"ALMANAC_REDIS_URL": "redis://redis:6379/0", "ALMANAC_LOG_FORMAT": "json"}
+    removed = secrets | {"FLOWER_UNAUTHENTICATED_API": "true", "FLOWER_READ_ONLY": "false"}
+    kept = {"PATH": "/bin", "ALMANAC_REDIS_URL": "redis://redis:6379/0", "ALMANAC_LOG_FORMAT": "json"}
 
-    environment = flower.environment(secrets | kept, SignIn("ada", PASSWORD, False))
+    environment = flower.environment(removed | kept, SignIn("ada", PASSWORD, False))
 
     assert environment == kept | {"FLOWER_BASIC_AUTH": f"ada:{PASSWORD}"}
 

@@ -1,4 +1,4 @@
-"""A port that something listens on: commands refuse to share it, name it, and say which ports are free."""
+"""Ports that commands refuse to share, name and suggest; and the level at which a start is logged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from app.server import commands
-from tests.installation.processes import free_port, listens, stop, wait_until
+from tests.installation.processes import free_port, listens, running, stop, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -122,3 +122,14 @@ def test_a_server_starts_on_the_port_of_one_that_has_just_ended():
                 session.get(f"http://127.0.0.1:{port}/hello", timeout=10)
             finally:
                 stop([server])
+
+
+@pytest.mark.parametrize(("level", "logged"), [("warning", False), ("info", True)])
+def test_a_start_is_logged_at_the_level_info(level: str, logged: bool, tmp_path: Path):
+    port = free_port()
+    command = commands.web("127.0.0.1", port, 1, "tests.benchmarks.bare:asgi")
+    log = tmp_path / "log"
+    with log.open("wb") as output, running(command, os.environ | {"ALMANAC_LOG_LEVEL": level}, output) as web:
+        wait_until(lambda: listens(port), [web])
+
+    assert (" INFO _granian: " in log.read_text()) == logged
