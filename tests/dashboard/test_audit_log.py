@@ -1,24 +1,237 @@
-"""The audit log, page by page and searched."""
+"""The audit log: its pages, search, filters, export and links, and what is recorded in it."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from datetime import timedelta
 
 import pytest
 
+from app.dashboard import audit_log
+from app.dashboard.audit_log import Target, target_of
+from app.dashboard.sign_in import login_throttle
+from store.sql.models import AuditRecord, now
 from store.sql.queries import audit
-from tests.dashboard.visiting import words
+from tests.dashboard.audit_records import records
+from tests.dashboard.visiting import Person, words
+
+ODD = "<b onmouseover=alert(1)>x</b> שלום 📅"
 
 
 @pytest.fixture
 def record(stores):
     """Write into the log."""
 
-    def write(actor, action="createKey", subject="alm_1234"):
+    def write(actor, action="createKey", subject="alm_1234", changes=None):
         with stores.database.writing() as session:
-            audit.record(session, actor=actor, action=action, subject=subject)
+            audit.record(session, actor=actor, action=action, subject=subject, changes=changes)
 
     return write
+
+
+def targets(page):
+    return [words(row.find_all("td")[2]) for row in page.html.select("tbody tr")]
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"person": "ADA"}, {"one", "two"}),
+        ({"action": "Create key"}, {"one", "three"}),
+        ({"target": "tw"}, {"two"}),
+        ({"person": "ada", "action": "createKey"}, {"one"}),
+        ({"person": "ada", "action": "createKey", "target": "two"}, set()),
+    ],
+)
+def test_filters_narrow_the_list_together(signed_in, record, unique, filters, found):
+    mark = unique("filtered")
+    record(f"{mark} ada", "createKey", "one")
+    record(f"{mark} ada", "deleteUser", "two")
+    record(f"{mark} eve", "createKey", "three")
+
+    page = signed_in.get("/audit", q=mark, **filters)
+
+    assert set(targets(page)) == found
+    for name, value in filters.items():
+        assert page.html.find(id=f"f-{name}")["value"] == value
+
+
+def test_days_bound_the_list_inclusively(signed_in, stores, unique):
+    actor, moment = unique("dated"), now()
+    days = [moment - timedelta(days=ago) for ago in range(5)]
+    with stores.database.writing() as session:
+        for ago, day in enumerate(days):
+            session.add(AuditRecord(actor=actor, action="createKey", subject=f"{ago}", created_at=day))
+    texts = [f"{day:%Y-%m-%d}" for day in days]
+
+    page = signed_in.get("/audit", q=actor, since=texts[3], until=texts[1])
+
+    assert set(targets(page)) == {"1", "2", "3"}
+    assert set(targets(signed_in.get("/audit", q=actor, since=texts[1]))) == {"0", "1"}
+
+
+@pytest.mark.parametrize("day", ["yesterday", "2026-13-01", "9999-12-31", "0"])
+def test_a_day_that_is_none_is_an_error_beside_its_field(signed_in, day):
+    page = signed_in.get("/audit", until=day)
+
+    assert (page.status, page.error_of("until")) == (400, "To (UTC) must be a date, like 2027-01-31.")
+    assert signed_in.get("/audit/export", until=day).status == 400
+
+
+def test_the_next_page_keeps_the_filters(signed_in, record, unique):
+    actor = unique("kept")
+    for number in range(30):
+        record(actor, subject=f"key {number}")
+        record(actor, "deleteUser", subject=f"user {number}")
+
+    first = signed_in.get("/audit", person=actor, action="createKey")
+    rest = signed_in.get(first.html.find("a", rel="next")["href"])
+
+    assert targets(first) + targets(rest) == [f"key {number}" for number in reversed(range(30))]
+
+
+def exported(page):
+    return list(csv.reader(io.StringIO(page.text)))
+
+
+def test_what_is_found_is_exported_as_csv(signed_in, record, unique, monkeypatch):
+    monkeypatch.setattr(audit_log, "BATCH", 2)
+    actor = unique("exported")
+    for number in range(5):
+        record(actor, subject=f"{number}", changes={"name": ("a", "b"), "slug": (None, "c, d")})
+    record(unique("another"))
+
+    page = signed_in.get("/audit/export", person=actor)
+
+    assert page.headers["Content-Type"] == "text/csv; charset=utf-8"
+    named = r'attachment; filename="audit-log-\d{4}-\d\d-\d\d.csv"'
+    assert re.fullmatch(named, page.headers["Content-Disposition"])
+    head, *lines = exported(page)
+    assert head == ["time", "actor", "action", "target", "changes"]
+    assert [line[1:] for line in lines] == [
+        [actor, "createKey", str(number), "name: a to b; slug: none to c, d"] for number in (4, 3, 2, 1, 0)
+    ]
+
+
+def test_old_and_new_values_are_shown(signed_in, record, unique):
+    actor = unique("changed")
+    record(actor, changes={"name": (ODD, None), "url": ("same", "same"), "paused": (False, True)})
+
+    page = signed_in.get("/audit", q=actor)
+
+    shown = {words(each) for each in page.html.select(".changes li")}
+    assert shown == {f"Name: from {ODD} → to none", "Paused: from no → to yes"}
+    assert page.html.find("b") is None
+
+
+def test_long_values_are_cut(stores, record, unique):
+    record(actor := unique("long"), changes={"members": (None, ["x" * 50] * 20)})
+
+    with stores.database.reading() as session:
+        (row,) = audit.page(session, actor)
+    assert len(row.changes["members"][1]) == audit.MAX_VALUE
+
+
+@pytest.mark.parametrize(
+    ("action", "subject", "target"),
+    [
+        ("createUser", "ada", Target("user", "ada")),
+        ("connect", "ada/google", Target("user", "ada")),
+        ("renameUser", "ada to grace", Target("user", "grace")),
+        ("deleteUser", "ada", None),
+        ("changeOrganization", "acme to acme-2", Target("organization", "acme-2")),
+        ("addMembers", "3 to acme", Target("organization", "acme")),
+        ("storeGrant", "acme/google", Target("organization", "acme")),
+        ("replayDelivery", f"wh_{'0' * 24}/msg_1", Target("webhook", f"wh_{'0' * 24}")),
+        ("createKey", "alm_1234", Target("list", "keys")),
+        ("changeRole", "Ada L.", Target("person", "Ada L.")),
+        ("createUser", "<b>", None),
+        ("signIn", "127.0.0.1", None),
+    ],
+)
+def test_a_subject_names_what_was_changed(action, subject, target):
+    assert target_of(action, subject) == target
+
+
+def test_subjects_that_exist_are_links(signed_in, record, unique, administrator):
+    slug, gone = unique("acme"), unique("gone")
+    signed_in.do("/organizations", {"slug": slug, "name": "Acme"})
+    record(actor := unique("linked"), "addMembers", f"3 to {slug}")
+    record(actor, "addMembers", f"3 to {gone}")
+    record(actor, "changeRole", administrator.name)
+
+    page = signed_in.get("/audit", q=actor)
+
+    links = {words(each): each["href"] for each in page.html.select("tbody td:not(.end) a")}
+    assert links[f"3 to {slug}"] == f"/dashboard/organizations/{slug}"
+    assert set(links) == {f"3 to {slug}", administrator.name}
+    for each in links.values():
+        assert signed_in.get(each).status == 200
+
+
+def test_what_changes_in_the_dashboard_is_recorded(signed_in, unique):
+    slug = unique("acme")
+    signed_in.do("/organizations", {"slug": slug, "name": "Old"})
+    signed_in.do(f"/organizations/{slug}/rename", {"slug": f"{slug}-2", "name": "New"})
+
+    page = signed_in.get("/audit", target=slug, action="changeOrganization")
+
+    assert {words(each) for each in page.html.select(".changes li")} == {
+        f"Slug: from {slug} → to {slug}-2",
+        "Name: from Old → to New",
+    }
+
+
+@pytest.mark.parametrize(
+    ("new", "shown"),
+    [
+        ("http://127.0.0.2/x", ["http://127.0.0.1/…", "http://127.0.0.2/…"]),
+        ("http://127.0.0.1/secret3?k=secret4", ["http://127.0.0.1/…", "http://127.0.0.1/… (another path)"]),
+    ],
+)
+def test_paths_of_webhooks_are_not_recorded(api, stores, new, shown):
+    made = api.post("/webhooks", {"url": "http://127.0.0.1/secret1"}).json["data"]["id"]
+
+    assert api.call("PATCH", f"/webhooks/{made}", json={"url": new}).status_code == 200
+
+    with stores.database.reading() as session:
+        found = audit.page(session, made)
+    assert found[0].changes["url"] == shown
+    assert "secret" not in "".join(str(each.changes) for each in found)
+
+
+def test_failed_sign_ins_are_recorded_with_their_address(browser_of, administrator, client_address, stores):
+    here = client_address()
+    browser_of(address=here).sign_in(Person(administrator.name, "wrong password"))
+    browser_of(address=here).sign_in(Person("my secret password", "wrong password"))
+
+    assert records(stores, f"from {here}") == [
+        ("not signed in", "signInFailed", f"an unknown name from {here}"),
+        ("not signed in", "signInFailed", f"{administrator.name} from {here}"),
+    ]
+
+
+def test_a_flood_of_failed_sign_ins_does_not_fill_the_log(
+    browser_of, client_address, stores, monkeypatch, unique
+):
+    """Records are never deleted, so strangers must not be able to write them without limit."""
+    for name, most in (("RECORDED", 2), ("CUT_OFF", 1)):
+        item = type(getattr(login_throttle, name))(most, 1, namespace=unique("flood"))
+        monkeypatch.setattr(login_throttle, name, item)
+    hosts = [client_address() for _ in range(5)]
+
+    for host in hosts:
+        assert browser_of(address=host).sign_in(Person("nobody at all", "wrong")).status == 401
+
+    with stores.database.reading() as session:
+        found = audit.page(session, audit.AuditFilter(action="signInFailed"), limit=3)
+    assert [each.subject for each in found] == [
+        "more than 2 in an hour, of unknown names: the log of the service has the others",
+        f"an unknown name from {hosts[1]}",
+        f"an unknown name from {hosts[0]}",
+    ]
 
 
 def rows(page):

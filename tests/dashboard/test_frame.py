@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
@@ -24,8 +23,6 @@ POLICY = {
     "base-uri": ["'none'"],
     "frame-ancestors": ["'none'"],
 }
-# URLs that name formats and are never requested, and those in a licence.
-NO_HOSTS = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 
 
 def protected(page) -> None:
@@ -137,25 +134,6 @@ def test_what_a_page_loads_and_where_it_leads_is_there(app, signed_in, visitor):
         # Routes that take only forms exist too.
         assert answer.status_code in (200, 405 if name in ("action", "hx-post") else 200), where
         answer.close()
-
-
-def test_no_page_and_no_file_loads_from_another_host():
-    files = [*FOLDER.rglob("*.html"), *FOLDER.rglob("*.css"), *FOLDER.rglob("*.js"), *FOLDER.rglob("*.svg")]
-
-    assert len(files) >= 10
-    for each in files:
-        # Example addresses are in code elements.
-        text = re.sub(r"<code>.*?</code>", "", each.read_text())
-        named = set(re.findall(r"(?:https?:)?//[\w-]+(?:\.[\w-]+)+[^\s\"'`)]*", text))
-        assert named <= NO_HOSTS, each
-
-
-def test_no_page_has_what_its_policy_forbids():
-    """The Content-Security-Policy blocks inline scripts and styles, so pages must have none."""
-    for each in FOLDER.rglob("*.html"):
-        text = each.read_text()
-        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|hx-on|javascript:", text), each
-        assert not re.search(r"\|\s*safe\b", text), each
 
 
 def test_the_menu_marks_where_one_is(signed_in):

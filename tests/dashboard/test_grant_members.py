@@ -13,6 +13,7 @@ from store.sql.queries import organization_grants, organizations
 from store.sql.queries.organization_grants import NewGrant
 from tests.dashboard.audit_records import records
 from tests.dashboard.visiting import words
+from tests.people import grant_of
 
 SCOPES = ["https://www.googleapis.com/auth/calendar"]
 
@@ -306,8 +307,7 @@ def test_calendars_of_a_delegated_connection_are_shown(worker, signed_in, sandbo
     meeting = {"subject": "Planning", "start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
     ada = {"email": "ada@contoso.example", "events": [meeting]}
     domain = sandbox.domain("microsoft", "contoso.example", [ada])
-    form = {"tenant": domain.tenant, "clientId": domain.client_id, "clientSecret": domain.client_secret}
-    signed_in.do(f"/organizations/{slug}/grants/microsoft", form)
+    signed_in.do(f"/organizations/{slug}/grants/microsoft", grant_of(domain))
     imported = {"members": f"{user},ada@contoso.example"}
     assert signed_in.do(f"/organizations/{slug}/grants/microsoft/members/import", imported).notices
 

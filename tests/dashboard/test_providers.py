@@ -169,14 +169,19 @@ def test_refused_registration_is_not_saved_and_form_is_kept(bare):
     ("changed", "field", "complaint"),
     [
         ({"client_id": ""}, "client_id", "Client ID is required."),
+        ({"client_id": " \n"}, "client_id", "Client ID is required."),
         ({"client_id": "a b"}, "client_id", "Client ID must be printable ASCII without spaces."),
+        ({"client_id": "x" * 513}, "client_id", "Client ID must have 1 to 512 characters."),
+        (
+            {"client_secret": "geheim\u00fc"},
+            "client_secret",
+            "Client secret must be printable ASCII without spaces.",
+        ),
         ({"client_secret": "  "}, "client_secret", "Client secret is required."),
         ({"client_secret": "x" * 1025}, "client_secret", "Client secret must have 1 to 1024 characters."),
-        (
-            {"tenant": "not/one"},
-            "tenant",
-            "Tenant must be the Directory (tenant) ID, a domain, or common.",
-        ),
+        ({"tenant": "a/../b"}, "tenant", "Tenant must be the Directory (tenant) ID, a domain, or common."),
+        ({"tenant": ".."}, "tenant", "Tenant must be the Directory (tenant) ID, a domain, or common."),
+        ({"tenant": "x" * 254}, "tenant", "Tenant must be the Directory (tenant) ID, a domain, or common."),
     ],
 )
 def test_an_invalid_field_is_named(bare, changed, field, complaint):
