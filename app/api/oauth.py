@@ -39,7 +39,7 @@ from providers.scopes import expand_levels
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connection_rows, connections, users
 from store.sql.queries.connection_rows import Tokens
-from workers.execution.tokens import ends_soon
+from workers.execution.accounts import ends_soon
 from workers.jobs import FreshToken
 from workers.queues import Queue
 

@@ -12,14 +12,13 @@ import orjson
 from providers.base import Account
 from providers.errors import EventNotFound, InvalidCalendarId, ProviderError
 from providers.etags import strong
+from providers.event_writes import with_outcome, write_with_known_zone
 from providers.google.errors import PROVIDER, error_for, write_error_for
 from providers.google.parse import canonical, every_page
 from providers.google.parse_events import Reader
 from providers.http.send import Bearer, Call, Json, send
 from providers.names import ProviderName
 from providers.scopes import Operation, require
-from providers.write_outcomes import with_outcome
-from providers.zone_spellings import write_with_known_zone
 from scheduling.zones import iana_zone, renamed_zone
 
 # Maximum: https://developers.google.com/workspace/calendar/api/v3/reference/events/list

@@ -24,6 +24,7 @@ from providers.errors import (
     Unavailable,
     Unreadable,
 )
+from providers.event_writes import found_after_failure, insert_deadline
 from providers.events import Changes, CreateResult, Day, Draft, Event, overlaps
 from providers.google import parse_events, writing
 from providers.google.calendars import GoogleCalendar, known_zone_of, zone_of
@@ -32,7 +33,6 @@ from providers.google.payloads import EventRecord
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
 from providers.timestamps import DAY, utc_text
-from providers.write_outcomes import found_after_failure, insert_deadline
 
 log = logging.getLogger(__name__)
 

@@ -18,13 +18,13 @@ from urllib.parse import quote
 from uuid import UUID
 
 from providers.errors import EventExists, EventUnreadable, InvalidCalendarId, NotFound, ProviderError
+from providers.event_writes import found_after_failure, insert_deadline
 from providers.events import CreateResult, Draft
 from providers.http.send import Json
 from providers.microsoft import events, properties, writing
 from providers.microsoft.errors import PROVIDER, DuplicateTransaction
 from providers.microsoft.mailbox import Mailbox
 from providers.microsoft.payloads import GraphEvent
-from providers.write_outcomes import found_after_failure, insert_deadline
 
 # How often an event may be deleted and created again with one key while Graph remembers its transactionIds.
 MAX_LIVES = 20

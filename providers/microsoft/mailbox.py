@@ -11,6 +11,7 @@ import orjson
 
 from providers.base import PRIMARY, Account
 from providers.errors import ProviderError
+from providers.event_writes import with_outcome, write_with_known_zone
 from providers.http.send import Bearer, Call, Decode, Json, json_object, send
 from providers.microsoft import parse
 from providers.microsoft.batch import Batches, Pages, Part, correlation_header, every_page
@@ -18,8 +19,6 @@ from providers.microsoft.errors import PROVIDER, error_for, write_error_for
 from providers.names import ProviderName
 from providers.scopes import Operation, has_scope, require
 from providers.timestamps import utc_text
-from providers.write_outcomes import with_outcome
-from providers.zone_spellings import write_with_known_zone
 from scheduling.zones import iana_zone, windows_zone
 
 # Id of the part for the mailbox's zone; parts for calendars have numbers.

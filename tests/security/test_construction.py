@@ -43,7 +43,7 @@ OURS = {
         "Administrator.sealed_totp_secret == administrator.sealed_totp_secret",
     ),
     ("workers/execution/organization_tokens.py", "token == rejected"),
-    ("workers/execution/tokens.py", "self._tokens.access_token == rejected.reveal"),
+    ("workers/execution/accounts.py", "self._tokens.access_token == rejected.reveal"),
 }
 COMPARED = {
     "app/accounts/consent_cookie.py",

@@ -14,7 +14,7 @@ from providers.names import ProviderName
 from store.coordination.circuit_breaker import Access
 from store.sql.queries.connection_rows import Credentials
 from workers.execution import identity
-from workers.execution.account_context import call_reporter
+from workers.execution.accounts import call_reporter
 from workers.execution.organization_tokens import OrganizationTokens
 from workers.failures import TIMED_OUT
 from workers.jobs import ReadBusy, Reply

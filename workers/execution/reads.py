@@ -15,7 +15,7 @@ from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries.connection_rows import Credentials, SealedConnection
 from store.stores import Stores
 from workers.execution import identity
-from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
+from workers.execution.accounts import mark_dead_on_revoked_grant, open_account
 from workers.execution.call_policy import access_of
 from workers.jobs import (
     GetEvent,

@@ -11,17 +11,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from providers.base import Account, CalendarProvider, Failed
 from providers.errors import EventExists, EventNotFound, EventRefused, EventUnreadable, ProviderError
+from providers.event_writes import is_unclear
 from providers.events import Event
-from providers.write_outcomes import is_unclear
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Access
 from store.sql.queries.connection_rows import Credentials
 from workers import failures
 from workers.execution import checks, identity
-from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
+from workers.execution.accounts import freshen, mark_dead_on_revoked_grant, open_account
 from workers.execution.code_exchange import exchange
 from workers.execution.revocation import revoke
-from workers.execution.tokens import freshen
 from workers.jobs import (
     CheckGrant,
     CheckRegistration,

@@ -11,7 +11,7 @@ from store.coordination.circuit_breaker import Access
 from store.coordination.locks import LockTimeout, try_lock
 from store.sql.models import Channel
 from store.sql.queries import channels
-from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
+from workers.execution.accounts import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
 from workers.upkeep.channel_audits import audit_all, pages

@@ -20,7 +20,7 @@ from store.sql.models import Channel, now
 from store.sql.queries import channels, connection_rows
 from store.sql.queries.connection_rows import Credentials
 from store.stores import Stores
-from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
+from workers.execution.accounts import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
 from workers.upkeep.rate_limit import acquire

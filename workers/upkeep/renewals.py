@@ -13,7 +13,7 @@ from store.coordination.locks import LockTimeout, try_lock
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
 from store.sql.queries import connection_rows, connections, holds, idempotency
-from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
+from workers.execution.accounts import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, purge
 

@@ -22,11 +22,11 @@ from providers.errors import (
     TokenRejected,
     Unavailable,
 )
+from providers.event_writes import is_unclear
 from providers.google.errors import error_for
 from providers.http import send as http
 from providers.http import transport
 from providers.http.send import Bearer, Call, retry_after, send
-from providers.write_outcomes import is_unclear
 
 
 def call(script: Any, **more: Any) -> Call:

@@ -25,8 +25,8 @@ from store.sql.queries.issuers import Issuer
 from store.sql.queries.user_invitations import ConsentRefusal
 from tests import people
 from tests.app.days import PROVIDERS
+from workers.execution.accounts import ConnectionTokens
 from workers.execution.code_exchange import exchange
-from workers.execution.tokens import ConnectionTokens
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job
 from workers.jobs import ExchangeCode, FreshToken, Refused

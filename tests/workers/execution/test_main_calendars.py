@@ -16,7 +16,7 @@ from store.coordination.circuit_breaker import Access
 from store.sql.models import OAuthConnection
 from tests.app.days import PROVIDERS
 from workers.execution import identity, reads
-from workers.execution.account_context import open_account
+from workers.execution.accounts import open_account
 from workers.jobs import ReadBusy, ReadEvents, ShowCalendars
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04

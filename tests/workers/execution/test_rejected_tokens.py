@@ -8,7 +8,7 @@ import pytest
 
 from providers.errors import Reason
 from store.sql.models import OAuthConnection
-from workers.execution import account_context, reads
+from workers.execution import accounts, reads
 from workers.jobs import ReadBusy, ReadEvents
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
@@ -49,7 +49,7 @@ def later(runtime, monkeypatch):
 
     def wait(minutes):
         now = began + minutes * 60
-        monkeypatch.setattr(account_context.time, "time", lambda: now)
+        monkeypatch.setattr(accounts.time, "time", lambda: now)
 
     return wait
 

@@ -16,7 +16,7 @@ from store.sql.models import OAuthConnection
 from store.sql.queries import connections
 from tests.app.days import PROVIDERS
 from workers.execution import reads
-from workers.execution.tokens import ConnectionTokens
+from workers.execution.accounts import ConnectionTokens
 from workers.jobs import ReadBusy
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

@@ -1,0 +1,141 @@
+"""What the event writes of all adapters share: outcomes that are not known, and zones that are not known.
+
+After a create whose answer was lost, the adapter looks for the event before it reports a failure. An update
+or a delete is safe to repeat, so the adapter only reports that its outcome is unknown.
+
+Providers' databases of zones are of different ages: one knows ``Europe/Kyiv``, another only ``Europe/Kiev``
+or Windows' ``FLE Standard Time``. A write tries other spellings of a zone that the provider refuses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from providers.errors import (
+    AccessDenied,
+    AuthorizationInvalid,
+    EventExists,
+    LocalResourceExhausted,
+    OutcomeUnknown,
+    ProviderError,
+    RateLimited,
+    Unavailable,
+    ZoneRefused,
+)
+from providers.events import CreateResult
+from scheduling.zones import iana_zone
+
+# Seconds reserved for that lookup, and the largest share of the time left that it may take.
+# With the usual deadline two attempts of the insert still fit before it.
+LOOKUP_SECONDS = 1.5
+LOOKUP_SHARE = 0.2
+
+
+def insert_deadline(deadline: float) -> float:
+    """The deadline of the insert, with time reserved for the lookup."""
+    left = max(0.0, deadline - time.monotonic())
+    return deadline - min(LOOKUP_SECONDS, left * LOOKUP_SHARE)
+
+
+def is_unclear(error: ProviderError) -> bool:
+    """Whether a failed write may have been executed.
+
+    A write that was rejected, rate limited or never sent has no effect, unless an earlier attempt of the
+    same write got no answer.
+    """
+    if isinstance(error, RateLimited | LocalResourceExhausted) or error.unsent:
+        return error.repeated
+    return error.repeated or isinstance(error, Unavailable)
+
+
+def with_outcome(error: ProviderError) -> ProviderError:
+    """The failure of a write, as ``OutcomeUnknown`` if the write may have been executed.
+
+    Other errors say enough: that the event does not exist, that it has changed, that its content is refused,
+    or that the grant has ended.
+    """
+    if not (is_unclear(error) and isinstance(error, Unavailable | AccessDenied)):
+        return error
+    unknown = OutcomeUnknown(error.message, operation=error.operation)
+    unknown.repeated = error.repeated
+    return unknown
+
+
+def found_after_failure(error: ProviderError, lookup: Callable[[], CreateResult | None]) -> CreateResult:
+    """The event of an insert that failed with ``error``, if it exists; ``lookup`` finds it.
+
+    :raise OutcomeUnknown: when the insert may have been executed and the event is not found
+    :raise AuthorizationInvalid: with ``repeated`` set, when the grant ended before the lookup
+    :raise ProviderError: ``error`` itself when the insert had no effect
+    """
+    if not is_unclear(error):
+        raise error
+    try:
+        found = lookup()
+    except EventExists:
+        raise
+    except AuthorizationInvalid as lost:
+        lost.repeated = True
+        raise
+    except ProviderError:
+        found = None
+    if found is None:
+        raise OutcomeUnknown(error.message, operation=error.operation) from None
+    return found
+
+
+Json = dict[str, Any]
+
+_EDGES = ("start", "end")
+
+
+def write_with_known_zone(
+    body: Json | None, other_name: Callable[[str], str | None], write: Callable[[Json | None], Json]
+) -> Json:
+    """The answer to ``write``: with the body, else with other names of its zones, else with times in UTC.
+
+    :raise ZoneRefused: when the provider refuses every spelling
+    """
+    for spelling in _spellings(body, other_name):
+        try:
+            return write(spelling)
+        except ZoneRefused as error:
+            refused = error
+    raise refused
+
+
+def _spellings(body: Json | None, other_name: Callable[[str], str | None]) -> Iterator[Json | None]:
+    yield body
+    zones = {name: edge["timeZone"] for name, edge in _edges(body).items() if edge.get("timeZone")}
+    if not zones:
+        return
+    others = {name: other_name(zone) for name, zone in zones.items()}
+    if any(others.values()):
+        yield _changed(body, {name: {"timeZone": zone} for name, zone in others.items() if zone})
+    yield _changed(body, {name: _in_utc(_edges(body)[name], body) for name in zones})
+
+
+def _edges(body: Json | None) -> dict[str, Json]:
+    return {name: body[name] for name in _EDGES if isinstance(body.get(name), dict)} if body else {}
+
+
+def _changed(body: Json | None, edges: dict[str, Json]) -> Json:
+    whole = body or {}
+    return whole | {name: whole[name] | change for name, change in edges.items()}
+
+
+def _in_utc(edge: Json, body: Json | None) -> Json:
+    """The same instant in UTC; the same day, for an event of whole days."""
+    text, zone = edge.get("dateTime"), iana_zone(edge["timeZone"])
+    if text is None or zone is None or (body or {}).get("isAllDay"):
+        return {"timeZone": "UTC"}
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not None:
+        # Google's times have an offset already.
+        return {"timeZone": "UTC"}
+    instant = moment.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC).replace(tzinfo=None)
+    return {"dateTime": instant.isoformat(timespec="milliseconds"), "timeZone": "UTC"}
