@@ -63,7 +63,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     # Imported here: the tasks bind to the app that is current when they are first used.
     from workers import tasks
     from workers.runtime import Runtime
-    from workers.telemetry import context
+    from workers.telemetry import tracing
     from workers.upkeep.channel_audits import ROUNDS
     from workers.webhooks import tasks as webhook_tasks
 
@@ -72,7 +72,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     app = Almanac("almanac", broker=settings.broker_url, include=[tasks.__name__, webhook_tasks.__name__])
     app.runtime = Runtime(settings, stores)
     app.runtime.stores.on_events_recorded = lambda endpoints: webhook_tasks.send(app, endpoints)
-    context.install()
+    tracing.install_context()
     worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
     worker_shutting_down.connect(lambda **_: app.runtime.deregister(), weak=False)
     worker_shutdown.connect(lambda **_: app.runtime.stop(), weak=False)

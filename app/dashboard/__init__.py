@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from flask import Flask
 
-from app.dashboard import errors, static_files
+from app.dashboard import errors, requests, static_files
 from app.dashboard.blueprint import blp
-from app.dashboard.sign_in import sessions
 from store.config.settings import Settings
 
 
@@ -40,10 +39,19 @@ def install(app: Flask, settings: Settings) -> None:
     from app.dashboard.sign_in import account, second_factor
     from app.dashboard.sign_in import pages as sign_in
 
-    sessions.install_cookies(app, settings)
-    errors.install(app)
+    requests.install(app, settings)
     static_files.install_favicon(app)
-    for pages in (explanation, explorer, importing, grants, overview, account, second_factor, sign_in):
+    for pages in (
+        errors,
+        explanation,
+        explorer,
+        importing,
+        grants,
+        overview,
+        account,
+        second_factor,
+        sign_in,
+    ):
         assert pages.blp is blp
     app.register_blueprint(blp, url_prefix="/dashboard")
     app.register_blueprint(invitation_landing.blp)

@@ -9,8 +9,8 @@ from flask import Blueprint, Response, abort, flash, redirect, render_template, 
 from flask.typing import ResponseReturnValue
 
 from app.dashboard import csrf, static_files, template_filters
+from app.dashboard.requests import PATH
 from app.dashboard.sign_in import roles, sessions
-from app.dashboard.sign_in.sessions import PATH
 from app.http.browser_headers import PAGE_HEADERS
 from app.http.routes import facts_of_request
 

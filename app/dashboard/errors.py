@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Request, Response, redirect, request, url_for
+from flask import Response, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
@@ -14,7 +14,6 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.dashboard.blueprint import blp, page
 from app.dashboard.csrf import ForgedRequest
-from app.dashboard.sign_in.sessions import PATH
 from app.http.errors import ApiError, overloaded
 from app.http.request_ids import request_id, route
 from workers.fanout.admission import Overloaded
@@ -38,31 +37,6 @@ _NAMES = {
     429: "Too many",
     503: "Out of service",
 }
-
-
-def install(app: Flask) -> None:
-    """Answer 404 and 405 with the dashboard's error pages and headers, wherever a person reads them."""
-    app.request_class = _Request
-
-
-class _Request(Request):
-    """Assigns requests for unknown paths and methods to the dashboard's blueprint.
-
-    Outside ``/dashboard`` only those of browsers: programs get an error in the envelope of the API.
-    """
-
-    @property
-    def blueprint(self) -> str | None:
-        """The blueprint whose hooks and error handlers apply."""
-        found = super().blueprint
-        unknown = found is None and self.endpoint is None and (self._below(PATH) or self._wants_page())
-        return "dashboard" if unknown else found
-
-    def _below(self, path: str) -> bool:
-        return f"{self.path}/".startswith(f"{path}/")
-
-    def _wants_page(self) -> bool:
-        return not self._below("/v1") and "text/html" in self.headers.get("Accept", "")
 
 
 @blp.errorhandler(ForgedRequest)

@@ -18,7 +18,7 @@ from redis import Redis
 # internal ids of organizations.
 UNBOUND = 0
 
-# The tenant of this request or task. Tasks get it in a header (``workers.telemetry.context``).
+# The tenant of this request or task. Tasks get it in a header (``workers.telemetry.tracing``).
 current: ContextVar[int] = ContextVar("tenant", default=UNBOUND)
 
 MIB = 1024 * 1024

@@ -17,7 +17,7 @@ from workers.telemetry import request_ids
 
 # Lowest level of a logger and those below it, whatever the settings say. Verbose lines of libraries contain
 # e-mail addresses and arguments, and urllib3's warnings contain whole URLs. Celery's lines about tasks are
-# replaced by those of ``workers.telemetry.context``.
+# replaced by those of ``workers.telemetry.tracing``.
 MIN_LEVELS = dict.fromkeys(("app", "workers", "scheduling", "providers", "store"), logging.DEBUG) | {
     "_granian": logging.INFO,
     "celery": logging.INFO,

@@ -1,27 +1,44 @@
-"""OpenTelemetry traces, one for each HTTP request, if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
+"""OpenTelemetry traces, one for each HTTP request, and the context that tasks get in their headers.
 
-The spans are those of the request, its fan-out, the tasks, their jobs, and each call to a provider. They
+The context is the id of the HTTP request, its tenant and its trace. Every fan-out belongs to one request, so
+that the context of a task is that of all its jobs.
+
+Traces are sent if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set. The spans are those of the request, its fan-out, the tasks, their jobs, and each call to a provider. They
 have ids, names and numbers, and no content of users. Without that setting, OpenTelemetry is not imported.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from celery.signals import before_task_publish, task_postrun, task_prerun
 
 from providers.base import Failed
 from providers.http import send
 from store.config.settings import traces
+from store.coordination import shares
 from store.sql.queries.connection_rows import SealedConnection
 from workers.jobs import Job
+from workers.telemetry import request_ids
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
     from opentelemetry.trace import Span, Tracer
+
+log = logging.getLogger(__name__)
+
+REQUEST, TENANT = "almanac_request", "almanac_tenant"
+
+_task_began: ContextVar[float] = ContextVar("began")
+_task_span: ContextVar[ExitStack | None] = ContextVar("span", default=None)
 
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 Attributes = Mapping[str, str | int]
@@ -164,3 +181,48 @@ def mark(span: Span, error: str) -> None:
 
     span.set_attribute("error.type", error)
     span.set_status(StatusCode.ERROR)
+
+
+def install_context() -> None:
+    """Connect the signal handlers; safe to call twice."""
+    before_task_publish.connect(_send_context, weak=False)
+    task_prerun.connect(_begin_task, weak=False)
+    task_postrun.connect(_end_task, weak=False)
+
+
+def _send_context(sender: str, headers: dict[str, Any], **_: object) -> None:
+    # A delivery task also sends events that other requests have recorded.
+    if sender.startswith("webhooks."):
+        return
+    if (request := request_ids.current.get()) is not None:
+        headers[REQUEST] = request
+    headers[TENANT] = shares.current.get()
+    inject(headers)
+
+
+def _begin_task(task: Any, **_: object) -> None:
+    _task_began.set(time.perf_counter())
+    request_ids.current.set(task.request.get(REQUEST))
+    shares.current.set(task.request.get(TENANT) or shares.UNBOUND)
+    if on():
+        _task_span.set(_open_task(task))
+
+
+def _end_task(task: Any, state: str | None = None, **_: object) -> None:
+    duration = round((time.perf_counter() - _task_began.get()) * 1000, 1)
+    log.info("task %s has finished", task.name, extra={"task": task.name, "state": state, "ms": duration})
+    if (opened := _task_span.get()) is not None:
+        opened.close()
+    # The thread will run other tasks.
+    _task_span.set(None)
+    request_ids.current.set(None)
+    shares.current.set(shares.UNBOUND)
+
+
+def _open_task(task: Any) -> ExitStack:
+    """The span of a task. Its parent is the span of the sender; tasks of beat have none."""
+    names = ("traceparent", "tracestate")
+    carrier = {name: value for name in names if (value := task.request.get(name))}
+    opened = ExitStack()
+    opened.enter_context(span(task.name, "consumer", {"almanac.task": task.request.id}, carrier=carrier))
+    return opened

@@ -1,19 +1,17 @@
-"""The sessions of signed-in people, and the session cookie, which only the dashboard reads and writes."""
+"""The sessions of signed-in people."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, cast
+from typing import cast
 
-from flask import Flask, Request, g, request, session
-from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
+from flask import g, request, session
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.http import authentication
 from app.http.routes import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
-from store.config.settings import Settings
 from store.security.crypto import digest
 from store.sql.models import Administrator, Role, now
 from store.sql.queries import dashboard_sessions
@@ -125,38 +123,3 @@ def actor() -> str:
 def issuer() -> Issuer:
     """The signed-in person as the issuer of a link."""
     return authentication.caller().issuer
-
-
-PATH = "/dashboard"
-
-
-class _SessionCookies(SecureCookieSessionInterface):
-    """Signed cookies for the pages below ``PATH``. API requests have no session."""
-
-    def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
-        """The session of a dashboard request; None elsewhere, which Flask replaces by a null session."""
-        return super().open_session(app, request) if request.path.startswith(PATH) else None
-
-    def make_null_session(self, app: Flask) -> Any:
-        """The null session, shared by all requests."""
-        return _NULL_SESSION
-
-
-_NULL_SESSION = SecureCookieSessionInterface.null_session_class()
-
-
-def install_cookies(app: Flask, settings: Settings) -> None:
-    """Configure Flask's session."""
-    app.secret_key = settings.secret_key
-    app.session_interface = _SessionCookies()
-    app.config.update(
-        SESSION_COOKIE_NAME="almanac",
-        SESSION_COOKIE_PATH=PATH,
-        SESSION_COOKIE_HTTPONLY=True,
-        # Lax: an administrator who returns from a provider's consent page is still signed in.
-        SESSION_COOKIE_SAMESITE="Lax",
-        SESSION_COOKIE_SECURE=settings.public_url.startswith("https:"),
-        # For signed-in browsers. Without sign-in, the cookie ends when the browser closes.
-        PERMANENT_SESSION_LIFETIME=dashboard_sessions.LIFETIME,
-        SESSION_REFRESH_EACH_REQUEST=False,
-    )
