@@ -5,23 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from statistics import median
 
 import requests
 
 from app.cli import administrator_setup
 from store.stores import Stores
-from tests.benchmarks import calendars
+from tests.benchmarks import calendars, in_turn
 from tests.benchmarks.client import HOST, Answer, Client
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.questions import WEEK
-from tests.benchmarks.report import Report, progress, seconds, spread
+from tests.benchmarks.report import Report
 from tests.benchmarks.scale import Scale
 
 MEMBERS = 50
 SLUG = "explorer"
-MIN_ROUNDS = 5
-CALLS_A_ROUND = 10
 NAME, PASSWORD = "benchmarks", "fifty quiet calendars"
 API, PICTURE = "the API call", "the picture"
 
@@ -33,7 +30,6 @@ FORM = {"organization": SLUG, "day": f"{DAY}", "days": "7", "zone": "UTC", "wind
 def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Both over HTTP and warm, in turn, in every round."""
     installation.organize(SLUG, range(MEMBERS))
-    rounds = max(MIN_ROUNDS, scale.rounds)
     with installation.running() as running:
         browser = signed_in(installation, running.client.port)
         calls: dict[str, Callable[[], Answer]] = {
@@ -41,20 +37,10 @@ def run(installation: Installation, report: Report, scale: Scale) -> None:
             PICTURE: lambda: browser.get("/dashboard/explorer/grid", FORM),
         }
         slots = same_slots(calls[API](), calls[PICTURE]())
-        reads = installation.provider.record()["requests"]
-        times: dict[str, list[list[float]]] = {name: [] for name in calls}
-        sizes: dict[str, int] = {}
-        for number in range(rounds):
-            progress(f"explorer: round {number + 1} of {rounds}")
-            for name, call in calls.items():
-                answers = [call() for _ in range(CALLS_A_ROUND)]
-                assert {answer.status for answer in answers} == {200}
-                times[name].append([answer.seconds for answer in answers])
-                sizes[name] = len(answers[-1].body)
-        assert installation.provider.record()["requests"] == reads, (
-            "something warm was read from the provider"
-        )
-    report_times(report, slots, times, sizes)
+        compared = in_turn.compare("explorer", calls, installation, scale)
+    compared.table(report, f"{MEMBERS} members over a week, {slots:,} slots", "answer")
+    ratio = compared.ratio(report, PICTURE, API)
+    report.verdict(14, f"the explorer, {MEMBERS} members, 7 days", API, ratio, 2)
 
 
 def signed_in(installation: Installation, port: int) -> Client:
@@ -80,18 +66,3 @@ def same_slots(answer: Answer, picture: Answer) -> int:
     assert found is not None
     assert int(found[1]) == slots > 0
     return slots
-
-
-def report_times(
-    report: Report, slots: int, times: dict[str, list[list[float]]], sizes: dict[str, int]
-) -> None:
-    """The table, and the median of the ratios within a round."""
-    report.table(f"{MEMBERS} members over a week, {slots:,} slots", "answer", "median", "min", "max", "size")
-    for name, of_rounds in times.items():
-        taken = [each for of_round in of_rounds for each in of_round]
-        cells = (seconds(median(taken)), seconds(min(taken)), seconds(max(taken)))
-        report.row(name, *cells, f"{sizes[name] / 1e3:,.0f} kB")
-    pairs = zip(times[PICTURE], times[API], strict=True)
-    ratios = [median(picture) / median(call) for picture, call in pairs]
-    report.note(f"Ratio of the rounds, min / median / max: {spread(ratios)}.")
-    report.verdict(14, f"the explorer, {MEMBERS} members, 7 days", API, median(ratios), 2)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
 from urllib.parse import urlencode
 
+from tests.benchmarks import in_turn
 from tests.benchmarks.client import Answer
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.questions import WEEK
-from tests.benchmarks.report import Report, progress, seconds, spread
+from tests.benchmarks.report import Report
 from tests.benchmarks.scale import Scale
 
 MEMBERS = 100
 SLUG = "group"
-MIN_ROUNDS = 5
-CALLS_A_ROUND = 10
 ORGANIZATION, ALL, SOME = "the organization", "all of the group", "any ten of the group"
 LIMIT = 2
 
@@ -23,7 +21,6 @@ LIMIT = 2
 def run(installation: Installation, report: Report, scale: Scale) -> None:
     """Both over HTTP, in turn, in every round."""
     installation.organize(SLUG, range(MEMBERS))
-    rounds = max(MIN_ROUNDS, scale.rounds)
     with installation.running() as running:
         users = [each["id"] for each in members(running.client.get(f"/v1/organizations/{SLUG}/members"))]
         query = {**WEEK, "align": "clock"}
@@ -38,20 +35,11 @@ def run(installation: Installation, report: Report, scale: Scale) -> None:
             SOME: lambda: shared(10),
         }
         same_users(calls[ORGANIZATION](), shared(1))
-        reads = installation.provider.record()["requests"]
-        times: dict[str, list[list[float]]] = {name: [] for name in calls}
-        sizes: dict[str, int] = {}
-        for number in range(rounds):
-            progress(f"groups: round {number + 1} of {rounds}")
-            for name, call in calls.items():
-                answers = [call() for _ in range(CALLS_A_ROUND)]
-                assert {answer.status for answer in answers} == {200}
-                times[name].append([answer.seconds for answer in answers])
-                sizes[name] = len(answers[-1].body)
-        assert installation.provider.record()["requests"] == reads, (
-            "something warm was read from the provider"
-        )
-    report_times(report, times, sizes)
+        compared = in_turn.compare("groups", calls, installation, scale)
+    compared.table(report, f"{MEMBERS} users over a week, from the cache", "slots of")
+    for name in (ALL, SOME):
+        ratio = compared.ratio(report, name, ORGANIZATION)
+        report.verdict(19, f"{name}, {MEMBERS} users, 7 days", ORGANIZATION, ratio, LIMIT)
 
 
 def members(answer: Answer) -> list[dict[str, str]]:
@@ -71,18 +59,3 @@ def same_users(organization: Answer, shared: Answer) -> None:
     found = {slot["start"]: set(slot["users"]) for slot in shared.json()["data"]["availableSlots"]}
     assert found == of_each
     assert found
-
-
-def report_times(report: Report, times: dict[str, list[list[float]]], sizes: dict[str, int]) -> None:
-    """The table, and the medians of the ratios within a round."""
-    title = f"{MEMBERS} users over a week, from the cache"
-    report.table(title, "slots of", "median", "min", "max", "size")
-    for name, of_rounds in times.items():
-        taken = [each for of_round in of_rounds for each in of_round]
-        cells = (seconds(median(taken)), seconds(min(taken)), seconds(max(taken)))
-        report.row(name, *cells, f"{sizes[name] / 1e3:,.0f} kB")
-    for name in (ALL, SOME):
-        pairs = zip(times[name], times[ORGANIZATION], strict=True)
-        ratios = [median(shared) / median(each) for shared, each in pairs]
-        report.note(f"Ratio of the rounds for {name}, min / median / max: {spread(ratios)}.")
-        report.verdict(19, f"{name}, {MEMBERS} users, 7 days", ORGANIZATION, median(ratios), LIMIT)

@@ -5,43 +5,18 @@ from __future__ import annotations
 import pytest
 
 from providers.errors import EventNotFound, InvalidCalendarId, Reason, Unavailable
-from providers.events import Changes, Day, ResponseStatus
+from providers.events import Changes, Day
 from providers.timestamps import DAY
 from tests.providers.event_calls import ALL_DAY, END, MEETING, NINE, START, TEN, TIMED
 from tests.providers.google.google_calls import (
     BOSS,
     GOOD,
-    HOLIDAYS,
     LIST,
     NO_EVENT,
     TEAM,
     midnights,
     scripted,
 )
-
-
-def test_list_is_one_call_with_the_fields_of_google(sandbox, calls):
-    made = calls.post(
-        description="First line\nsecond  line",
-        location="Room 1",
-        attendees=[
-            {"email": "bob@example.com", "responseStatus": "accepted"},
-            {"email": "Alice@Example.com", "responseStatus": "tentative"},
-        ],
-    )
-    sandbox.forget_requests()
-    (event,) = calls.listed()
-    assert (event.id, event.calendar_id, event.provider) == (made["id"], "primary", "google")
-    assert (event.subject, event.location, event.all_day) == ("Lunch", "Room 1", False)
-    assert event.description == "First line\nsecond  line"
-    assert (event.start, event.end) == (NINE, TEN)
-    assert (event.meta_id, event.meeting_url) == (None, None)
-    assert [(each.email, each.is_self, each.response_status) for each in event.attendees] == [
-        ("bob@example.com", False, ResponseStatus.ACCEPTED),
-        ("Alice@Example.com", True, ResponseStatus.TENTATIVE),
-    ]
-    assert event.original["htmlLink"] == made["htmlLink"]
-    assert sandbox.requests().by_operation == {LIST: 1}
 
 
 def test_all_pages_are_read_over_short_and_empty_ones(sandbox, new, monkeypatch):
@@ -172,17 +147,6 @@ def test_ids_are_encoded_whole(script, scripted_account):
     base = "/calendar/v3/calendars/a%2Fb%23c%252F%3Fd%2B%C3%BC%40x.org/events"
     one = f"{base}/e%2F1%23%25%2B{'%C3%A9' * 1018}"
     assert [each["path"].partition("?")[0] for each in script.requests] == [one, one, one, base]
-
-
-@pytest.mark.parametrize("calendar", [HOLIDAYS, "a/b?c%2F", "ünï+%", "é" * 1024])
-def test_calendars_are_read_and_written_whatever_their_id(new, calendar):
-    calls = new(calendars=[{"primary": True}, {"id": calendar}])
-    made = calls.create(TIMED, calendar).event
-    assert calls.event(made.id, calendar) == made
-    assert calls.listed(calendar=calendar) == [made]
-    assert calls.update(made.id, calendar, subject="x").subject == "x"
-    calls.delete(made.id, calendar)
-    assert calls.listed(calendar=calendar) == []
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from providers.errors import EventExists, Unavailable
+from providers.errors import Unavailable
 from providers.events import Changes, CreateResult, Day, Moment
 from tests.providers.event_calls import HOUR, NINE, TEN, TIMED, bare
 from tests.providers.google.google_calls import FULL, PUT
@@ -60,13 +60,6 @@ def test_an_online_meeting_that_comes_back_has_a_link_of_its_own(calls):
     calls.delete(first.id)
     second = calls.create(FULL, key="k").event
     assert second.meeting_url not in (None, first.meeting_url)
-
-
-def test_an_id_of_the_callers_own_is_not_used_again(calls):
-    calls.delete(calls.create(TIMED, id="chosen0").event.id)
-    with pytest.raises(EventExists):
-        calls.create(TIMED, id="chosen0")
-    assert calls.listed() == []
 
 
 @pytest.mark.parametrize("fault", [{"body": "reset"}, {"status": 412}, {"status": 503}], ids=str)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from providers.errors import EventNotFound, InvalidCalendarId, NotFound
+from providers.errors import EventNotFound
 from providers.timestamps import DAY
 from tests.providers.event_calls import MEETING, NINE, START, TIMED
 from tests.providers.microsoft.graph_calls import (
@@ -21,21 +21,6 @@ from tests.providers.microsoft.graph_calls import (
 
 SERIES = MEETING | {"recurrence": "RRULE:FREQ=DAILY;COUNT=3"}
 WEEK = {"start": START, "end": START + 7 * DAY}
-HOMES = [("primary", TEAM), (MAIN, TEAM), (TEAM, "primary"), (TEAM, MAIN)]
-
-
-@pytest.mark.parametrize(("other", "home"), HOMES)
-def test_event_of_another_calendar_is_not_found(sandbox, calls, other, home):
-    made = calls.create(TIMED, home).event
-    sandbox.forget_requests()
-    with pytest.raises(EventNotFound):
-        calls.event(made.id, other)
-    with pytest.raises(EventNotFound):
-        calls.update(made.id, other, subject="Changed")
-    with pytest.raises(EventNotFound):
-        calls.delete(made.id, other)
-    assert sandbox.requests().by_operation.keys().isdisjoint({UPDATE, DELETE})
-    assert [event.subject for event in calls.listed(calendar=home)] == ["Review"]
 
 
 @pytest.mark.parametrize("calendar", ["primary", MAIN, TEAM])
@@ -69,17 +54,6 @@ def test_a_series_and_its_occurrences_belong_to_one_calendar(new):
         with pytest.raises(EventNotFound):
             calls.delete(event_id)
     assert len(calls.listed(calendar=TEAM, **WEEK)) == 3
-
-
-@pytest.mark.parametrize(
-    ("calendar", "error"), [("AAMkAGnosuchcalendar=", NotFound), ("nonsense", InvalidCalendarId)]
-)
-def test_a_missing_calendar_differs_from_a_missing_event(calls, calendar, error):
-    made = calls.create(TIMED).event
-    for act in (calls.event, calls.update, calls.delete):
-        with pytest.raises(error) as raised:
-            act(made.id, calendar)
-        assert not isinstance(raised.value, EventNotFound)
 
 
 @pytest.mark.parametrize("named", [{}, {"calendar": None}, {"calendar": {"id": "AQMkAnotherSpelling="}}])

@@ -7,33 +7,12 @@ import json
 import pytest
 
 from providers.errors import Reason, Unavailable
-from providers.events import ResponseStatus
 from providers.microsoft import properties
 from providers.timestamps import DAY
-from tests.providers.event_calls import ALL_DAY, END, MEETING, NINE, START, TEN, bare
-from tests.providers.microsoft.graph_calls import BATCH, GOOD, SETTINGS, TEAM, VIEW, scripted
+from tests.providers.event_calls import ALL_DAY, END, MEETING, START, bare
+from tests.providers.microsoft.graph_calls import GOOD, SETTINGS, TEAM, VIEW, scripted
 
 # Lists
-
-
-def test_list_is_one_http_call_with_the_fields_of_graph(sandbox, calls):
-    made = calls.post(
-        body={"contentType": "text", "content": "First line\nsecond  line"},
-        location={"displayName": "Room 1"},
-        attendees=[{"emailAddress": {"address": "bob@example.com"}, "status": {"response": "accepted"}}],
-    )
-    sandbox.forget_requests()
-    (event,) = calls.listed()
-    assert (event.id, event.calendar_id, event.provider) == (made["id"], "primary", "microsoft")
-    assert (event.subject, event.location, event.all_day) == ("Lunch", "Room 1", False)
-    assert event.description == "First line\nsecond  line"
-    assert (event.start, event.end) == (NINE, TEN)
-    assert (event.meta_id, event.meeting_url) == (None, None)
-    assert [(each.email, each.response_status) for each in event.attendees] == [
-        ("bob@example.com", ResponseStatus.ACCEPTED)
-    ]
-    assert event.original["webLink"] == made["webLink"]
-    assert sandbox.requests().by_operation == {BATCH: 1, VIEW: 1, SETTINGS: 1}
 
 
 def test_all_pages_of_a_calendar_are_read(sandbox, new):
