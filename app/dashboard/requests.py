@@ -1,4 +1,4 @@
-"""Which requests are the dashboard's: those that have its session cookie, and those that get its error pages."""
+"""Which requests are the dashboard's: those with its session cookie, and those with its error pages."""
 
 from __future__ import annotations
 

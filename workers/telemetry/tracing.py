@@ -3,8 +3,9 @@
 The context is the id of the HTTP request, its tenant and its trace. Every fan-out belongs to one request, so
 that the context of a task is that of all its jobs.
 
-Traces are sent if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set. The spans are those of the request, its fan-out, the tasks, their jobs, and each call to a provider. They
-have ids, names and numbers, and no content of users. Without that setting, OpenTelemetry is not imported.
+Traces are sent if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set. The spans are those of the request, its fan-out,
+the tasks, their jobs, and each call to a provider. They have ids, names and numbers, and no content of users.
+Without that setting, OpenTelemetry is not imported.
 """
 
 from __future__ import annotations
