@@ -12,8 +12,9 @@ from urllib.parse import parse_qs, unquote
 import orjson
 
 # Damage to the bytes of an answer; see ``wild``.
-BROKEN_PART, LONE_SURROGATE, BYTE_ORDER_MARK = "brokenPart", "loneSurrogate", "byteOrderMark"
-OF_BYTES = frozenset({BROKEN_PART, LONE_SURROGATE, BYTE_ORDER_MARK})
+BROKEN_PART, SECOND_REPLY = "brokenPart", "secondReply"
+LONE_SURROGATE, BYTE_ORDER_MARK = "loneSurrogate", "byteOrderMark"
+OF_BYTES = frozenset({BROKEN_PART, SECOND_REPLY, LONE_SURROGATE, BYTE_ORDER_MARK})
 MARK = b"\xef\xbb\xbf"
 # An array that is opened and never closed, as Graph sends it when a shared calendar fails.
 BROKEN = b'{"value":["error":{"code":"ErrorAccessDenied","message":"Access is denied."}}'

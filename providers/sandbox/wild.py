@@ -3,6 +3,7 @@
 A fault with ``wild`` changes the answers of the calls that it applies to:
 
 - ``brokenPart``: the body of a part of a ``$batch`` is no JSON. The same call by itself is answered as usual.
+- ``secondReply``: a ``$batch`` answers a part twice, the second time with an empty list.
 - ``refusedPart``: 401, with a token that is valid for every other call.
 - ``loneSurrogate``: titles and names contain half of an emoji.
 - ``byteOrderMark``: the JSON follows a byte order mark.

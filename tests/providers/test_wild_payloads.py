@@ -35,6 +35,7 @@ HARMLESS = [
         for kind in ("loneSurrogate", "byteOrderMark", "oddEvent", "duplicate")
     ),
     ("microsoft", "brokenPart"),
+    ("microsoft", "secondReply"),
     ("microsoft", "noZone"),
     ("microsoft", "otherSignIn"),
     ("google", "hiddenMain"),

@@ -42,6 +42,7 @@ WILD: tuple[tuple[str, str], ...] = (
     ("byteOrderMark", "microsoft.batch"),
     ("duplicate", VIEW),
     ("brokenPart", VIEW),
+    ("secondReply", VIEW),
     ("brokenPart", "microsoft.mailboxSettings.get"),
     (REFUSED, VIEW),
     (REFUSED, "microsoft.mailboxSettings.get"),

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from providers.sandbox.calls import Call
-from providers.sandbox.exchange import BROKEN, BROKEN_PART, Answer, Request
+from providers.sandbox.exchange import BROKEN, BROKEN_PART, SECOND_REPLY, Answer, Request
 from providers.sandbox.microsoft.errors import error, refusal
 
 MAX_PARTS = 20
@@ -56,11 +56,12 @@ def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
     answers = [answered(part) for part in parts.values()]
     # Answers may come in any order; this one always differs from that of the requests.
     shuffled = answers[1::2] + answers[::2][::-1]
+    shuffled += [emptied(part) for part in parts.values() if has(part, SECOND_REPLY)]
     damage = frozenset[str]().union(*(part.answer.damage for part in parts.values() if part.answer))
     return Answer(
         200,
-        body=joined(shuffled, {part.id for part in parts.values() if is_broken(part)}),
-        damage=damage - {BROKEN_PART},
+        body=joined(shuffled, {part.id for part in parts.values() if has(part, BROKEN_PART)}),
+        damage=damage - {BROKEN_PART, SECOND_REPLY},
         headers={"Content-Type": "application/json"},
         delay=max(part.ready for part in parts.values()),
         # An answer is truncated or lost as a whole.
@@ -68,9 +69,14 @@ def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
     )
 
 
-def is_broken(part: Part) -> bool:
-    """Whether the part spoils the JSON of the whole batch."""
-    return part.answer is not None and BROKEN_PART in part.answer.damage
+def has(part: Part, damage: str) -> bool:
+    """Whether the answer to a part has this damage."""
+    return part.answer is not None and damage in part.answer.damage
+
+
+def emptied(part: Part) -> dict[str, Any]:
+    """A second answer to a part: a list without entries."""
+    return {"id": part.id, "status": 200, "body": {"value": []}}
 
 
 def joined(answers: list[dict[str, Any]], broken: set[str]) -> bytes:
