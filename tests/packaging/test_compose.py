@@ -176,15 +176,6 @@ def test_ports_are_published_on_localhost_by_default():
     assert all(re.fullmatch(r"\$\{PUBLISH_\w+:-127\.0\.0\.1:\d+\}:\d+", port) for port in published)
 
 
-def test_redis_comes_back_empty_and_drops_nothing():
-    words = SERVICES["redis"]["command"]
-
-    assert words[words.index("--save") + 1] == ""
-    assert words[words.index("--appendonly") + 1] == "no"
-    assert words[words.index("--maxmemory-policy") + 1] == "noeviction"
-    assert "volumes" not in SERVICES["redis"]
-
-
 def test_a_part_may_write_where_the_image_has_its_data():
     final = dockerfile()[-1]
     (data,) = re.findall(r"ALMANAC_DATA_DIR=(\S+)", " ".join(of(final, "ENV")))

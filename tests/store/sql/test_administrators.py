@@ -25,17 +25,6 @@ def accept(database: Database, secret: str) -> bool:
         return administrators.accept(session, secret) is not None
 
 
-def test_a_link_is_good_once(fresh_database):
-    secret = invite(fresh_database)
-
-    with fresh_database.reading() as session:
-        assert administrators.invited(session, secret)
-    assert accept(fresh_database, secret)
-    assert not accept(fresh_database, secret)
-    with fresh_database.reading() as session:
-        assert not administrators.invited(session, secret)
-
-
 def test_concurrent_uses_of_an_invitation_succeed_once(fresh_database):
     secret = invite(fresh_database)
     gate = threading.Barrier(8)

@@ -172,14 +172,6 @@ def test_replay_resets_attempts_and_enables_endpoint(world, endpoint, recorded):
     assert deliveries.status(world.row(({first, second} - {claimed.id}).pop())) == "failed"
 
 
-def test_the_log_shows_the_newest_first_in_pages(world, endpoint, recorded):
-    ids = recorded(5)
-    with world.database.reading() as session:
-        page = deliveries.page(session, endpoint, limit=2)
-        rest = deliveries.page(session, endpoint, before=page[-1].id)
-    assert [row.id for row in (*page, *rest)] == sorted(ids, reverse=True)
-
-
 def test_what_is_old_is_purged_unless_it_still_waits(world, endpoint, recorded):
     ids = recorded(4)
     old = datetime.now(UTC) - deliveries.LOG_LIFETIME - SECOND

@@ -87,17 +87,6 @@ def test_of_two_overlapping_holds_of_a_user_the_first_one_counts(take, team):
     assert is_taken(take("eve", request="eve"))
 
 
-def test_padding_widens_held_time(take):
-    take("ada")
-    later = TEN + 40 * MINUTE
-
-    assert take("ada", starts=later, request="x", after=11 * MINUTE)
-    assert is_taken(take("ada", starts=later, request="x", after=10 * MINUTE))
-    earlier = TEN - 40 * MINUTE
-    assert take("ada", starts=earlier, request="y", before=11 * MINUTE)
-    assert is_taken(take("ada", starts=earlier, request="y", before=10 * MINUTE))
-
-
 def test_expired_time_can_be_taken_before_any_upkeep(fresh_database, take):
     take("ada")
 

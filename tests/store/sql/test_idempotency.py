@@ -97,26 +97,6 @@ def test_of_many_at_once_one_may_work(claim):
     assert found.count(ClaimRefusal.UNDER_WAY) == 7
 
 
-def test_what_was_answered_is_answered_again_and_no_claim_is_given(claim, keep):
-    assert keep(claim(), "answer")
-    assert claim() == StoredResponse("answer")
-    assert claim() == StoredResponse("answer")
-
-
-def test_another_request_is_refused_whatever_became_of_the_first(claim, keep, release):
-    working = claim()
-    assert claim("other") is ClaimRefusal.OTHER_REQUEST
-    assert release(working)
-    assert claim("other") is ClaimRefusal.OTHER_REQUEST
-    assert keep(claim())
-    assert claim("other") is ClaimRefusal.OTHER_REQUEST
-
-
-def test_what_failed_may_be_tried_again(claim, release):
-    assert release(claim())
-    assert isinstance(claim(), Claim)
-
-
 def test_expired_claim_can_be_taken_and_old_token_is_rejected(claim, keep, release):
     slow = claim(until=timedelta(seconds=-1))
     next_one = claim()

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from store.security.crypto import Undecipherable
 from store.sql.database import Database
 from store.sql.models import OAuthConnection, Organization, User, WebhookDelivery, WebhookEndpoint, now
-from store.sql.queries import connections, deliveries, organizations, webhook_events, webhooks
+from store.sql.queries import connections, organizations, webhook_events, webhooks
 from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.webhook_events import WebhookEvent
 from tests.store.webhook_world import WebhookWorld
@@ -39,18 +39,6 @@ def test_endpoint_receives_the_events_it_subscribes_to(world):
     }
 
 
-def test_organization_endpoint_receives_only_events_of_members(world):
-    own, other = world.organization("own"), world.organization("other")
-    everybodys, theirs = world.endpoint(), world.endpoint(organization_id=own)
-    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("member", own, other))
-    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("stranger", other))
-    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("nobodys"))
-    recorded = [(row.endpoint_id, row.payload["data"]["userId"]) for row in world.waiting()]
-    assert sorted(recorded) == sorted(
-        [(theirs, "member"), (everybodys, "member"), (everybodys, "stranger"), (everybodys, "nobodys")]
-    )
-
-
 def test_an_event_names_calendars_as_answers_do(world):
     connection = world.connection(email="Ada@example.com")
     world.endpoint()
@@ -63,16 +51,6 @@ def test_an_event_names_calendars_as_answers_do(world):
         "team@group.calendar.google.com",
     }
     assert [payload["data"] for payload in payloads] == [{"userId": "ada", "provider": "google"}] * 2
-
-
-def test_disabled_endpoint_receives_nothing(world):
-    connection, endpoint = world.connection(), world.endpoint()
-    world.record(WebhookEvent.CONNECTION_EXPIRED, connection)
-    claimed = world.claim(endpoint)
-    with world.database.writing() as session:
-        deliveries.gone(session, claimed, deliveries.AttemptResult(410, "answered 410"))
-    world.record(WebhookEvent.CONNECTION_RESTORED, connection)
-    assert world.waiting() == []
 
 
 def test_event_of_unknown_connection_is_not_recorded(world):
@@ -129,14 +107,6 @@ def test_change_during_a_delivery_is_recorded_again(world):
     world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
     assert len(world.waiting()) == 2
-
-
-def test_change_is_merged_into_delivery_that_waits_for_a_retry(world):
-    connection, endpoint = world.connection(), world.endpoint()
-    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
-    world.fail(world.claim(endpoint))
-    world.record(WebhookEvent.CALENDAR_CHANGED, connection, calendar_id="primary")
-    assert len(world.waiting()) == 1
 
 
 def test_a_change_moves_up_the_one_that_waits_for_long(world):

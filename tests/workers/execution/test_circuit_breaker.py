@@ -323,20 +323,6 @@ def test_five_of_a_hundred_calls_that_fail_open_nothing(new_worker, provider, co
     assert state(there, "google").accounts == 0
 
 
-@BOTH
-def test_a_write_is_refused_before_anything_is_sent(at_sandbox, sandbox, people, provider_name):
-    there = at_sandbox()
-    sandbox.fault(provider=provider_name, status=503)
-    (writer, *dead) = people(provider_name, ACCOUNTS + 1)
-    draft = Draft(Changes(subject="Planning"), "0" * 64, "1" * 64)
-    done(there, "one", [CreateEvent(each, "primary", draft) for each in dead])
-    sandbox.forget_requests()
-    (reply,) = done(there, "two", [CreateEvent(writer, "primary", draft)])
-    assert not_called(reply)
-    assert (reply.failed.reason, reply.failed.repeated) == (Reason.PROVIDER_ERROR, False)
-    assert sandbox.requests().total == 0
-
-
 def test_writes_that_fail_shut_no_reads(at_sandbox, sandbox, people):
     there = at_sandbox(breaker_failures=FAILURES)
     dead = people("google", ACCOUNTS)

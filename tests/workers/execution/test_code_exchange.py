@@ -11,15 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from providers.base import Token
 from providers.errors import Reason
 from providers.names import ProviderName
-from store.cache.busy_cache import CalendarKey
 from store.security.one_time_secrets import JOB_SECONDS, PendingConsent, PendingExchange
-from store.sql.models import ApiKey, OAuthConnection, Organization, Role, User
+from store.sql.models import ApiKey, Organization, Role, User
 from store.sql.queries import administrators, api_keys, connection_rows, connections, organizations
 from store.sql.queries.issuers import Issuer
 from store.sql.queries.user_invitations import ConsentRefusal
@@ -29,7 +28,7 @@ from workers.execution.accounts import ConnectionTokens
 from workers.execution.code_exchange import exchange
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job
-from workers.jobs import ExchangeCode, FreshToken, Refused
+from workers.jobs import ExchangeCode, Refused
 from workers.runtime import Runtime
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
@@ -125,20 +124,6 @@ def stored(runtime, user_id):
     return find
 
 
-@BOTH
-def test_code_becomes_a_connection_with_address_of_id_token(sandbox, consented, run, stored, provider):
-    sandbox.account(provider, ADA)
-    waiting = consented(provider)
-    sandbox.forget_requests()
-
-    assert run(waiting).failed is None
-
-    row, tokens = stored(provider)
-    assert (row.alive, row.email) == (True, ADA)
-    assert tokens.refresh_token
-    assert sandbox.requests().by_operation == {f"{provider}.token": 1}
-
-
 @pytest.mark.parametrize(
     ("provider", "scope", "operations"),
     [
@@ -196,17 +181,6 @@ def test_slow_address_lookup_does_not_fail_the_connection(sandbox, consented, ru
 
 
 @BOTH
-def test_the_scopes_stored_are_those_granted(sandbox, consented, run, stored, provider):
-    sandbox.account(provider, ADA)
-    granted = {"google": "https://www.googleapis.com/auth/calendar.readonly", "microsoft": "Calendars.Read"}
-
-    run(consented(provider, scope=granted[provider]))
-
-    (scope,) = stored(provider)[0].scope
-    assert scope.endswith(granted[provider])
-
-
-@BOTH
 def test_a_code_waits_for_one_worker_and_not_for_long(sandbox, consented, runtime, stored, provider):
     sandbox.account(provider, ADA)
     name = runtime.stores.code_exchanges.put(consented(provider))
@@ -216,17 +190,6 @@ def test_a_code_waits_for_one_worker_and_not_for_long(sandbox, consented, runtim
 
     assert [reply.refused for reply in replies] == [None, Refused(ConsentRefusal.CODE_REFUSED)]
     assert stored(provider)[0].alive
-
-
-@BOTH
-@pytest.mark.parametrize("wrong", [{"verifier": "guessed" * 8}, {"redirect_uri": "https://evil.example.com"}])
-def test_a_code_with_another_verifier_or_redirect_uri_is_refused(
-    sandbox, consented, run, stored, provider, wrong
-):
-    sandbox.account(provider, ADA)
-
-    assert run(consented(provider, **wrong)).refused == Refused(ConsentRefusal.CODE_REFUSED)
-    assert stored(provider) is None
 
 
 @pytest.mark.parametrize("lost", ["role", "password", "person"])
@@ -257,36 +220,6 @@ def test_a_consent_whose_maker_is_not_known_connects_nothing(sandbox, consented,
     reply = run(consented("google", administrator_id=None, security_stamp=None))
 
     assert (reply.refused, stored("google")) == (Refused(ConsentRefusal.PERSON_GONE), None)
-
-
-@BOTH
-def test_a_user_deleted_meanwhile_is_not_found(sandbox, consented, run, runtime, user_id, provider):
-    sandbox.account(provider, ADA)
-    waiting = consented(provider)
-    with runtime.stores.database.writing() as session:
-        session.execute(delete(User).where(User.id == user_id))
-
-    assert run(waiting).refused == Refused(ConsentRefusal.USER_GONE)
-    with runtime.stores.database.reading() as session:
-        assert session.scalars(select(OAuthConnection).where(OAuthConnection.user_id == user_id)).all() == []
-
-
-def test_user_outside_the_organization_of_the_key_is_not_found(
-    sandbox, consented, run, runtime, user_id, unique, stored
-):
-    sandbox.account("google", ADA)
-    with runtime.stores.database.writing() as session:
-        organization = Organization(slug=unique("org"))
-        session.add(organization)
-        session.flush()
-        within = organization.id
-
-    reply = run(consented("google", within=within))
-    assert (reply.refused, stored("google")) == (Refused(ConsentRefusal.USER_GONE), None)
-
-    with runtime.stores.database.writing() as session:
-        organizations.add_members(session, within, [user_id])
-    assert run(consented("google", within=within)).failed is None
 
 
 @pytest.mark.parametrize(
@@ -388,21 +321,6 @@ def test_a_refresh_token_that_does_not_belong_to_the_new_grant_goes(
     assert stored("google")[1].refresh_token is None
 
 
-def test_cached_reads_of_a_replaced_connection_are_invalidated(sandbox, consented, run, stored, runtime):
-    sandbox.account("google", ADA)
-    run(consented("google"))
-    old = stored("google")[0].id
-    redis = runtime.stores.redis
-    redis.set(f"calendars:{old}", b"{}")
-    key = CalendarKey(old, "primary")
-    runtime.stores.channel_usage.use([key])
-
-    run(consented("google"))
-
-    assert not redis.exists(f"calendars:{old}")
-    assert runtime.stores.channel_usage.used([key]) == [False]
-
-
 def test_database_failure_after_storage_does_not_fail_consent(sandbox, consented, run, stored, monkeypatch):
     sandbox.account("google", ADA)
     assert run(consented("google")).failed is None
@@ -477,38 +395,3 @@ def test_no_secret_is_in_a_job_a_reply_a_log_or_redis(
     shown = f"{pack_job(0, job)} {job!r} {reply!r} {refused!r} {waiting!r} {caplog.text} {in_redis!r}"
     for secret in (VERIFIER, waiting.code, "planted-code", tokens.access_token, tokens.refresh_token):
         assert secret not in shown
-
-
-# --- fresh tokens
-
-
-@BOTH
-def test_a_token_that_ends_within_a_minute_is_refreshed_and_stored(
-    sandbox, connected, opened, runtime, provider
-):
-    account = sandbox.account(provider, ADA, expires_in=30)
-    connection = connected(account)
-
-    reply = perform(runtime, FreshToken(connection), opened(connection), time.monotonic() + 5)
-
-    assert reply.failed is None
-    assert opened(connection).tokens.access_token != account.access_token
-
-
-def test_a_token_in_force_is_left_alone(sandbox, connected, opened, runtime):
-    account = sandbox.account("google", ADA)
-    connection = connected(account)
-
-    assert perform(runtime, FreshToken(connection), opened(connection), time.monotonic() + 5).failed is None
-    assert opened(connection).tokens.access_token == account.access_token
-    assert sandbox.requests().total == 0
-
-
-def test_a_grant_that_is_gone_is_marked(sandbox, connected, opened, runtime, row):
-    connection = connected(sandbox.account("google", ADA, expires_in=0))
-    sandbox.revoke(ADA)
-
-    reply = perform(runtime, FreshToken(connection), opened(connection), time.monotonic() + 5)
-
-    assert reply.failed.reason is Reason.AUTHORIZATION_INVALID
-    assert not row(connection).alive

@@ -117,14 +117,6 @@ def test_connection_without_address_prevents_revocation(sandbox, put, runtime):
         assert not connections.uses_account(session, opened, or_user=user_id + 1)
 
 
-def test_a_client_that_keeps_the_grant_has_nothing_revoked(sandbox, put, runtime):
-    user_id = put(sandbox.account("google", ADA))
-    with runtime.stores.database.writing() as session:
-        removed = connections.remove_of_user(session, user_id)
-
-    assert evict_and_list_revocations(runtime.stores, removed, revoke=False) == []
-
-
 def test_concurrent_deletes_of_two_connections_revoke_the_grant(sandbox, put, runtime):
     account = sandbox.account("google", ADA)
     users = [put(account, account_id="1"), put(account, account_id="1")]

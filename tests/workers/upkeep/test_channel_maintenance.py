@@ -60,19 +60,6 @@ def test_nothing_is_done_for_a_channel_that_is_well(reached, watched, sandbox, p
     assert len(rows(reached, key)) == 1
 
 
-def test_microsoft_s_is_extended(reached, watched, sandbox):
-    key = watched("microsoft")
-    (before,) = rows(reached, key)
-    age(reached, key, expires_at=now() + timedelta(minutes=5), renew_at=now(), watch_until=now())
-    run(reached)
-
-    (after,) = rows(reached, key)
-    assert after.id == before.id
-    assert after.watch_until > now() + timedelta(days=2)
-    assert sandbox.requests().by_operation == {"microsoft.subscriptions.update": 1}
-    assert reached.stores.busy.watched([key]) == [after.id]
-
-
 def test_google_s_is_replaced_without_a_gap(reached, watched, sandbox):
     key = watched("google")
     (old,) = rows(reached, key)
@@ -201,14 +188,6 @@ def test_of_two_channels_that_watch_a_calendar_the_newer_is_restored(reached, wa
     reached.stores.redis.flushdb()
     run(reached)
     assert reached.stores.busy.watched([key]) == [newer.id]
-
-
-def test_a_lost_watch_is_restored(reached, watched):
-    key = watched("google")
-    (row,) = rows(reached, key)
-    reached.stores.redis.flushdb()
-    run(reached)
-    assert reached.stores.busy.watched([key]) == [row.id]
 
 
 def test_two_rounds_do_not_overlap(reached, watched, sandbox):

@@ -289,15 +289,6 @@ def test_an_opened_channel_is_recorded_although_its_permit_cannot_be_released(
     assert "permit not released, it expires by itself: ResponseError" in caplog.text
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_all_channels_of_a_connection_are_closed(reached, sandbox, calendar, provider):
-    key = calendar(provider)
-    channel_opening.open_one(reached, key)
-    credentials = channel_opening.credentials_of(reached, key.connection)
-    channel_opening.close_all(reached, credentials, channel_opening.time.monotonic() + 10)
-    assert sandbox.channels() == []
-
-
 def test_real_providers_get_only_https_addresses(reached):
     real = replace(
         reached.settings.providers,
