@@ -16,10 +16,9 @@ from store.cache.versioned_cache import HeldTimes, VersionedCache
 from store.config.settings import Settings
 from store.coordination.api_rate_limiter import ApiRateLimiter
 from store.coordination.calendar_usage import AskedCalendars, ChannelUsage
-from store.coordination.circuit_breaker import CircuitBreakers
 from store.coordination.heartbeats import Heartbeats, WebHeartbeat
 from store.coordination.locks import AccountLocks
-from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
+from store.coordination.provider_limits import MICROSOFT_APP, BreakerLimits, Limit, ProviderLimits
 from store.coordination.registration_checks import RegistrationChecks
 from store.coordination.single_flight import SingleFlight
 from store.lua import ScriptRedis
@@ -201,27 +200,19 @@ class Stores:
         return ApiRateLimiter(self.fast_redis, limit) if limit else None
 
     @cached_property
-    def provider_rate_limiter(self) -> ProviderRateLimiter:
-        """The rate limiter of calls to providers."""
+    def provider_limits(self) -> ProviderLimits:
+        """Rate limits, pauses and circuit breakers of the calls to providers."""
         settings = self.settings
-        return ProviderRateLimiter(
+        return ProviderLimits(
             self.redis,
             {"google": Limit(settings.google_per_minute, 60), "microsoft": MICROSOFT_APP},
             {
                 "google": Limit(settings.google_per_minute_and_user, 60),
                 "microsoft": Limit(settings.microsoft_per_mailbox, 600),
             },
-        )
-
-    @cached_property
-    def circuit_breakers(self) -> CircuitBreakers:
-        """The circuit breakers of providers and accounts."""
-        settings = self.settings
-        return CircuitBreakers(
-            self.redis,
-            accounts=settings.breaker_accounts,
-            failures=settings.breaker_failures,
-            pause=settings.breaker_pause_seconds,
+            BreakerLimits(
+                settings.breaker_accounts, settings.breaker_failures, settings.breaker_pause_seconds
+            ),
         )
 
     @cached_property

@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 import hypothesis
-import orjson
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
@@ -29,7 +28,7 @@ from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.process import running
 from store.config.garbage_collection import OF_ANSWERS, collect_seldom
 from store.config.settings import Settings, read_settings
-from store.coordination.circuit_breaker import Access, CircuitKey, account_key, provider_key
+from store.coordination.provider_limits import Access, Circuit, record_key
 from store.sql.database import Database
 from store.sql.models import Hold, Organization, WebhookEndpoint
 from store.sql.queries import api_keys, organizations
@@ -290,15 +289,13 @@ def open_breaker(stores: Stores) -> Iterator[Callable[..., None]]:
         seconds: float = 60.0,
         probed: float = 0.0,
     ) -> None:
-        circuit = CircuitKey(provider, access)
-        key = account_key(circuit, account) if account else provider_key(circuit)
         clock, _ = stores.redis.time()
-        moments = {"since": clock - ago, "retry_at": clock + seconds, "probe_until": clock + probed}
-        breaker = {name: int(moment * 1000) for name, moment in moments.items()}
-        stores.redis.set(key, orjson.dumps(breaker | {"probe": "job", "account": "account"}))
+        reason, lasts = ("probe:job", probed) if probed else ("open", seconds)
+        record = f"{(clock + lasts) * 1000:.0f} {reason} {(clock - ago) * 1000:.0f} 0"
+        stores.redis.set(record_key(Circuit(provider, access), account), record)
 
     yield make
-    if found := stores.redis.keys("circuit:*"):
+    if found := stores.redis.keys("pause:*"):
         stores.redis.delete(*found)
 
 

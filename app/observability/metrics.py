@@ -16,8 +16,8 @@ from prometheus_client.core import (
 from prometheus_client.utils import floatToGoString
 
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
+from store.coordination.provider_limits import Access, Circuit, CircuitState
 from store.coordination.shares import Quota
 from store.metrics.counters import BOUNDS, GROUPS, READS, REQUESTS, STATUSES, WRITES, Histogram, Totals
 from store.sql.queries.connections import ConnectionCounts
@@ -30,7 +30,7 @@ LIMITS = [str(floatToGoString(bound / 1000)) for bound in BOUNDS]  # type: ignor
 Timed = Iterable[tuple[tuple[str, ...], Histogram]]
 
 PROVIDERS = tuple(each.value for each in ProviderName)
-CIRCUIT_KEYS = tuple(CircuitKey(provider, access) for provider in PROVIDERS for access in Access)
+CIRCUIT_KEYS = tuple(Circuit(provider, access) for provider in PROVIDERS for access in Access)
 
 
 class QuotaUse(NamedTuple):
@@ -56,7 +56,7 @@ class Snapshot:
     version: str
     counted: Totals
     present: LiveProcesses
-    circuit_breakers: Mapping[CircuitKey, CircuitState]
+    circuit_breakers: Mapping[Circuit, CircuitState]
     quotas: Mapping[Quota, QuotaUse]
     records: Records | None
     queues: Mapping[Queue, int] | None

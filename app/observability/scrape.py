@@ -20,8 +20,8 @@ from app.http.hosts import from_this_machine
 from app.observability.metrics import CIRCUIT_KEYS, Exposition, QuotaUse, Records, Snapshot
 from app.observability.probes import Fault
 from app.services import Services, services
-from store.coordination.circuit_breaker import CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
+from store.coordination.provider_limits import Circuit, CircuitState
 from store.coordination.shares import MIB, Quota, reported, share_of
 from store.metrics import counters
 from store.metrics.counters import Totals
@@ -68,11 +68,11 @@ def metrics() -> Response:
 
 def _counts(
     stores: Stores,
-) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, CircuitState], Mapping[Quota, QuotaUse]]:
+) -> tuple[Totals, LiveProcesses, Mapping[Circuit, CircuitState], Mapping[Quota, QuotaUse]]:
     return (
         counters.read(stores.redis),
         stores.heartbeats.live_processes(),
-        stores.circuit_breakers.states(CIRCUIT_KEYS),
+        stores.provider_limits.states(CIRCUIT_KEYS),
         _quotas(stores),
     )
 

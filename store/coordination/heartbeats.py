@@ -2,7 +2,7 @@
 
 With its heartbeat a worker reports the providers that it cannot reach. A worker is isolated from a provider
 when it cannot reach it and another worker does not report the same. When every worker reports it, the
-provider is down, and the circuit breakers (``store.coordination.circuit_breaker``) are in charge.
+provider is down, and the circuit breakers (``store.coordination.provider_limits``) are in charge.
 
 Heartbeats of web processes show when none of them could take notifications from providers. A notification
 that finds no web process may be lost. So every web process sends heartbeats while it accepts connections,

@@ -17,6 +17,8 @@ MARGIN = 60
 
 # Seconds for which the provider is not asked again about an account that it has refused.
 REFUSED_SECONDS = 60
+# The beginning of a value that says why the account was refused. Others are encrypted tokens.
+REFUSED = b"refused:"
 
 # Seconds for which the names of a grant's keys are kept: longer than tokens of either provider live.
 NAMES_SECONDS = 86_400
@@ -56,50 +58,43 @@ class GrantTokens:
         self._keyring = keyring
 
     def load(self, owner: TokenOwner) -> CachedToken:
-        """The cache entry of an owner, in one round trip."""
-        sealed, refused = self._redis.mget(_token(owner), _refused(owner))
-        because = refused.decode() if isinstance(refused, bytes) else None
-        if not isinstance(sealed, bytes):
-            return CachedToken(refused=because)
+        """The cache entry of an owner."""
+        value = self._redis.get(_key(owner))
+        if not isinstance(value, bytes):
+            return CachedToken()
+        if value.startswith(REFUSED):
+            return CachedToken(refused=value.removeprefix(REFUSED).decode())
         try:
-            return CachedToken(self._keyring.decrypt(sealed, _place(owner)), because)
+            return CachedToken(self._keyring.decrypt(value, _place(owner)))
         except Undecipherable:
             log.warning("a grant's cached token is dropped: its encryption key is gone")
-            return CachedToken(refused=because)
+            return CachedToken()
 
     def save(self, owner: TokenOwner, token: str, seconds: float) -> None:
         """Cache a token that expires in ``seconds``; one that expires soon is not cached."""
         lifetime = int(seconds) - MARGIN
-        if lifetime <= 0:
-            return
-        with self._redis.pipeline() as pipe:
-            pipe.set(_token(owner), self._keyring.encrypt(token, _place(owner)), ex=lifetime)
-            pipe.delete(_refused(owner))
-            pipe.sadd(_names(owner.grant), _token(owner), _refused(owner))
-            pipe.expire(_names(owner.grant), NAMES_SECONDS)
-            pipe.execute()
+        if lifetime > 0:
+            self._store(owner, self._keyring.encrypt(token, _place(owner)), lifetime)
 
     def refuse(self, owner: TokenOwner, because: str) -> None:
         """Record that the provider has refused the account."""
-        with self._redis.pipeline() as pipe:
-            pipe.delete(_token(owner))
-            pipe.set(_refused(owner), because, ex=REFUSED_SECONDS)
-            pipe.sadd(_names(owner.grant), _refused(owner))
-            pipe.expire(_names(owner.grant), NAMES_SECONDS)
-            pipe.execute()
+        self._store(owner, REFUSED + because.encode(), REFUSED_SECONDS)
 
     def forget(self, grant: str) -> None:
         """Drop everything that is cached for a grant, which was replaced, removed or refused."""
         names = self._redis.smembers(_names(grant))
         self._redis.delete(_names(grant), *names)
 
+    def _store(self, owner: TokenOwner, value: bytes, seconds: int) -> None:
+        with self._redis.pipeline() as pipe:
+            pipe.set(_key(owner), value, ex=seconds)
+            pipe.sadd(_names(owner.grant), _key(owner))
+            pipe.expire(_names(owner.grant), NAMES_SECONDS)
+            pipe.execute()
 
-def _token(owner: TokenOwner) -> str:
+
+def _key(owner: TokenOwner) -> str:
     return f"grant-token:{owner.name}"
-
-
-def _refused(owner: TokenOwner) -> str:
-    return f"grant-refused:{owner.name}"
 
 
 def _names(grant: str) -> str:

@@ -43,7 +43,7 @@ def cached(stores, ids):
     """The Redis keys with data of these connections; the mark of a write has no data."""
     # The keys of the rate limiter expire within seconds and have no data of the account.
     names = [name.decode() for name in stores.redis.scan_iter(count=1000)]
-    names = [name for name in names if not name.startswith(("rate:", "throttle:"))]
+    names = [name for name in names if not name.startswith(("pace:", "pause:", "throttle:"))]
     kept = [name for name in names if not name.startswith("busy-generation:")]
     return [name for name in kept if any(each in name for each in ids)]
 
@@ -51,7 +51,7 @@ def cached(stores, ids):
 def forget_patience(api):
     """Ends a provider's ``Retry-After`` period now."""
     redis = api.client.application.extensions[EXTENSION].stores.redis
-    for key in redis.scan_iter("rate:*"):
+    for key in redis.scan_iter("pause:*"):
         redis.delete(key)
 
 

@@ -148,7 +148,7 @@ def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, open_brea
     assert rows() == []
     open_breaker("google", ago=90, seconds=9.5)
     expires = (stores.redis.time()[0] + 60) * 1000
-    stores.redis.zadd("circuit:microsoft:writes:open", {"a": expires})
+    stores.redis.zadd("open-accounts:microsoft:writes", {"a": expires})
     google, microsoft = rows()
     assert google.startswith("Google Calendar: reads paused The provider has not answered these calls since ")
     assert "Until it answers, they fail at once" in google

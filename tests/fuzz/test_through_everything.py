@@ -282,7 +282,7 @@ def repair(world: World, person: Person) -> None:
     """Retry a provider that sent ``Retry-After``; renew a grant that it denied."""
     del world.proxy.cases[person.account.access_token]
     redis = world.installation.stores.redis
-    for key in redis.scan_iter("rate:*"):
+    for key in redis.scan_iter("pause:*"):
         redis.delete(key)
     body = {
         "accessToken": person.account.access_token,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import orjson
 import pytest
 
-from store.coordination.circuit_breaker import Access, CircuitKey, provider_key
+from store.coordination.provider_limits import Access, Circuit, record_key
 from tests.installation.builder import Installation, installed
 from tests.observability.scraping import scrape
 from tests.waiting import no_read_is_under_way, until
@@ -54,7 +53,7 @@ def members(made, sandbox, unique):
         return slug, {user for user, each in people.items() if each == provider}
 
     yield make
-    if found := made.stores.redis.keys("circuit:*"):
+    if found := made.stores.redis.keys("pause:*"):
         made.stores.redis.delete(*found)
 
 
@@ -75,14 +74,14 @@ def offered(answer: dict[str, Any]) -> set[str]:
 
 
 def breaker(made: Installation, provider: str) -> Any:
-    circuit = CircuitKey(provider, Access.READS)
-    return made.stores.circuit_breakers.states([circuit])[circuit]
+    circuit = Circuit(provider, Access.READS)
+    return made.stores.provider_limits.states([circuit])[circuit]
 
 
 def pause_ends(made: Installation, provider: str, moment: float) -> None:
-    key = provider_key(CircuitKey(provider, Access.READS))
-    breaker = orjson.loads(made.stores.redis.get(key)) | {"retry_at": int(moment * 1000)}
-    made.stores.redis.set(key, orjson.dumps(breaker), keepttl=True)
+    key = record_key(Circuit(provider, Access.READS))
+    _, reason, *rest = made.stores.redis.get(key).decode().split()
+    made.stores.redis.set(key, " ".join([f"{moment * 1000:.0f}", reason, *rest]), keepttl=True)
 
 
 @pytest.mark.parametrize("provider", ["google", "microsoft"])

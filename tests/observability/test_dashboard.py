@@ -10,8 +10,8 @@ import pytest
 
 from app.observability.metrics import Exposition, QuotaUse, Records, Snapshot
 from app.observability.requests import CLASSES
-from store.coordination.circuit_breaker import Access, CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
+from store.coordination.provider_limits import Access, Circuit, CircuitState
 from store.coordination.shares import Quota
 from store.metrics.counters import BOUNDS, Cache, Counts, Histogram, Totals
 from store.sql.queries.connections import ConnectionCounts
@@ -45,7 +45,7 @@ def full():
         "1.0",
         Totals(counts, {("reads", "google"): 1.0}, {"asked": 1}),
         LiveProcesses({"worker1@a": (1, 64)}, 1.0),
-        {CircuitKey("google", Access.READS): CircuitState(open=True, accounts=1)},
+        {Circuit("google", Access.READS): CircuitState(open=True, accounts=1)},
         {Quota.WAITING_READS: QuotaUse(1, 128)},
         Records({"google": ConnectionCounts(1, 1)}, 1, 1, QuotaUse(1, 1000)),
         dict.fromkeys(Queue, 0),

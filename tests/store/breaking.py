@@ -1,4 +1,4 @@
-"""The circuit breakers and the rate limiter of one provider, as their tests use them."""
+"""The limits of one provider, as the tests of circuit breakers use them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from store.coordination import circuit_breaker
-from store.coordination.circuit_breaker import Access, CircuitBreakers, CircuitKey
-from store.coordination.provider_rate_limiter import AcquireRequest, Limit, Permit, ProviderRateLimiter
+from store.coordination.provider_limits import (
+    Access,
+    AcquireRequest,
+    BreakerLimits,
+    Circuit,
+    CircuitState,
+    Limit,
+    Permit,
+    ProviderLimits,
+)
 
 ACCOUNTS, FAILURES, PAUSE, LEASE = 3, 2, 10.0, 7.0
 START = 1_800_000_000.0
@@ -16,8 +23,8 @@ LOOSE = Limit(10**6, 60)
 
 
 @dataclass
-class Both:
-    """The circuit breakers of one provider and the rate limiter that checks them, on one Redis."""
+class Breakers:
+    """The circuit breakers of one provider; ``now`` is the time of a step, by default that of Redis."""
 
     redis: Redis
     provider: str = "google"
@@ -29,14 +36,16 @@ class Both:
 
     def __post_init__(self) -> None:
         limits = {self.provider: LOOSE}
-        self.provider_rate_limiter = ProviderRateLimiter(self.redis, limits, limits)
-        self.circuit_breakers = CircuitBreakers(
-            self.redis, accounts=self.accounts, failures=self.failures, pause=self.pause
-        )
+        breaker = BreakerLimits(self.accounts, self.failures, self.pause)
+        self.limits = ProviderLimits(self.redis, limits, limits, breaker)
 
     @property
-    def circuit(self) -> CircuitKey:
-        return CircuitKey(self.provider, self.access)
+    def circuit(self) -> Circuit:
+        return Circuit(self.provider, self.access)
+
+    def at(self, now: float | None) -> ProviderLimits:
+        self.limits._clock = None if now is None else lambda: now
+        return self.limits
 
     def acquire(
         self, *accounts: str, job: str | None = None, lease: float = LEASE, now: float | None = None
@@ -45,29 +54,23 @@ class Both:
         requests = []
         for account in accounts:
             self.jobs += 1
-            name = job or f"job:{self.jobs}"
-            requests.append(AcquireRequest(self.provider, account, 0, None, name, self.access))
-        with self.redis.pipeline(transaction=False) as pipe:
-            self.provider_rate_limiter.acquire(pipe, requests, left=60.0, lease_seconds=lease, now=now)
-            (result,) = pipe.execute(raise_on_error=False)
-        permits = ProviderRateLimiter.permits(result, requests)
-        for account, permit in zip(accounts, permits, strict=True):
-            if permit.record_success and not permit.wait:
-                self.circuit_breakers.record_next_success(self.circuit, account)
-        return permits
+            requests.append(AcquireRequest(self.circuit, account, 0, None, job or f"job:{self.jobs}"))
+        return self.at(now).acquire(requests, left=60.0, lease_seconds=lease)
 
     def fail(
         self, account: str, *, given_up: bool = True, took: float = 0.0, now: float | None = None
     ) -> bool:
-        return self.circuit_breakers.failed(self.circuit, account, given_up=given_up, duration=took, now=now)
+        """Whether the account is refused after it has failed."""
+        held = self.at(now).failed(self.circuit, account, given_up=given_up, duration=took)
+        return held is None
 
-    def answer(self, account: str, *, now: float | None = None) -> None:
-        self.circuit_breakers.answered(self.circuit, account, now=now)
+    def answer(self, account: str, *, took: float = 0.0, now: float | None = None) -> None:
+        self.at(now).answered(self.circuit, account, duration=took)
 
     def end_probe(self, account: str, job: str) -> None:
         with self.redis.pipeline(transaction=False) as pipe:
-            self.circuit_breakers.end_probe(pipe, self.circuit, account, job)
+            self.limits.release(pipe, AcquireRequest(self.circuit, account, 0, None, job), probed=True)
             pipe.execute()
 
-    def state(self, now: float | None = None) -> circuit_breaker.CircuitState:
-        return self.circuit_breakers.states([self.circuit], now=now)[self.circuit]
+    def state(self, now: float | None = None) -> CircuitState:
+        return self.at(now).states([self.circuit])[self.circuit]

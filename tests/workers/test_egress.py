@@ -12,8 +12,8 @@ from kombu.exceptions import OperationalError
 
 from providers.errors import NoAnswer
 from providers.events import Changes, Draft, Moment
-from store.coordination.circuit_breaker import Access, CircuitKey
 from store.coordination.heartbeats import WORKERS
+from store.coordination.provider_limits import Access, Circuit
 from store.security.grant_tokens import TokenOwner
 from tests.faults import proxy
 from tests.installation.processes import free_port
@@ -236,8 +236,8 @@ def test_a_worker_alone_fails_as_before(here, way, connected):
     run_drain(here, "f", reads.perform, seconds=8.0)
     ((_, reply),) = replies(here, "f")
     assert (reply.failed.message, reply.failed.elsewhere) == ("Google Calendar could not be reached", False)
-    circuit = CircuitKey("google", Access.READS)
-    assert here.stores.circuit_breakers.states([circuit])[circuit].open
+    circuit = Circuit("google", Access.READS)
+    assert here.stores.provider_limits.states([circuit])[circuit].open
     assert here.consumed == []
 
 
@@ -271,7 +271,7 @@ def test_a_read_that_was_not_sent_is_left(here, there, way, connected, job):
     run_drain(here, "f", reads.perform, seconds=8.0)
     assert [elsewhere for _, elsewhere in failures(here)] == [True]
     # The failure of a single worker does not count for the circuit breaker.
-    assert not here.stores.redis.keys("circuit:*")
+    assert not here.stores.redis.keys("pause:*")
 
 
 def test_a_write_is_left_only_when_nothing_was_sent(here, there, way, connected):
@@ -326,7 +326,7 @@ def test_a_hanging_read_is_left_when_the_worker_is_isolated(here, there, way, co
     until(lambda: not here.stores.redis.keys("read-*"))
     until(lambda: not here.pool.used)
     assert len(replies(here, "f")) == 1
-    assert not here.stores.redis.keys("circuit:*")
+    assert not here.stores.redis.keys("pause:*")
 
 
 @pytest.mark.parametrize("cut", ["hang", "refuse"])
@@ -335,7 +335,7 @@ def test_a_bundle_is_left_whole(here, there, way, members, cut):
     here.stores.redis.rpush(work_list("f"), *elements(map(Packed, range(3), members.jobs())))
     run_drain(here, "f", reads.perform, seconds=8.0)
     assert [elsewhere for _, elsewhere in failures(here)] == [True] * 3
-    assert not here.stores.redis.keys("circuit:*")
+    assert not here.stores.redis.keys("pause:*")
 
 
 @pytest.mark.usefixtures("worker")

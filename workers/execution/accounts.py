@@ -17,8 +17,8 @@ from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, Tok
 from providers.microsoft.mailbox import user_path
 from providers.names import ProviderName
 from providers.oauth.client import OAuth
-from store.coordination.circuit_breaker import Access, CircuitKey
 from store.coordination.locks import LockTimeout, refresh_lock
+from store.coordination.provider_limits import Access, Circuit
 from store.sql.queries import connection_rows, connections
 from store.sql.queries.connection_rows import Credentials, Tokens
 from store.stores import Stores
@@ -82,9 +82,8 @@ def call_reporter(
     ``for_provider``: failures count for the provider's breaker too.
     """
     return AccountCallReporter(
-        runtime.stores.provider_rate_limiter,
-        runtime.stores.circuit_breakers,
-        CircuitKey(credentials.provider, access),
+        runtime.stores.provider_limits,
+        Circuit(credentials.provider, access),
         credentials.id,
         egress=runtime.egress,
         patience=runtime.settings.fanout_deadline_seconds * MIN_WAIT_FRACTION,

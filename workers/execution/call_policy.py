@@ -24,8 +24,14 @@ from providers.microsoft import errors as microsoft
 from providers.microsoft.client import Microsoft
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
-from store.coordination.circuit_breaker import Access, CircuitBreakers, CircuitKey
-from store.coordination.provider_rate_limiter import AcquireRequest, Permit, ProviderRateLimiter, WaitReason
+from store.coordination.provider_limits import (
+    Access,
+    AcquireRequest,
+    Circuit,
+    Permit,
+    ProviderLimits,
+    WaitReason,
+)
 from store.sql.queries.connection_rows import Credentials, SealedConnection
 from workers.egress import Egress
 from workers.jobs import (
@@ -60,14 +66,13 @@ class AccountCallReporter:
     Create it when the job begins. A timeout counts as a failure of the provider only after ``patience``
     seconds. ``ours`` returns whether the limit of a Google Cloud project is this installation's, given the
     project's number if Google names it. ``egress`` is notified of answers and of calls without an answer.
-    ``for_provider``: failures count for the provider's breaker too.
+    ``for_provider``: failures count for the provider's circuit breaker too.
     """
 
     def __init__(
         self,
-        rate_limiter: ProviderRateLimiter,
-        breakers: CircuitBreakers,
-        circuit: CircuitKey,
+        limits: ProviderLimits,
+        circuit: Circuit,
         connection: str,
         *,
         egress: Egress,
@@ -75,8 +80,7 @@ class AccountCallReporter:
         ours: Callable[[str | None], bool] = lambda _project: True,
         for_provider: bool = True,
     ) -> None:
-        self._rate_limiter = rate_limiter
-        self._breakers = breakers
+        self._limits = limits
         self._circuit = circuit
         self._connection = connection
         self._egress = egress
@@ -87,10 +91,11 @@ class AccountCallReporter:
 
     def answered(self) -> None:
         """Report an answer of the provider to this account."""
-        # The time of the next call counts from here.
-        self._began = time.monotonic()
+        now = time.monotonic()
         self._egress.answered(self._circuit.provider)
-        self._breakers.answered(self._circuit, self._connection)
+        self._limits.answered(self._circuit, self._connection, duration=now - self._began)
+        # The time of the next call counts from here.
+        self._began = now
 
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
         """Report a failed call. Returns the seconds to wait before a retry, or None for no retry.
@@ -105,24 +110,25 @@ class AccountCallReporter:
                 return None
         elif not isinstance(error, LocalResourceExhausted):
             self._egress.answered(self._circuit.provider)
+        named: float | None = 0.0
         if isinstance(error, RateLimited):
             self.answered()
-        elif self._counts_as_failure(error, given_up=given_up) and self._breakers.failed(
-            self._circuit,
-            self._connection,
-            given_up=given_up,
-            duration=time.monotonic() - self._began,
-            for_provider=self._for_provider,
-        ):
-            return None
-        held = self._rate_limiter.pause_calls(
-            self._circuit.provider,
-            self._connection,
-            pause if isinstance(error, RateLimited) else 0.0,
-            named=isinstance(error, RateLimited) and error.retry_after is not None,
-            project=isinstance(error, ProjectRateLimited) and self._ours(error.project),
-        )
-        return max(pause, held)
+            named = self._limits.throttled(
+                self._circuit,
+                self._connection,
+                pause,
+                named=error.retry_after is not None,
+                project=isinstance(error, ProjectRateLimited) and self._ours(error.project),
+            )
+        elif self._counts_as_failure(error, given_up=given_up):
+            named = self._limits.failed(
+                self._circuit,
+                self._connection,
+                given_up=given_up,
+                duration=time.monotonic() - self._began,
+                for_provider=self._for_provider,
+            )
+        return None if named is None else max(pause, named)
 
     def _counts_as_failure(self, error: ProviderError, *, given_up: bool) -> bool:
         """Whether a failure counts for the circuit breaker. A short timeout does not."""
@@ -131,7 +137,7 @@ class AccountCallReporter:
         return not isinstance(error, TimedOut) or (given_up and error.waited >= self._patience)
 
 
-def acquire_request(job: Job, row: SealedConnection, lease_name: str) -> AcquireRequest | None:
+def acquire_request(job: Job, row: SealedConnection, name: str) -> AcquireRequest | None:
     """The permit that a job needs from the rate limiter; None for a job that calls no calendar API."""
     cost = calls(ProviderName(row.provider), job)
     if not cost:
@@ -145,7 +151,7 @@ def acquire_request(job: Job, row: SealedConnection, lease_name: str) -> Acquire
     ):
         # The id of the main calendar is read too, at Microsoft together with the mailbox's time zone.
         cost += 2 if row.provider == ProviderName.MICROSOFT else 1
-    return AcquireRequest(row.provider, row.id, cost, leased_mailbox(row), lease_name, access_of(job))
+    return AcquireRequest(Circuit(row.provider, access_of(job)), row.id, cost, leased_mailbox(row), name)
 
 
 def leased_mailbox(row: SealedConnection | Credentials) -> str | None:

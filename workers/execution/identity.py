@@ -26,10 +26,10 @@ from store.stores import Stores
 
 log = logging.getLogger(__name__)
 
-# Seconds until a retry after a provider has refused to return the main calendar.
-REFUSED_SECONDS = 3600
-# Seconds until reads retry after a provider has not answered.
-FAILED_SECONDS = 10
+# Why and for how many seconds the provider is not asked again for the main calendar. Writes ask again after a
+# failure, because they need the answer.
+REFUSED, FAILED = "refused", "failed"
+PAUSE_SECONDS = {REFUSED: 3600, FAILED: 10}
 # Per interval, only this many newly read main calendars invalidate the caches of other processes, which
 # expire after a minute. Otherwise an upgrade would empty them for each of thousands of connections.
 INVALIDATIONS, INVALIDATION_SECONDS = 20, 5
@@ -64,7 +64,7 @@ def with_main_calendar(
         if error.retryable:
             raise
         log.info("main calendar not named: %s", error.reason, extra={"connection": credentials.id})
-        stores.redis.set(_refused(credentials.id), 1, ex=REFUSED_SECONDS)
+        pause(stores, credentials.id, REFUSED)
         return credentials
     return _store(stores, credentials, main)
 
@@ -197,7 +197,7 @@ def _may_ask(stores: Stores, credentials: Credentials) -> bool:
     provider = ProviderName(credentials.provider)
     if not allows(provider, credentials.scope, Operation.LIST_CALENDARS):
         return False
-    return not stores.redis.exists(_refused(credentials.id))
+    return paused(stores, credentials.id) != REFUSED
 
 
 def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Credentials:
@@ -235,14 +235,15 @@ def _names(credentials: Credentials) -> tuple[str | None, str | None]:
     return credentials.main_calendar_id, credentials.mailbox
 
 
-def failed_lately(stores: Stores, connection_id: str) -> bool:
-    """Whether the provider did not answer the same call a few seconds ago."""
-    return bool(stores.redis.exists(_failed(connection_id)))
+def paused(stores: Stores, connection_id: str) -> str | None:
+    """Why the provider is not asked for the main calendar now; None if it is."""
+    reason = stores.redis.get(_pause(connection_id))
+    return reason.decode() if isinstance(reason, bytes) else None
 
 
-def note_failure(stores: Stores, connection_id: str) -> None:
-    """Suppress this call for some seconds after the provider did not answer."""
-    stores.redis.set(_failed(connection_id), 1, ex=FAILED_SECONDS)
+def pause(stores: Stores, connection_id: str, reason: str) -> None:
+    """Do not ask the provider for the main calendar for a while."""
+    stores.redis.set(_pause(connection_id), reason, ex=PAUSE_SECONDS[reason])
 
 
 def _count_invalidation(stores: Stores) -> bool:
@@ -254,12 +255,8 @@ def _count_invalidation(stores: Stores) -> bool:
     return int(learned) <= INVALIDATIONS
 
 
-def _failed(connection: str) -> str:
-    return f"main-calendar-failed:{connection}"
-
-
-def _refused(connection: str) -> str:
-    return f"main-calendar-refused:{connection}"
+def _pause(connection: str) -> str:
+    return f"pause:main-calendar:{connection}"
 
 
 # Seconds for which an earlier id is known.

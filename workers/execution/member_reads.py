@@ -11,7 +11,7 @@ from typing import NamedTuple
 from providers.base import Account, CallReporter, Failed, Member, ReadAlone
 from providers.errors import ProviderError, SubjectRefused
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Access
+from store.coordination.provider_limits import Access
 from store.sql.queries.connection_rows import Credentials
 from workers.execution import identity
 from workers.execution.accounts import call_reporter

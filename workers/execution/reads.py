@@ -168,7 +168,10 @@ class _Reader:
     def _succeeds(self, identify: Callable[[], None]) -> bool:
         """Whether ``identify`` could read the provider's ids for the account. The read can do without."""
         stores, connection = self._runtime.stores, self._credentials.id
-        if self._credentials.main_calendar_id is None and identity.failed_lately(stores, connection):
+        if (
+            self._credentials.main_calendar_id is None
+            and identity.paused(stores, connection) == identity.FAILED
+        ):
             return False
         try:
             identify()
@@ -179,7 +182,7 @@ class _Reader:
                 raise
             log.info("account not identified: %s", error.reason, extra={"connection": connection})
             if error.retryable or refused:
-                identity.note_failure(stores, connection)
+                identity.pause(stores, connection, identity.FAILED)
             return False
         return True
 

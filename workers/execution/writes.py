@@ -14,7 +14,7 @@ from providers.errors import EventExists, EventNotFound, EventRefused, EventUnre
 from providers.event_writes import is_unclear
 from providers.events import Event
 from store.cache.cache_tags import Tags, write_tags
-from store.coordination.circuit_breaker import Access
+from store.coordination.provider_limits import Access
 from store.sql.queries.connection_rows import Credentials
 from workers import failures
 from workers.execution import checks, identity

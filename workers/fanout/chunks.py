@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from providers.base import Failed
 from providers.errors import Reason
-from store.coordination.provider_rate_limiter import GO, AcquireRequest, Permit, WaitReason
+from store.coordination.provider_limits import GO, AcquireRequest, Permit, WaitReason
 from store.coordination.single_flight import Locked, ReadLock, Recorded, SharedRead, Waiting, Wanted
 from store.sql.queries import connection_rows
 from workers.execution import call_policy, reads
@@ -160,9 +160,7 @@ def _acquire(runtime: Runtime, request: Request, works: Sequence[Work], admitted
     permits: dict[AcquireRequest, Permit] = {}
     if requests:
         lease_seconds = left + runtime.grace + LEASE_MARGIN
-        granted = runtime.stores.provider_rate_limiter.acquire_now(
-            requests, left=left, lease_seconds=lease_seconds
-        )
+        granted = runtime.stores.provider_limits.acquire(requests, left=left, lease_seconds=lease_seconds)
         permits = dict(zip(requests, granted, strict=True))
     now = time.monotonic()
     for work in works:
@@ -196,8 +194,6 @@ def _settle(
     if not permit.wait:
         taken.permitted = True
         taken.probes = permit.why is WaitReason.PROBE
-        if permit.record_success:
-            runtime.stores.circuit_breakers.record_next_success(wanted.circuit, wanted.account)
         return
     if permit.why is WaitReason.OPEN:
         admitted.failed.append((taken, call_policy.circuit_open_failure(row, permit)))

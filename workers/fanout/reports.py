@@ -21,7 +21,7 @@ from providers.base import Failed
 from providers.errors import Reason
 from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_lists import CalendarList
-from store.coordination.provider_rate_limiter import AcquireRequest
+from store.coordination.provider_limits import AcquireRequest
 from store.coordination.single_flight import Ended, ReadLock
 from store.stores import Stores
 from workers import failures
@@ -130,11 +130,7 @@ class Reporter:
 
     def _release(self, pipe: Pipeline, report: Report) -> None:
         for request, probes in report.released:
-            self._stores.provider_rate_limiter.release(pipe, request)
-            if probes:
-                self._stores.circuit_breakers.end_probe(
-                    pipe, request.circuit, request.account, request.lease_name
-                )
+            self._stores.provider_limits.release(pipe, request, probed=probes)
 
 
 def new(request: Request) -> Report:

@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from providers.base import Failed
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Access
-from store.coordination.provider_rate_limiter import AcquireRequest
+from store.coordination.provider_limits import Access, AcquireRequest, Circuit
 from store.coordination.single_flight import ReadTerms, SharedRead
 from store.sql.queries.connection_rows import SealedConnection
 from workers.execution import call_policy
@@ -178,4 +177,5 @@ def _shared_permit(first: TakenJob) -> AcquireRequest | None:
     if first.row is None or first.row.grant is None or first.provider != ProviderName.GOOGLE:
         return None
     cost = call_policy.calls(ProviderName.GOOGLE, first.job)
-    return AcquireRequest(first.row.provider, first.row.grant, cost, None, first.name, Access.READS)
+    circuit = Circuit(first.row.provider, Access.READS)
+    return AcquireRequest(circuit, first.row.grant, cost, None, first.name)

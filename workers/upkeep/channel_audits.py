@@ -20,7 +20,7 @@ from providers.errors import ProviderError, Reason
 from providers.names import ProviderName
 from scheduling.intervals import Intervals, clip
 from store.cache.busy_cache import BusyRead
-from store.coordination.circuit_breaker import Access
+from store.coordination.provider_limits import Access
 from store.sql.models import Channel
 from store.sql.queries import channels
 from store.sql.queries.connection_rows import Credentials

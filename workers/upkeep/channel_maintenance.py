@@ -7,8 +7,8 @@ import time
 
 from providers.errors import ProviderError
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Access
 from store.coordination.locks import LockTimeout, try_lock
+from store.coordination.provider_limits import Access
 from store.sql.models import Channel
 from store.sql.queries import channels
 from workers.execution.accounts import mark_dead_on_revoked_grant, open_account

@@ -14,7 +14,7 @@ from providers.base import ChannelRequest, OpenChannel, Token
 from providers.errors import ProviderError
 from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
-from store.coordination.circuit_breaker import Access
+from store.coordination.provider_limits import Access
 from store.security.crypto import Undecipherable
 from store.sql.models import Channel, now
 from store.sql.queries import channels, connection_rows

@@ -12,12 +12,7 @@ from dataclasses import replace
 from redis.exceptions import RedisError
 
 from providers.errors import RateLimited
-from store.coordination.circuit_breaker import Access
-from store.coordination.provider_rate_limiter import (
-    GO,
-    AcquireRequest,
-    WaitReason,
-)
+from store.coordination.provider_limits import GO, Access, AcquireRequest, Circuit, WaitReason
 from store.sql.queries.connection_rows import Credentials
 from workers.execution.call_policy import circuit_open_error, leased_mailbox, rate_limited_message
 from workers.runtime import Runtime
@@ -40,17 +35,14 @@ def acquire(
     :raise Unavailable: while the circuit of the account or of its provider is open
     """
     until = min(deadline, time.monotonic() + MAX_WAIT_SECONDS)
-    circuit_breakers = runtime.stores.circuit_breakers
-    permit = GO
-    lease_name = f"upkeep:{secrets.token_hex(8)}"
-    request = AcquireRequest(
-        credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease_name, access
-    )
-    limiter = runtime.stores.provider_rate_limiter
+    circuit = Circuit(credentials.provider, access)
+    job = f"upkeep:{secrets.token_hex(8)}"
+    request = AcquireRequest(circuit, credentials.id, calls, leased_mailbox(credentials), job)
+    limits, permit = runtime.stores.provider_limits, GO
     lease_seconds = max(0.0, deadline - time.monotonic()) + MARGIN
     try:
         while (
-            permit := limiter.acquire_now(
+            permit := limits.acquire(
                 [request], left=max(0.0, until - time.monotonic()), lease_seconds=lease_seconds
             )[0]
         ).wait:
@@ -62,14 +54,10 @@ def acquire(
             if permit.paid:
                 request = replace(request, calls=0)
             time.sleep(permit.wait)
-        if permit.record_success:
-            circuit_breakers.record_next_success(request.circuit, request.account)
         yield
     finally:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
-            limiter.release(pipe, request)
-            if permit.why is WaitReason.PROBE:
-                circuit_breakers.end_probe(pipe, request.circuit, request.account, request.lease_name)
+            limits.release(pipe, request, probed=permit.why is WaitReason.PROBE)
             try:
                 pipe.execute()
             except RedisError as error:

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from providers.base import Token
 from providers.errors import ProviderError
-from store.coordination.circuit_breaker import Access
 from store.coordination.locks import LockTimeout, try_lock
+from store.coordination.provider_limits import Access
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
 from store.sql.queries import connection_rows, connections, holds, idempotency

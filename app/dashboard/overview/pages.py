@@ -28,7 +28,7 @@ from app.observability.probes import Fault, FaultKind
 from app.services import Services, services
 from providers.names import ProviderName
 from providers.scopes import shows_times
-from store.coordination.circuit_breaker import Access, CircuitState
+from store.coordination.provider_limits import Access, CircuitState
 from store.metrics.counters import DAY, Counts, together
 from store.sql.queries import api_keys, connections, deliveries, organizations, users
 from store.sql.queries import attention as stored_attention
@@ -168,7 +168,7 @@ def _isolated() -> list[tuple[str, str]]:
 
 def _open_breakers() -> list[OpenBreaker]:
     """The circuit breakers that are open now, for a provider or for some of its accounts."""
-    states = services().stores.circuit_breakers.states(CIRCUIT_KEYS)
+    states = services().stores.provider_limits.states(CIRCUIT_KEYS)
     return [
         OpenBreaker(
             PROVIDER_TITLES[key.provider],

@@ -186,7 +186,7 @@ def test_channels_end_with_their_connection(person, provider, deleted):
     assert ada.sandbox.channels() == []
     left = [name.decode() for name in ada.installation.stores.redis.scan_iter(count=1000)]
     # Single-flight and rate-limit keys expire within seconds.
-    passing = ("rate:", "throttle:", "busy-generation:", "read-")
+    passing = ("pace:", "pause:", "throttle:", "busy-generation:", "read-")
     left = [name for name in left if not name.startswith(passing)]
     assert not [name for name in left if ada.connection in name]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from store.coordination.circuit_breaker import Access
+from store.coordination.provider_limits import Access
 from store.sql.models import OAuthConnection, User
 from tests.app.answers import error
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, starts
@@ -103,7 +103,7 @@ def test_an_account_alone_is_left_alone(api, sandbox, new_user, open_breaker, st
 def test_an_open_breaker_is_in_the_metrics_but_not_in_readiness(api, open_breaker, stores):
     open_breaker("google")
     ends = (stores.redis.time()[0] + 60) * 1000
-    stores.redis.zadd("circuit:microsoft:reads:open", {"a": ends, "b": ends, "gone": 1})
+    stores.redis.zadd("open-accounts:microsoft:reads", {"a": ends, "b": ends, "gone": 1})
     found = parse(api.client.get("/metrics").text)
     assert found("almanac_breaker_open", provider="google", calls="reads") == 1
     assert found("almanac_breaker_open", provider="google", calls="writes") == 0

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from store.cache.busy_cache import MARK_MARGIN_SECONDS, UNCACHED, CalendarKey, mark_key
+from scheduling.intervals import Intervals
+from store.cache.busy_cache import MARK_MARGIN_SECONDS, UNCACHED, BusyRead, CalendarKey, mark_key
 from store.cache.cache_tags import Tags
 
 TAGS = pytest.mark.parametrize("kind", ["mailboxes", "calendars"])
@@ -49,6 +52,35 @@ def test_a_read_whose_tags_are_known_after_it_began_is_not_cached(stores, key, t
     stores.busy.register_readers({key: tags})
 
     assert stores.busy.begin_reads([key.connection], {}) != before
+
+
+@TAGS
+def test_what_is_cached_at_the_begin_of_a_write_is_used_no_longer_than_its_mark(stores, key, tags, unique):
+    """The worker may be killed before it knows the outcome."""
+    other = CalendarKey(unique("connection"), "primary")
+    for each, names in ((key, tags), (other, Tags(mailboxes=(unique("google:other"),)))):
+        generation = stores.busy.begin_reads([each.connection], {each: names})[each.connection]
+        read = BusyRead(
+            each,
+            Intervals.of([(0, 1)]),
+            0,
+            stores.settings.busy_bucket,
+            time.time_ns() // 1_000_000,
+            generation,
+        )
+        with stores.redis.pipeline(transaction=False) as pipe:
+            stores.busy.store(pipe, [read])
+            pipe.execute()
+    lives = {each: stores.redis.pttl(bucket(each)) / 1000 for each in (key, other)}
+
+    stores.busy.begin_write(tags, "another", 0.0)
+
+    assert 0 < stores.redis.pttl(bucket(key)) / 1000 <= MARK_MARGIN_SECONDS < lives[key]
+    assert lives[other] - 2 < stores.redis.pttl(bucket(other)) / 1000 <= lives[other]
+
+
+def bucket(key: CalendarKey) -> str:
+    return f"busy:{key.connection}:{key.calendar}:0"
 
 
 @TAGS

@@ -9,20 +9,25 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError
 
-from store.coordination import circuit_breaker
-from store.coordination.circuit_breaker import Access, CircuitState
-from store.coordination.provider_rate_limiter import PROBE_RETRY, WaitReason
+from store.coordination.provider_limits import (
+    GO,
+    Access,
+    CircuitState,
+    WaitReason,
+    open_accounts,
+    record_key,
+)
 from store.stores import Stores
-from tests.store.breaking import LEASE, PAUSE, START, Both
+from tests.store.breaking import LEASE, PAUSE, START, Breakers
 
 
 @pytest.fixture
-def new(redis: Redis) -> Callable[..., Both]:
+def new(redis: Redis) -> Callable[..., Breakers]:
     """Breakers of a provider that no other test uses, on either Redis."""
-    return lambda **changed: Both(redis, provider=f"provider-{secrets.token_hex(6)}", **changed)
+    return lambda **changed: Breakers(redis, provider=f"provider-{secrets.token_hex(6)}", **changed)
 
 
-def play(both: Both, history: str) -> None:
+def play(both: Breakers, history: str) -> None:
     """Steps, one a second: ``a!`` fails, ``a~`` fails and is retried, ``a-5`` fails after so long, ``a+``."""
     for second, step in enumerate(history.split()):
         account, outcome, now = step[0], step[1:], START + second
@@ -60,10 +65,10 @@ def test_which_failures_open_the_breakers(new, history, open_, accounts):
 
 
 @pytest.fixture
-def opened(new) -> Callable[..., Both]:
+def opened(new) -> Callable[..., Breakers]:
     """The same with a provider's breaker that opened at ``START``."""
 
-    def make(**changed) -> Both:
+    def make(**changed) -> Breakers:
         both = new(**changed)
         for each in "abc":
             both.fail(each, now=START)
@@ -75,37 +80,38 @@ def opened(new) -> Callable[..., Both]:
 DUE = START + PAUSE
 
 
-def refusals(both: Both, *accounts: str, now: float) -> list[float | None]:
+def refusals(both: Breakers, *accounts: str, now: float) -> list[float | None]:
     """The wait of each account that is refused; None for others."""
     permits = both.acquire(*accounts, now=now)
     return [round(each.wait, 3) if each.why is WaitReason.OPEN else None for each in permits]
 
 
-PROBING = PROBE_RETRY / 1000
+PROBING = 1.0
+REMEMBERED = 3600
 
 
-def fails(both: Both) -> None:
+def fails(both: Breakers) -> None:
     both.fail("d", given_up=False, now=DUE + 1)
 
 
-def answers(both: Both) -> None:
+def answers(both: Breakers) -> None:
     both.answer("d", now=DUE + 1)
 
 
-def another_answers(both: Both) -> None:
-    both.answer("e", now=DUE + 1)
+def another_answers(both: Breakers) -> None:
+    both.answer("e", took=PAUSE + 2, now=DUE + 1)
 
 
-def ends(both: Both) -> None:
+def ends(both: Breakers) -> None:
     both.end_probe("d", "job")
 
 
-def another_ends(both: Both) -> None:
+def another_ends(both: Breakers) -> None:
     both.end_probe("d", "another job")
 
 
-def answers_too_late(both: Both) -> None:
-    both.answer("d", now=DUE + LEASE)
+def answers_too_late(both: Breakers) -> None:
+    both.answer("d", took=LEASE, now=DUE + LEASE)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,8 @@ def answers_too_late(both: Both) -> None:
         (another_answers, DUE + 2, [PROBING, PROBING]),
         (ends, DUE + 1, [None, PROBING]),
         (another_ends, DUE + 1, [PROBING, PROBING]),
-        (answers_too_late, DUE + LEASE, [None, PROBING]),
+        # It is an answer to a call that began after the breaker had opened.
+        (answers_too_late, DUE + LEASE, [None, None]),
     ],
 )
 def test_what_others_get_while_a_provider_is_probed_and_afterwards(opened, event, now, expected):
@@ -178,7 +185,7 @@ def test_by_the_clock_of_redis(new):
 
 def test_writes_that_fail_open_no_breaker_of_reads(new):
     reads = new()
-    writes = Both(reads.redis, reads.provider, access=Access.WRITES)
+    writes = Breakers(reads.redis, reads.provider, access=Access.WRITES)
     for each in ("a", "a", "b", "c"):
         writes.fail(each)
     assert [each.why for each in writes.acquire("a", "d")] == [WaitReason.OPEN] * 2
@@ -213,16 +220,16 @@ def test_everything_expires(new):
     both.answer("d")
     keys = both.redis.keys(f"*:{both.provider}*")
     assert len(keys) == 6
-    assert all(0 < both.redis.pttl(key) <= circuit_breaker.REMEMBERED for key in keys)
+    assert all(0 < both.redis.pttl(key) <= REMEMBERED * 1000 for key in keys)
 
 
 def test_open_accounts_are_not_counted_for_longer_than_they_are_kept(new):
     both = new(accounts=0, failures=1)
     both.fail("a", now=START)
-    later = START + circuit_breaker.REMEMBERED / 1000 + 1
+    later = START + REMEMBERED + 1
     both.fail("b", now=later)
     assert both.state(later).accounts == 1
-    assert both.redis.zcard(f"{circuit_breaker.provider_key(both.circuit)}:open") == 1
+    assert both.redis.zcard(open_accounts(both.circuit)) == 1
 
 
 class Counting:
@@ -258,16 +265,15 @@ def test_a_success_is_recorded_once_a_second_or_when_it_matters(new, monkeypatch
 
 def test_a_process_learns_of_an_accounts_failures_with_its_permit(new):
     here = new()
-    there = Both(here.redis, here.provider)
+    there = Breakers(here.redis, here.provider)
     here.fail("a")
     there.answer("z")
     # Not known to this process, and too soon after the last record.
     there.answer("a")
-    assert here.redis.exists(circuit_breaker.account_key(here.circuit, "a"))
-    assert there.acquire("a")[0].record_success
+    assert here.redis.exists(record_key(here.circuit, "a"))
+    assert there.acquire("a")[0] == GO
     there.answer("a")
-    assert not here.redis.exists(circuit_breaker.account_key(here.circuit, "a"))
-    assert not there.acquire("a")[0].record_success
+    assert not here.redis.exists(record_key(here.circuit, "a"))
 
 
 def test_unrecorded_answer_counts_against_own_failures(new):
@@ -280,9 +286,9 @@ def test_unrecorded_answer_counts_against_own_failures(new):
 
 
 @pytest.fixture
-def cut_off(stores: Stores, monkeypatch) -> Both:
+def cut_off(stores: Stores, monkeypatch) -> Breakers:
     """Breakers whose Redis is down until the test restores it."""
-    both = Both(stores.redis, provider=f"provider-{secrets.token_hex(6)}")
+    both = Breakers(stores.redis, provider=f"provider-{secrets.token_hex(6)}")
 
     def away(*_args, **_more):
         raise ConnectionError("away")
@@ -306,7 +312,7 @@ def test_what_happens_while_redis_is_down_opens_and_closes_nothing(cut_off, monk
 def test_a_redis_that_came_back_empty_lets_all_call(opened):
     both = opened()
     both.acquire("d", now=DUE)
-    both.redis.delete(*both.redis.keys(f"circuit:{both.provider}*"))
+    both.redis.delete(*both.redis.keys(f"pause:{both.provider}*"))
     # The answer of a probe that Redis has forgotten.
     both.answer("d", now=DUE)
     assert refusals(both, "a", "d", now=DUE) == [None, None]

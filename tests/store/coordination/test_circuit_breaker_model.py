@@ -12,22 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.coordination.provider_rate_limiter import WaitReason
-from tests.store.breaking import ACCOUNTS, FAILURES, LEASE, PAUSE, START, Both
+from store.coordination.provider_limits import WaitReason
+from tests.store.breaking import ACCOUNTS, FAILURES, LEASE, PAUSE, START, Breakers
 
 
 @dataclass
 class State:
-    """A breaker of the model: open when it has ``retry_at``; ``probe``: its account, its lease's end."""
+    """A breaker of the model: open since ``since``, until ``until`` if it is not probed for longer."""
 
-    retry_at: float | None = None
-    probe: tuple[str, float] = ("", 0.0)
+    since: float | None = None
+    until: float = 0.0
+    probed: bool = False
 
     def refuses(self, now: float) -> bool:
-        return self.retry_at is not None and (now < self.retry_at or now < self.probe[1])
+        return self.since is not None and now < self.until
 
     def open(self, now: float) -> None:
-        self.retry_at, self.probe = now + PAUSE, ("", 0.0)
+        self.since = now if self.since is None else self.since
+        self.until, self.probed = now + PAUSE, False
 
 
 @dataclass
@@ -51,35 +53,37 @@ class Model:
         both = [self.provider, self.accounts.get(account, Account())]
         if any(each.refuses(now) for each in both):
             return "open"
-        opened = [each for each in both if each.retry_at is not None]
+        opened = [each for each in both if each.since is not None]
         for each in opened:
-            each.probe = account, now + LEASE
+            each.until, each.probed = now + LEASE, True
         return "probe" if opened else "go"
 
     def fail(self, account: str, now: float, *, began: float, given_up: bool) -> None:
         own = self.accounts.setdefault(account, Account())
-        probed = [each for each in (self.provider, own) if each.probe[0] == account and now < each.probe[1]]
-        if not given_up and not probed:
+        tested = [each for each in (self.provider, own) if each.probed and began >= each.since]
+        if not given_up and not tested:
             return
-        if self.last_answer <= began and own.retry_at is None and self.provider.retry_at is None:
+        if self.last_answer <= began and own.since is None and self.provider.since is None:
             self.failing.add(account)
             if len(self.failing) >= ACCOUNTS:
                 self.provider.open(now)
         own.failures += 1
-        if own.retry_at is None and own.failures >= FAILURES:
+        if own.since is None and own.failures >= FAILURES:
             own.open(now)
-        for each in probed:
+        for each in tested:
             each.open(now)
 
-    def answer(self, account: str, now: float) -> None:
+    def answer(self, account: str, now: float, *, began: float) -> None:
         self.last_answer = now
         self.failing.clear()
-        self.accounts.pop(account, None)
-        if self.provider.probe[0] == account and now < self.provider.probe[1]:
+        if self.provider.since is not None and began >= self.provider.since:
             self.provider = State()
+        own = self.accounts.get(account, Account())
+        if own.since is None or began >= own.since:
+            self.accounts.pop(account, None)
 
     def open_accounts(self) -> int:
-        return sum(each.retry_at is not None for each in self.accounts.values())
+        return sum(each.since is not None for each in self.accounts.values())
 
 
 STEPS = st.lists(
@@ -88,7 +92,7 @@ STEPS = st.lists(
         st.sampled_from([0.001, 0.001, 0.001, 1.0, 3.0, 7.0, 10.0, 11.0]),
         st.sampled_from(["acquire", "acquire", "fail", "fail", "try", "answer"]),
         st.sampled_from("abcde"),
-        # Seconds that a call has taken when it fails.
+        # Seconds that a call has taken when it ends.
         st.sampled_from([0.0, 0.0, 2.0, 8.0]),
     ),
     max_size=60,
@@ -97,9 +101,11 @@ STEPS = st.lists(
 
 @given(steps=STEPS)
 def test_they_do_what_the_model_does(steps):
-    both, model, now = Both(fakeredis.FakeRedis()), Model(), START
+    both, model, now = Breakers(fakeredis.FakeRedis()), Model(), START
     for passed, step, account, took in steps:
         now = round(now + passed, 3)
+        # A process records an answer of an account without failures once a second.
+        both.limits._recorded.clear()
         match step:
             case "acquire":
                 (permit,) = both.acquire(account, now=now)
@@ -107,13 +113,13 @@ def test_they_do_what_the_model_does(steps):
                 assert outcome == model.acquire(account, now)
                 assert bool(permit.wait) == (outcome == "open")
             case "answer":
-                both.answer(account, now=now)
-                model.answer(account, now)
+                both.answer(account, took=took, now=now)
+                model.answer(account, now, began=now - took)
             case _:
                 both.fail(account, given_up=step == "fail", took=took, now=now)
                 model.fail(account, now, began=now - took, given_up=step == "fail")
         state = both.state(now)
-        assert state.open == (model.provider.retry_at is not None)
+        assert state.open == (model.provider.since is not None)
         assert state.accounts == model.open_accounts()
 
 
@@ -130,7 +136,7 @@ class Clock(datetime):
 @given(steps=st.lists(st.tuples(st.sampled_from([0, 1, 5, 10, 11]), st.booleans()), max_size=25))
 def test_an_accounts_breaker_does_what_pybreaker_does(steps):
     """Where it can be compared: one caller, whose calls do not overlap."""
-    both = Both(fakeredis.FakeRedis(), accounts=0)
+    both = Breakers(fakeredis.FakeRedis(), accounts=0)
     theirs = pybreaker.CircuitBreaker(fail_max=FAILURES, reset_timeout=PAUSE)
     elapsed = 0
     with pytest.MonkeyPatch.context() as patch:

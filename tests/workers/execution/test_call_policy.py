@@ -15,8 +15,7 @@ from providers.base import Failed
 from providers.errors import LocalResourceExhausted, Reason, TimedOut
 from providers.names import ProviderName
 from providers.sandbox.client import SandboxAccount
-from store.coordination.circuit_breaker import Access, CircuitKey
-from store.coordination.provider_rate_limiter import Limit
+from store.coordination.provider_limits import Access, Circuit, Limit, record_key
 from store.sql.models import OAuthConnection
 from tests.app.days import MORNING, meeting, starts
 from tests.waiting import until
@@ -209,7 +208,7 @@ def test_short_retry_after_is_waited_for_without_a_thread(new_worker, provider, 
     began = time.monotonic()
     with ThreadPoolExecutor(2) as threads:
         asking = threads.submit(read, there, "one", [ada], seconds=20)
-        until(lambda: there.stores.provider_rate_limiter.pause_calls("google", ada, 0.0) > 0)
+        until(lambda: there.stores.redis.exists(record_key(Circuit("google", Access.READS), ada)))
         found = threads.submit(read, there, "two", [ada, connected()], seconds=20, week=1)
         assert all(map(was_read, [*asking.result(), *found.result()]))
     assert time.monotonic() - began > 1
@@ -224,7 +223,7 @@ def test_a_large_organization_at_the_limit_is_paced_and_no_user_fails(new_worker
     limits = {"google": Limit(120, 1.2), "microsoft": Limit(10**6, 1)}
     workers = [new_worker(), new_worker()]
     for each in workers:
-        each.stores.provider_rate_limiter._projects = limits
+        each.stores.provider_limits._projects = limits
     members = [connected() for _ in range(150)]
     jobs = [ReadBusy(each, ("primary",), 0, 7 * DAY) for each in members]
     put_work(workers[0], "f", jobs)
@@ -283,10 +282,9 @@ def test_what_a_job_costs(provider_name, job, expected):
 
 def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
     there = new_worker(breaker_failures=1)
-    circuit = CircuitKey("google", Access.READS)
+    circuit = Circuit("google", Access.READS)
     reporter = AccountCallReporter(
-        there.stores.provider_rate_limiter,
-        there.stores.circuit_breakers,
+        there.stores.provider_limits,
         circuit,
         "ada",
         egress=there.egress,
@@ -296,15 +294,14 @@ def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
     assert is_internal(
         Failed.from_error(LocalResourceExhausted("no file left", operation="calendar.freebusy.query"))
     )
-    assert not there.stores.redis.keys("circuit:*")
+    assert not there.stores.redis.keys("pause:*")
 
 
 def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     there = new_worker(breaker_failures=1)
-    circuit = CircuitKey("google", Access.READS)
+    circuit = Circuit("google", Access.READS)
     reporter = AccountCallReporter(
-        there.stores.provider_rate_limiter,
-        there.stores.circuit_breakers,
+        there.stores.provider_limits,
         circuit,
         "ada",
         egress=there.egress,
@@ -313,7 +310,7 @@ def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     slow, hurried = TimedOut("late", waited=5.0), TimedOut("late", waited=0.5)
     assert reporter.failed(slow, 0.25, given_up=False) == 0.25
     assert reporter.failed(hurried, 0.25, given_up=True) == 0.25
-    assert not there.stores.redis.keys("circuit:*")
+    assert not there.stores.redis.keys("pause:*")
     assert reporter.failed(slow, 0.25, given_up=True) is None
 
 

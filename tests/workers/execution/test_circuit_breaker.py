@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-import orjson
 import pytest
 
 from providers.base import Read
@@ -17,14 +16,7 @@ from providers.errors import Reason, Unavailable
 from providers.events import Changes, Draft
 from providers.sandbox.client import Sandbox
 from store.config.settings import Settings
-from store.coordination.circuit_breaker import (
-    Access,
-    CircuitKey,
-    CircuitState,
-    account_key,
-    provider_key,
-)
-from store.coordination.provider_rate_limiter import PROBE_RETRY
+from store.coordination.provider_limits import Access, Circuit, CircuitState, record_key
 from tests.workers.coalesced_reads import read, was_read
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from workers.execution import reads, writes
@@ -78,16 +70,16 @@ def not_called(reply: Reply) -> bool:
 
 def pause_passes(runtime: Runtime, provider: str, account: str | None = None) -> None:
     """End the pause of a provider's open circuit, or of one account's."""
-    circuit = CircuitKey(provider, Access.READS)
-    key = account_key(circuit, account) if account else provider_key(circuit)
-    breaker = orjson.loads(runtime.stores.redis.get(key))
-    assert breaker["retry_at"]
-    runtime.stores.redis.set(key, orjson.dumps(breaker | {"retry_at": 0}), keepttl=True)
+    circuit = Circuit(provider, Access.READS)
+    key = record_key(circuit, account)
+    until, *rest = runtime.stores.redis.get(key).decode().split()
+    assert float(until)
+    runtime.stores.redis.set(key, " ".join(["0", *rest]), keepttl=True)
 
 
 def state(runtime: Runtime, provider: str, access: Access = Access.READS) -> CircuitState:
-    circuit = CircuitKey(provider, access)
-    return runtime.stores.circuit_breakers.states([circuit])[circuit]
+    circuit = Circuit(provider, access)
+    return runtime.stores.provider_limits.states([circuit])[circuit]
 
 
 def calls(sandbox: Sandbox, provider: str) -> int:
@@ -204,7 +196,7 @@ def test_while_a_probe_hangs_other_reads_are_refused(at_sandbox, sandbox, people
         refused, took = timed(second)
         assert not_called(refused)
         assert took < seconds / 2
-        assert refused.failed.retry_after == PROBE_RETRY / 1000
+        assert refused.failed.retry_after == 1
         assert not probing.done()
         assert calls(sandbox, "google") == 1
         # The probe itself has its full time.
@@ -235,7 +227,7 @@ def test_upkeep_may_probe_too(at_sandbox, sandbox, people, opened):
     with acquire(there, opened(other), 1, Access.READS, deadline=time.monotonic() + 60):
         assert state(there, "google").probed
     with acquire(there, opened(another), 1, Access.READS, deadline=time.monotonic() + 60):
-        there.stores.circuit_breakers.answered(CircuitKey("google", Access.READS), another)
+        there.stores.provider_limits.answered(Circuit("google", Access.READS), another)
     assert not state(there, "google").open
 
 
@@ -258,7 +250,7 @@ def test_a_refusal_opens_nothing(at_sandbox, sandbox, people, provider_name, fau
     sandbox.fault(provider=provider_name, **fault)
     refused = read(there, "one", people(provider_name, ACCOUNTS))
     assert not any(map(was_read, refused))
-    assert not there.stores.redis.keys("circuit:*")
+    assert state(there, provider_name) == CircuitState()
 
 
 @BOTH
@@ -305,7 +297,7 @@ def test_a_calendar_that_fails_by_itself_opens_nothing(at_sandbox, sandbox, conn
     run_drain(there, "f", reads.perform, seconds=10)
     ((_, reply),) = replies(there, "f")
     assert [isinstance(each, Read) for each in reply.outcomes.values()] == [True, False]
-    assert not there.stores.redis.keys("circuit:*")
+    assert not there.stores.redis.keys("pause:*")
 
 
 def test_five_of_a_hundred_calls_that_fail_open_nothing(new_worker, provider, connected):

@@ -12,7 +12,7 @@ from providers.base import Calendar
 from providers.names import ProviderName
 from store.cache.cache_tags import change_tags
 from store.cache.versioned_cache import VERSION_KEY
-from store.coordination.circuit_breaker import Access
+from store.coordination.provider_limits import Access
 from store.sql.models import OAuthConnection
 from tests.app.days import PROVIDERS
 from workers.execution import identity, reads

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from providers.errors import Reason
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import read_tags
-from store.coordination.circuit_breaker import Access, CircuitBreakers, CircuitKey
+from store.coordination.provider_limits import Access, BreakerLimits, Circuit
 from store.sql.models import WebhookDelivery
 from store.sql.queries import organization_grants
 from tests.providers.members import show_to_reader
@@ -378,7 +378,7 @@ def test_a_throttled_mailbox_waits_by_itself_and_is_read_in_time(sandbox, organi
 
 def test_a_rate_limit_of_the_grant_holds_the_next_bundle_together(sandbox, runtime, organization, read):
     of = organization("google", 50)
-    runtime.stores.provider_rate_limiter.pause_calls("google", of.grant.id, 0.5)
+    runtime.stores.provider_limits.throttled(Circuit("google", Access.READS), of.grant.id, 0.5, named=True)
     began = time.monotonic()
     assert all(periods(each) == [(NINE, TEN)] for each in read(*of.jobs()))
     assert time.monotonic() - began >= 0.5
@@ -388,7 +388,7 @@ def test_a_rate_limit_of_the_grant_holds_the_next_bundle_together(sandbox, runti
 def test_a_held_mailbox_waits_and_the_others_do_not(sandbox, runtime, organization, read):
     of = organization("microsoft", 5)
     held = of.connections["m2@contoso.com"]
-    runtime.stores.provider_rate_limiter.pause_calls("microsoft", held, 0.5)
+    runtime.stores.provider_limits.throttled(Circuit("microsoft", Access.READS), held, 0.5, named=True)
     assert all(periods(each) == [(NINE, TEN)] for each in read(*of.jobs()))
     assert sandbox.requests().by_operation[BATCH] == 2
 
@@ -437,13 +437,12 @@ def test_a_provider_that_does_not_answer_fails_every_member_in_time(sandbox, org
 
 def test_a_failed_request_for_many_members_counts_once_for_the_provider(sandbox, runtime, organization, read):
     """Else a single request would open the breaker for all tenants."""
-    breakers = CircuitBreakers(runtime.stores.redis, accounts=3, failures=9, pause=30.0)
-    runtime.stores.__dict__["circuit_breakers"] = breakers
+    runtime.stores.provider_limits._breaker = BreakerLimits(accounts=3, failures=9, pause=30.0)
     of = organization("microsoft", 4)
     sandbox.fault(operation=BATCH, status=503)
     assert {failure(each).reason for each in read(*of.jobs())} == {Reason.PROVIDER_ERROR}
-    circuit = CircuitKey("microsoft", Access.READS)
-    assert not breakers.states([circuit])[circuit].open
+    circuit = Circuit("microsoft", Access.READS)
+    assert not runtime.stores.provider_limits.states([circuit])[circuit].open
 
 
 def test_a_bundle_that_no_worker_takes_is_dropped_whole(runtime, organization, ask):

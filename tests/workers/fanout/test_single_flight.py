@@ -12,6 +12,7 @@ import pytest
 from providers.base import Failed, Read
 from providers.errors import Reason
 from scheduling.intervals import Intervals
+from store.coordination.provider_limits import Access, Circuit
 from store.coordination.single_flight import Locked, ReadLock, SharedRead, SingleFlight, Wanted, lock_key
 from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
@@ -290,7 +291,7 @@ def test_a_rate_limit_is_the_answer_for_all_that_wait(ask, serve, runtime, conne
     connection = connected()
     (job,) = busy_jobs(connection, 1)
     # Longer than every deadline here. The requests are too many to be refused one after the other.
-    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 60.0, named=True, project=False)
+    runtime.stores.provider_limits.throttled(Circuit("google", Access.READS), connection, 60.0, named=True)
     with ThreadPoolExecutor(12) as threads:
         asked = [threads.submit(ask, [job], seconds=6.0) for _ in range(12)]
         serve(Reading(at_once=True), tasks=12)
@@ -302,13 +303,10 @@ def test_a_rate_limit_is_the_answer_for_all_that_wait(ask, serve, runtime, conne
 def test_a_request_that_has_time_for_a_permit_gets_one(ask, serve, runtime, connected):
     connection = connected()
     (job,) = busy_jobs(connection, 1)
-    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 4.0, named=True, project=False)
-    with ThreadPoolExecutor(2) as threads:
-        hasty = threads.submit(ask, [job], seconds=2.0)
-        patient = threads.submit(ask, [job], seconds=20.0)
-        serve(Reading(at_once=True), tasks=2)
-        assert hasty.result()[0].failed.reason is Reason.RATE_LIMITED
-        assert patient.result()[0].whole()
+    runtime.stores.provider_limits.throttled(Circuit("google", Access.READS), connection, 4.0, named=True)
+    serve(Reading(at_once=True), tasks=2)
+    assert ask([job], seconds=2.0)[0].failed.reason is Reason.RATE_LIMITED
+    assert ask([job], seconds=20.0)[0].whole()
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.config.settings import Settings
 from store.coordination import shares
+from store.coordination.provider_limits import Access, Circuit
 from store.sql.database import Database
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
@@ -296,7 +297,7 @@ def test_when_redis_dies_the_steps_end_and_keep_no_thread(mortal, runtime, conne
 
 def test_job_paused_beyond_the_deadline_is_answered_at_once(runtime, connected):
     connection = connected()
-    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 60.0, named=True, project=False)
+    runtime.stores.provider_limits.throttled(Circuit("google", Access.READS), connection, 60.0, named=True)
     put_work(runtime, "f", busy_jobs(connection, 3))
     began = time.monotonic()
     run_drain(runtime, "f", read_one, seconds=40.0)
@@ -413,7 +414,7 @@ def test_a_task_does_not_wait_for_its_reads(runtime, connected):
 
 def test_a_worker_that_ends_performs_the_jobs_of_its_tasks(runtime, connected):
     connection = connected()
-    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 0.5)
+    runtime.stores.provider_limits.throttled(Circuit("google", Access.READS), connection, 0.5, named=True)
 
     def perform(runtime, job, credentials, deadline):
         time.sleep(0.02)

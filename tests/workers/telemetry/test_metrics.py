@@ -9,6 +9,7 @@ import pytest
 from providers.base import Failed, Read
 from providers.errors import Problem, Reason
 from scheduling.intervals import Intervals
+from store.coordination.provider_limits import Access, Circuit
 from store.metrics.counters import Counts, together
 from tests.installation.processes import running_worker
 from tests.workers.conftest import DAY, put_work, run_drain
@@ -119,7 +120,7 @@ def test_a_fault_of_our_own_is_not_the_providers(runtime, connected, caplog):
 
 def test_a_job_without_a_permit_in_time_is_counted_as_a_failure(runtime, connected, sandbox):
     connection = connected(sandbox.account("google", "ada@example.com"))
-    runtime.stores.provider_rate_limiter.pause_calls("google", connection, 60.0)
+    runtime.stores.provider_limits.throttled(Circuit("google", Access.READS), connection, 60.0, named=True)
     put_work(runtime, "throttled", [ReadBusy(connection, ("primary",), 0, 7 * DAY)])
 
     run_drain(runtime, "throttled", lambda *_: Reply(), seconds=1.0)

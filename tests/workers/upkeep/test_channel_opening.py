@@ -16,8 +16,7 @@ from providers.base import OpenChannel
 from providers.errors import RateLimited
 from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
-from store.coordination.circuit_breaker import Access
-from store.coordination.provider_rate_limiter import CALLS_AT_ONCE
+from store.coordination.provider_limits import Access
 from store.sql.models import Channel
 from store.sql.queries import channels, connections
 from workers.celery_app import Almanac
@@ -266,7 +265,7 @@ def test_upkeep_does_not_wait_long_for_a_permit(reached, calendar):
     credentials = channel_opening.credentials_of(reached, key.connection)
     far = channel_opening.time.monotonic() + 600
     with ExitStack() as held:
-        for _ in range(CALLS_AT_ONCE):
+        for _ in range(4):
             held.enter_context(channel_opening.acquire(reached, credentials, 1, Access.WRITES, deadline=far))
         with (
             pytest.raises(RateLimited),
@@ -282,7 +281,9 @@ def test_an_opened_channel_is_recorded_although_its_permit_cannot_be_released(
     """Otherwise nothing could close it, and a second one would be opened."""
     key = calendar("microsoft")
     monkeypatch.setattr(
-        reached.stores.provider_rate_limiter, "release", lambda pipe, _: pipe.execute_command("NO-COMMAND")
+        reached.stores.provider_limits,
+        "release",
+        lambda pipe, _, **_probe: pipe.execute_command("NO-COMMAND"),
     )
     assert channel_opening.open_one(reached, key)
     assert [row.provider_id is not None for row in rows(key)] == [True]
