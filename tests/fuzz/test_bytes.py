@@ -88,7 +88,7 @@ def test_periods_that_are_lost_on_the_way_are_no_free_time(lost):
 
 @given(st.data())
 def test_a_job_is_whole_or_refused(data: st.DataObject):
-    damaged = data.draw(spoilt(pack_job(3, data.draw(st.sampled_from(JOBS)), "flight")))
+    damaged = data.draw(spoilt(pack_job(3, data.draw(st.sampled_from(JOBS)))))
     try:
         (packed,) = unpack_jobs(damaged)
     except DecodeError:

@@ -21,6 +21,7 @@ from flask import Flask
 from sqlalchemy import select, update
 from werkzeug.test import TestResponse
 
+from app.accounts import consent_refusals
 from app.cli import administrator_setup
 from app.dashboard.sign_in import passwords
 from providers.sandbox.client import Sandbox
@@ -127,7 +128,10 @@ def landing(client: Any, url: str, connected: Callable[[], bool]) -> Callable[[]
     def attempt() -> Answer:
         answer = arrive(Api(client, ""), url)
         back = query_of(answer.headers["Location"]) if answer.status_code == 302 else {}
-        sentence = back.get("error") or paragraph(answer)
+        # The dashboard gets a code, a client the sentence.
+        refusal = consent_refusals.of_word(back.get("refusal", ""))
+        shown = consent_refusals.sentence(refusal, "Google", []) if refusal else paragraph(answer)
+        sentence = back.get("error") or shown
         return Answer(connected(), answer.status_code, sentence)
 
     return attempt
