@@ -2727,14 +2727,6 @@ export interface components {
         /** @description A weekly schedule window, in the zone of the request. */
         Window: {
             /**
-             * @description The weekdays on which the window opens. An empty array adds no time.
-             * @example [
-             *       "monday",
-             *       "thursday"
-             *     ]
-             */
-            days: components["schemas"]["Weekday"][];
-            /**
              * @description The local time at which the window opens.
              * @example 09:00
              */
@@ -2744,6 +2736,14 @@ export interface components {
              * @example 17:00
              */
             end: string;
+            /**
+             * @description The weekdays on which the window opens. An empty array adds no time.
+             * @example [
+             *       "monday",
+             *       "thursday"
+             *     ]
+             */
+            days: components["schemas"]["Weekday"][];
         };
         /** @description A window on one date, in the zone of the request. */
         DateWindow: {
@@ -2820,14 +2820,6 @@ export interface components {
         /** @description A weekly schedule window, as in the request. */
         WindowAnswer: {
             /**
-             * @description The weekdays on which the window opens. An empty array adds no time.
-             * @example [
-             *       "monday",
-             *       "thursday"
-             *     ]
-             */
-            days: components["schemas"]["Weekday"][];
-            /**
              * @description The local time at which the window opens.
              * @example 09:00
              */
@@ -2837,6 +2829,14 @@ export interface components {
              * @example 17:00
              */
             end: string;
+            /**
+             * @description The weekdays on which the window opens. An empty array adds no time.
+             * @example [
+             *       "monday",
+             *       "thursday"
+             *     ]
+             */
+            days: components["schemas"]["Weekday"][];
         };
         /** @description One of several users, with slots. */
         SlotsEntry: {
