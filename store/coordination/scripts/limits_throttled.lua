@@ -10,7 +10,7 @@
 -- include coordination/scripts/clock.lua
 -- include coordination/scripts/limits.lua
 
-local arguments, now, held = cjson.decode(ARGV[1]), clock(), 0
+local arguments, now, held = cjson.decode(ARGV[1]), math.floor(clock()), 0
 for n, value in ipairs(redis.call('MGET', unpack(KEYS))) do
     local record = decode(value)
     if n % 2 == arguments.number % 2 then
@@ -19,4 +19,4 @@ for n, value in ipairs(redis.call('MGET', unpack(KEYS))) do
     end
     held = math.max(held, named(record, now))
 end
-return math.ceil(held)
+return held
