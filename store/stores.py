@@ -11,12 +11,13 @@ from redis.retry import Retry
 
 from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarLists
+from store.cache.calendar_usage import AskedCalendars, ChannelUsage
 from store.cache.fast_redis import FastRedis
 from store.cache.versioned_cache import HeldTimes, VersionedCache
+from store.cache.web_heartbeat import WebHeartbeat
 from store.config.settings import Settings
 from store.coordination.api_rate_limiter import ApiRateLimiter
-from store.coordination.calendar_usage import AskedCalendars, ChannelUsage
-from store.coordination.heartbeats import Heartbeats, WebHeartbeat
+from store.coordination.heartbeats import Heartbeats
 from store.coordination.locks import AccountLocks
 from store.coordination.provider_limits import MICROSOFT_APP, BreakerLimits, Limit, ProviderLimits
 from store.coordination.registration_checks import RegistrationChecks

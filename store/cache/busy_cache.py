@@ -61,7 +61,7 @@ ROW_BYTES = HEAD.size
 NEVER = 2**62
 
 # The end of the last time in which no web process could take notifications, in milliseconds by Redis's clock
-# (``store.coordination.heartbeats``).
+# (``store.cache.web_heartbeat``).
 GAP_KEY = "busy-gap"
 # Milliseconds by which the clock of a worker, which stamps reads, may be ahead of Redis's.
 CLOCK_MARGIN = 5000

@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 
 from app.services import EXTENSION
 from store.cache.busy_cache import CalendarKey
-from store.coordination.calendar_usage import ROUND
+from store.cache.calendar_usage import ROUND
 from store.security.crypto import digest
 from store.sql.models import now
 from store.sql.queries import channels, connection_rows, webhook_events

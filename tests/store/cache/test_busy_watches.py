@@ -9,8 +9,8 @@ from redis import Redis
 
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyCache, BusyRead, CalendarKey, watch_key
+from store.cache.calendar_usage import ROUND, AskedCalendars
 from store.cache.fast_redis import FastRedis
-from store.coordination.calendar_usage import ROUND, AskedCalendars
 from store.stores import Stores
 
 BUCKET = 1000

@@ -11,7 +11,7 @@ from providers.base import Failed
 from providers.errors import Reason
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyRead, CalendarKey
-from store.coordination.calendar_usage import AskedCalendars
+from store.cache.calendar_usage import AskedCalendars
 from store.sql.queries import connection_rows
 from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, READ, rows, run
 from workers.execution import identity

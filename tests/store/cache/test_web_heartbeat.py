@@ -7,7 +7,7 @@ import time
 import pytest
 
 from store.cache.busy_cache import GAP_KEY
-from store.coordination.heartbeats import GAP, START_GAP, WEB, WebHeartbeat
+from store.cache.web_heartbeat import GAP, START_GAP, WEB, WebHeartbeat
 from store.lua import ScriptRedis
 from tests.waiting import until
 
@@ -77,7 +77,7 @@ def test_a_request_of_a_process_that_was_paused_sends_the_heartbeat(redis, proce
     assert not one.is_late
     redis.delete(GAP_KEY)
     later = time.monotonic() + 60
-    monkeypatch.setattr("store.coordination.heartbeats.time.monotonic", lambda: later)
+    monkeypatch.setattr("store.cache.web_heartbeat.time.monotonic", lambda: later)
     assert one.is_late
     redis.set(WEB, int(redis.get(WEB)) - 60_000)
     one.catch_up()
