@@ -31,10 +31,3 @@ def test_code_names_no_other_variables_than_declared_settings():
 def test_every_module_has_a_docstring(package):
     for file in (ROOT / package).rglob("*.py"):
         assert file.read_text().lstrip().startswith('"""'), file
-
-
-def test_lua_is_in_files_of_its_own():
-    this = Path(__file__)
-    for package in ("app", "workers", "scheduling", "providers", "store", "tests"):
-        for file in (ROOT / package).rglob("*.py"):
-            assert file == this or "redis.call" not in file.read_text(), file

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.conftest import stores_of
 from tests.contract.rows import (
-    LATER,
-    PROVIDER_ERROR,
-    THROTTLED,
     Row,
     bad,
     bad_slug,
@@ -17,6 +16,7 @@ from tests.contract.rows import (
     of,
     ok,
     showing_tokens,
+    token_endpoint_down,
     unknown_provider,
 )
 from tests.contract.shapes import CONNECTION, DONE, TIME, data
@@ -102,7 +102,7 @@ def withdrawn(world: World) -> None:
     world.sandbox.withdraw("acme.example")
 
 
-def token_down(world: World, provider: str, **fault: object) -> None:
+def token_down(provider: str, world: World, **fault: object) -> None:
     domains(world)
     world.sandbox.fault(operation=f"{provider}.token", **fault)  # type: ignore[arg-type]
 
@@ -111,22 +111,7 @@ def checked(provider: str, body: object) -> list[Row]:
     """The answers of a check that the provider refuses or does not answer."""
     return [
         bad("", 400, "grantRefused", body=body, setup=withdrawn),
-        bad(
-            "",
-            429,
-            "rateLimited",
-            shape=THROTTLED | PROVIDER_ERROR,
-            body=body,
-            setup=lambda w: token_down(w, provider, status=429, retry_after=LATER),
-        ),
-        bad(
-            "",
-            502,
-            "providerError",
-            shape=PROVIDER_ERROR,
-            body=body,
-            setup=lambda w: token_down(w, provider, status=503, retry_after=LATER),
-        ),
+        *token_endpoint_down(partial(token_down, provider), body=body),
         no_organization(body=body, setup=domains),
         may_not_write(body=body, setup=domains),
     ]

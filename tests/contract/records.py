@@ -10,7 +10,6 @@ from tests.contract.rows import (
     LATER,
     PROVIDER_ERROR,
     PROVIDERS,
-    THROTTLED,
     Row,
     bad,
     bad_slug,
@@ -23,6 +22,7 @@ from tests.contract.rows import (
     of,
     ok,
     showing_tokens,
+    token_endpoint_down,
     unknown_provider,
 )
 from tests.contract.shapes import CONNECTION, DONE, LISTED_USER, ORGANIZATION, TIME, USER, data, nullable
@@ -340,22 +340,7 @@ CONNECTIONS: tuple[Row, ...] = (
         ),
         bad("This API key may not show tokens", 403, "keyMayNotShowTokens"),
         missing("OAuth connection not found", names={"userId": "{lonely}"}, key=showing_tokens),
-        bad(
-            "",
-            429,
-            "rateLimited",
-            shape=THROTTLED | PROVIDER_ERROR,
-            key=showing_tokens,
-            setup=lambda w: stale_and_down(w, status=429, retry_after=LATER),
-        ),
-        bad(
-            "",
-            502,
-            "providerError",
-            shape=PROVIDER_ERROR,
-            key=showing_tokens,
-            setup=lambda w: stale_and_down(w, status=503, retry_after=LATER),
-        ),
+        *token_endpoint_down(stale_and_down, key=showing_tokens),
     ),
     *of(
         "POST /users/{userId}/oauth/{provider}/authorize",
@@ -412,22 +397,7 @@ CONNECTIONS: tuple[Row, ...] = (
         ),
         bad("code is required", body={"state": "x"}),
         missing("User not found", body=CALLBACK, setup=user_left),
-        bad(
-            "",
-            429,
-            "rateLimited",
-            shape=THROTTLED | PROVIDER_ERROR,
-            body=CALLBACK,
-            setup=lambda w: token_down(w, status=429, retry_after=LATER),
-        ),
-        bad(
-            "",
-            502,
-            "providerError",
-            shape=PROVIDER_ERROR,
-            body=CALLBACK,
-            setup=lambda w: token_down(w, status=503),
-        ),
+        *token_endpoint_down(token_down, body=CALLBACK),
         may_not_write(body={"code": "x", "state": "x"}),
     ),
     *of(

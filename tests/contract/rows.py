@@ -162,6 +162,28 @@ def too_narrow(operation: str, **more: Any) -> Row:
     return bad(operation, 403, "insufficientScopes", shape=SCOPE_ERROR, setup=World.restrict_scopes, **more)
 
 
+def token_endpoint_down(down: Callable[..., None], **more: Any) -> list[Row]:
+    """Answers while the provider gives out no tokens; ``down(world, **fault)`` makes it so."""
+    return [
+        bad(
+            "",
+            429,
+            "rateLimited",
+            shape=THROTTLED | PROVIDER_ERROR,
+            setup=lambda world: down(world, status=429, retry_after=LATER),
+            **more,
+        ),
+        bad(
+            "",
+            502,
+            "providerError",
+            shape=PROVIDER_ERROR,
+            setup=lambda world: down(world, status=503, retry_after=LATER),
+            **more,
+        ),
+    ]
+
+
 def provider_down(shape: Any = UNREAD_ERROR, *, unknown: Sequence[str] = (), **more: Any) -> list[Row]:
     """Answers while the provider limits the rate, and while it is down.
 

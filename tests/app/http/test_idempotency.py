@@ -24,7 +24,6 @@ from tests.app.at_provider import INSERT
 from tests.app.routes import idempotent_endpoints, routes
 from tests.app.two_accounts import Both
 from tests.conftest import Api, stores_of
-from tests.people import grant_of
 from tests.store.statements import recorded
 
 # POST routes that create nothing: they only read, or return something that is used once.
@@ -81,44 +80,6 @@ def test_every_post_route_is_known_to_create_or_not(app):
 
     assert posts == idempotent_endpoints(app) | MAKES_NOTHING
     assert not idempotent_endpoints(app) & MAKES_NOTHING
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("worker")
-def test_every_creation_is_done_once_and_answered_alike(
-    app, api, sandbox, new_user, new_organization, unique
-):
-    google, microsoft = (sandbox.account(each, f"ada@{each}.example") for each in ("google", "microsoft"))
-    user, slug, eve = new_user(google, microsoft), new_organization(), new_user()
-    hook = api.post("/webhooks", {"url": "http://127.0.0.1:9/"}).json["data"]["id"]
-    domain = sandbox.domain("google", "acme.example")
-    assert api.put(f"/organizations/{slug}/grants/google", grant_of(domain)).status_code == 200
-    members = [{"userId": unique("member"), "email": "eve@acme.example"}]
-    requests = {
-        "users.Users": ("/users", {"id": unique("user")}),
-        "organizations.Organizations": ("/organizations", {"slug": unique("org"), "name": "Acme"}),
-        "grants.GrantMembers": (f"/organizations/{slug}/grants/google/members", {"members": members}),
-        "organizations.Members": (f"/organizations/{slug}/members", {"userIds": [user]}),
-        "oauth.Connection": (f"/users/{eve}/oauth/google", {"accessToken": "planted", "scope": ["calendar"]}),
-        "events.CalendarEvents": (f"/users/{user}/calendar/events/microsoft/primary", MEETING),
-        "unified.UnifiedEvents": (f"/users/{user}/calendar/events/meta", MEETING),
-        "holds.Holds": ("/holds", HELD | {"users": [user]}),
-        "webhooks.WebhookSecret": (f"/webhooks/{hook}/secret", {}),
-        "webhooks.Webhooks": ("/webhooks", {"url": "http://127.0.0.1:9/"}),
-    }
-    assert set(requests) == idempotent_endpoints(app)
-    for number, (path, body) in enumerate(requests.values()):
-        once = api.post(path, body, headers=keyed(f"{user}-{number}"))
-        again = api.post(path, body, headers=keyed(f"{user}-{number}"))
-        assert once.status_code in (200, 201), once.text
-        assert (replayed(once), replayed(again)) == (False, True)
-        assert (again.status_code, again.data) == (once.status_code, once.data)
-        assert again.mimetype == once.mimetype == "application/json"
-    for each in (hook, once.json["data"]["id"]):
-        assert api.delete(f"/webhooks/{each}").status_code == 200
-    calls = sandbox.requests().by_operation
-    assert calls["google.events.insert"] == 1
-    assert calls["microsoft.events.insert"] == 2
 
 
 def test_the_rest_of_an_answer_is_its_own(api, key, unique):
