@@ -6,6 +6,7 @@ The metaId is stored in the event at each provider, and not in Almanac's databas
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,7 +27,8 @@ from providers.contents import has_content
 from providers.errors import Problem
 from providers.events import Changes, Draft, Event
 from providers.scopes import Operation
-from store.coordination.locks import LockTimeout, unified_lock
+from store.coordination import locks
+from store.coordination.locks import LockTimeout
 from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import CreateEvent, DeleteEvent, EventWrite, GetEvent, Reply, UpdateEvent
 
@@ -87,8 +89,10 @@ def create(
     meta_id, seconds = str(content.meta_id), services().settings.fanout_deadline_seconds
     try:
         redis = services().stores.redis
-        # Long enough to create the copies and to delete them again.
-        with unified_lock(redis, refs[0].user, meta_id, timeout=seconds, lifetime=2 * seconds):
+        # Of two requests that create the same event at once, one could find the other's first copy and rely
+        # on it, and the other could then undo it. Time is left to delete the copies again.
+        name = f"unified:{refs[0].user}:{meta_id}"
+        with locks.hold(redis, name, deadline=time.monotonic() + 2 * seconds, wait=seconds):
             deadline = worker_calls.deadline()
             existing = set() if meta_id_is_new else _present(refs, others, content, deadline)
             drafts = {

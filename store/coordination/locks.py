@@ -30,63 +30,17 @@ class LockTimeout(Exception):
 
 
 @contextmanager
-def refresh_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
-    """Hold the lock for requesting new tokens of one owner. ``deadline`` is of ``time.monotonic()``.
+def hold(redis: Redis, name: str, *, deadline: float, wait: float | None = None) -> Iterator[None]:
+    """Hold a lock for work that ends by ``deadline``, a moment of ``time.monotonic()``.
 
-    ``name`` is a connection's id, or the name of a grant's token.
+    Waits ``wait`` seconds for it, or until the deadline.
 
-    :raise LockTimeout: when it is not free before the deadline
+    :raise LockTimeout: when it is not free in time
     """
-    # Concurrent refreshes would use one refresh token: if the provider rotates it, the grant could be lost.
-    left = _left(deadline)
-    with _held(redis, f"lock:refresh:{name}", timeout=left, lifetime=left + MARGIN):
-        yield
-
-
-@contextmanager
-def account_lock(redis: Redis, account: str, *, deadline: float) -> Iterator[None]:
-    """Hold the lock for storing or revoking the grant of one provider account.
-
-    :raise LockTimeout: when it is not free before the deadline
-    """
-    left = _left(deadline)
-    with _held(redis, f"lock:account:{account}", timeout=left, lifetime=left + MARGIN):
-        yield
-
-
-@contextmanager
-def unified_lock(redis: Redis, user: str, meta_id: str, *, timeout: float, lifetime: float) -> Iterator[None]:
-    """Hold the lock for creating one unified event of a user; both times are in seconds.
-
-    :raise LockTimeout: when it is not free within ``timeout``
-    """
-    # Of two requests that create the same event at once, one could find the other's first copy and rely on
-    # it, and the other could then undo it.
-    with _held(redis, f"lock:unified:{user}:{meta_id}", timeout=timeout, lifetime=lifetime + MARGIN):
-        yield
-
-
-@contextmanager
-def try_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
-    """Hold a lock without waiting for it: for a round of upkeep.
-
-    The work under the lock ends by ``deadline``, a moment of ``time.monotonic()``.
-
-    :raise LockTimeout: when another process holds the lock
-    """
-    with _held(redis, f"lock:round:{name}", timeout=0.0, lifetime=_left(deadline) + MARGIN):
-        yield
-
-
-def _left(deadline: float) -> float:
-    return max(0.0, deadline - time.monotonic())
-
-
-@contextmanager
-def _held(redis: Redis, name: str, *, timeout: float, lifetime: float) -> Iterator[None]:
+    left = max(0.0, deadline - time.monotonic())
     # The lock outlasts its holder's work. A dead holder's lock expires then.
-    lock = redis.lock(name, timeout=lifetime, sleep=0.02)
-    if not lock.acquire(blocking_timeout=timeout):
+    lock = redis.lock(f"lock:{name}", timeout=left + MARGIN, sleep=0.02)
+    if not lock.acquire(blocking_timeout=left if wait is None else wait):
         raise LockTimeout(name)
     try:
         yield
@@ -121,7 +75,7 @@ class AccountLocks:
         """
         with ExitStack() as locks:
             for name in _names(account):
-                locks.enter_context(account_lock(self._redis, name, deadline=deadline))
+                locks.enter_context(hold(self._redis, f"account:{name}", deadline=deadline))
             yield
 
     def note_revocation(self, account: ProviderAccount) -> None:

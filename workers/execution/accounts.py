@@ -17,7 +17,8 @@ from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, Tok
 from providers.microsoft.mailbox import user_path
 from providers.names import ProviderName
 from providers.oauth.client import OAuth
-from store.coordination.locks import LockTimeout, refresh_lock
+from store.coordination import locks
+from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access, Circuit
 from store.sql.queries import connection_rows, connections
 from store.sql.queries.connection_rows import Credentials, Tokens
@@ -172,7 +173,9 @@ class ConnectionTokens:
         :raise Unavailable: if the token endpoint, or another refresh, takes too long
         """
         try:
-            with refresh_lock(self._stores.redis, self._id, deadline=deadline):
+            # Concurrent refreshes would use one refresh token: if the provider rotates it, the grant could be
+            # lost.
+            with locks.hold(self._stores.redis, f"refresh:{self._id}", deadline=deadline):
                 self._tokens = self._reload()
                 if self._tokens.access_token == rejected.reveal:
                     self._refresh(deadline)

@@ -22,7 +22,8 @@ from providers.errors import (
 from providers.names import ProviderName
 from providers.oauth.endpoints import Client
 from providers.oauth.organization_grants import InvalidKey, ServiceAccountKey, google_token, microsoft_token
-from store.coordination.locks import LockTimeout, refresh_lock
+from store.coordination import locks
+from store.coordination.locks import LockTimeout
 from store.security.grant_tokens import TokenOwner
 from store.sql.queries import organization_grants
 from store.sql.queries.connection_rows import Credentials
@@ -84,7 +85,8 @@ class OrganizationTokens:
     def _request(self, rejected: Token | None, deadline: float) -> Token:
         """A new token; the cached one if another worker has just requested it."""
         try:
-            with refresh_lock(self._runtime.stores.redis, self._owner.name, deadline=deadline):
+            name = f"refresh:{self._owner.name}"
+            with locks.hold(self._runtime.stores.redis, name, deadline=deadline):
                 return self._cached(rejected) or self._request_now(deadline)
         except LockTimeout as error:
             raise Unavailable("Getting access by the organization's grant took too long") from error

@@ -7,7 +7,8 @@ import time
 
 from providers.errors import ProviderError
 from providers.names import ProviderName
-from store.coordination.locks import LockTimeout, try_lock
+from store.coordination import locks
+from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
 from store.sql.models import Channel
 from store.sql.queries import channels
@@ -40,7 +41,7 @@ UNUSED_SECONDS = 3600.0
 def keep(runtime: Runtime, *, deadline: float) -> None:
     """Run all maintenance until ``deadline``. Does nothing while another run holds the lock."""
     try:
-        with try_lock(runtime.stores.redis, "channels", deadline=deadline):
+        with locks.hold(runtime.stores.redis, "round:channels", deadline=deadline, wait=0.0):
             _renew_all(runtime, deadline)
             _remove_ended(runtime, deadline)
             _restore_watches(runtime)

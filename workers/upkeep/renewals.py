@@ -8,7 +8,8 @@ from datetime import datetime
 
 from providers.base import Token
 from providers.errors import ProviderError
-from store.coordination.locks import LockTimeout, try_lock
+from store.coordination import locks
+from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
@@ -33,7 +34,7 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
     """
     configured = [name for name, provider in runtime.providers.items() if provider.configured]
     try:
-        with try_lock(runtime.stores.redis, "renew_tokens", deadline=deadline):
+        with locks.hold(runtime.stores.redis, "round:renew_tokens", deadline=deadline, wait=0.0):
             with runtime.stores.database.reading() as session:
                 rows = connections.expiring(
                     session, after=after, before=before, providers=configured, limit=MAX_RENEWALS

@@ -15,7 +15,7 @@ from providers.base import Token
 from providers.errors import AuthorizationInvalid, GrantRefused, Misconfigured, SubjectRefused, Unavailable
 from providers.events import Changes, Draft, Moment
 from store.cache.busy_cache import CalendarKey
-from store.coordination.locks import refresh_lock
+from store.coordination.locks import hold
 from store.security.crypto import Keyring
 from store.security.grant_tokens import GrantTokens, TokenOwner
 from store.sql.models import OrganizationGrant
@@ -163,7 +163,7 @@ def test_a_grant_that_has_ended_or_was_removed_is_not_used(sandbox, runtime, del
 def test_slow_token_is_unavailable_and_keeps_the_grant(sandbox, runtime, delegated):
     of = delegated("google")
     owner = TokenOwner(of.grant.id)
-    with refresh_lock(runtime.stores.redis, owner.name, deadline=soon()), pytest.raises(Unavailable):
+    with hold(runtime.stores.redis, f"refresh:{owner.name}", deadline=soon()), pytest.raises(Unavailable):
         tokens(runtime, of).access_token(deadline=soon(0.2))
     sandbox.fault(operation="google.token", status=503)
     with pytest.raises(Unavailable):

@@ -11,7 +11,7 @@ import pytest
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, GrantGone, Reason, Unavailable
 from providers.names import ProviderName
-from store.coordination.locks import refresh_lock
+from store.coordination.locks import hold
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
 from tests.app.days import PROVIDERS
@@ -150,7 +150,7 @@ def test_invalid_grant_marks_the_connection_dead(sandbox, connected, opened, row
 def test_busy_refresh_lock_is_unavailable_and_keeps_connection(sandbox, connected, opened, row, runtime):
     account = sandbox.account("google", "ada@example.com")
     connection = connected(account, expires_at=LONG_AGO)
-    with refresh_lock(runtime.stores.redis, connection, deadline=soon(60)):
+    with hold(runtime.stores.redis, f"refresh:{connection}", deadline=soon(60)):
         began = time.monotonic()
         reply = read(runtime, opened(connection), seconds=0.5)
         assert time.monotonic() - began < 20

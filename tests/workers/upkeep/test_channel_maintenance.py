@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyRead, CalendarKey
-from store.coordination.locks import try_lock
+from store.coordination.locks import hold
 from store.sql.models import Channel, now
 from store.sql.queries import channels
 from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, confirm, rows, run
@@ -192,7 +192,7 @@ def test_of_two_channels_that_watch_a_calendar_the_newer_is_restored(reached, wa
 
 def test_two_rounds_do_not_overlap(reached, watched, sandbox):
     hurry(reached, watched("microsoft"))
-    with try_lock(reached.stores.redis, "channels", deadline=time.monotonic() + 60):
+    with hold(reached.stores.redis, "round:channels", deadline=time.monotonic() + 60):
         run(reached)
     assert sandbox.requests().total == 0
 

@@ -12,7 +12,7 @@ from threading import Barrier, BoundedSemaphore, Lock
 import pytest
 from sqlalchemy import delete, select
 
-from store.coordination.locks import MARGIN, try_lock
+from store.coordination.locks import MARGIN, hold
 from store.sql.models import ApiKey, IdempotencyKey, OAuthConnection
 from store.sql.queries import api_keys, connections
 from workers.celery_app import RENEWAL_SECONDS
@@ -213,7 +213,7 @@ def test_a_round_waits_for_room(renew, account, connected, runtime):
 
 def test_two_rounds_do_not_overlap(renew, account, connected, runtime, sandbox):
     connected(account("ada"), **ends_in(1))
-    with try_lock(runtime.stores.redis, "renew_tokens", deadline=time.monotonic() + 60):
+    with hold(runtime.stores.redis, "round:renew_tokens", deadline=time.monotonic() + 60):
         assert renew() == 0
     assert sandbox.requests().total == 0
     assert renew() == 1
