@@ -392,14 +392,16 @@ def test_an_all_day_event_needs_the_day_in_all_zones_if_its_zone_is_unknown(
     new_person, api, sandbox, provider
 ):
     day = {"start": "2026-12-03", "end": "2026-12-04"}
-    # In the first zone, the day begins at ten in the morning of the day before.
-    person = new_person(provider, events=[{"start": "2026-12-02T11:00Z", "end": "2026-12-02T12:00Z"}])
+    # In the first zone, the day begins at ten in the morning of the day before. In the last, it ends at noon of
+    # the day after.
+    outside = [{"start": f"{each}T11:00Z", "end": f"{each}T12:00Z"} for each in ("2026-12-02", "2026-12-04")]
+    person = new_person(provider, events=outside)
     sandbox.fault(operation="google.calendarList.list", status=403, times=2)
 
     refused = person.book(day)
     held = api.post("/holds", {"users": [person.user], **day}).json["data"]["id"]
 
-    assert conflicts(refused) == [("11:00", "12:00")]
+    assert conflicts(refused) == [("11:00", "12:00")] * 2
     # Its client has chosen the time, so the zone of the request counts.
     assert person.book(day, hold=held).status_code == 201
 

@@ -13,7 +13,7 @@ from providers.sandbox.client import Sandbox
 from store.sql.models import HeldTime, User
 from store.sql.queries import holds
 from tests.app.answers import error
-from tests.app.days import MORNING, PROVIDERS, meeting, starts
+from tests.app.days import MORNING, NOVEMBER, PROVIDERS, meeting, starts
 from tests.conftest import Api, stores_of
 
 pytestmark = pytest.mark.usefixtures("worker", "in_november")
@@ -184,6 +184,24 @@ def test_bad_input_is_refused(person, take, new_user):
     assert error(take(user, "nobody"), 404) == "User not found"
     assert error(take(user, new_user()), 404) == "User has no connected calendars"
     held(take(user, body={"start": "2026-12-03", "end": "2026-12-04"}))
+
+
+@GOOGLE
+def test_held_time_may_have_begun_and_not_ended(person, take, monkeypatch):
+    half_past_nine = NOVEMBER + (13 * 24 * 60 + 570) * 60_000
+    monkeypatch.setattr("app.events.holds.is_past", lambda moment: moment <= half_past_nine)
+
+    assert error(take(person.user, body=meeting("08:00", "09:00")), 400) == "end must not be in the past"
+    held(take(person.user))
+
+
+@GOOGLE
+def test_the_minimum_notice_holds_for_holds_and_creates(person, take):
+    a_year = 366 * 24 * 60
+
+    assert conflicts(take(person.user, body={"minimumNotice": a_year})) == [(person.user, "09:00", "10:00")]
+    assert person.book(minimumNotice=str(a_year)).status_code == 409
+    assert person.book().status_code == 201
 
 
 @GOOGLE

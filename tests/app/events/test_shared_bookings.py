@@ -289,6 +289,14 @@ def test_a_hold_of_a_named_calendar_leaves_the_main_one_to_others(api, sandbox, 
 
 
 @BOTH
+def test_a_named_calendar_is_held_through_connections_that_are_identified_now(provider, api, sandbox, unique):
+    bookers, _ = of_one_room(api, sandbox, unique, provider)
+    named = [{"users": [{"id": each.user, "calendarIds": [each.calendar]}], **NINE} for each in bookers]
+
+    assert [api.post("/holds", each).status_code for each in named] == [201, 409]
+
+
+@BOTH
 def test_a_hold_of_a_user_counts_for_a_calendar_that_it_does_not_name(provider, api, sandbox, unique):
     team = {"google": f"{unique('team')}@group.calendar.google.com", "microsoft": unique("AAMk-team")}
     account = sandbox.account(
