@@ -149,6 +149,18 @@ def test_calendars_are_chosen_by_provider_and_by_id(listed, user_with_two_accoun
     assert subjects(listed(user_with_two_accounts, **form, **query)) == found
 
 
+def test_no_cache_reads_the_list_of_calendars_again(api, listed, sandbox, new_user):
+    account = sandbox.account("google", ADA["google"])
+    user = new_user(account)
+    # It stores the list.
+    assert api.get(f"/users/{user}/calendar/busy", **DAY).status_code == 200
+    team = [meeting("09:00", "10:00", subject="Team")]
+    sandbox.share(sandbox.account("google", TEAM, events=team), account)
+
+    assert subjects(listed(user)) == []
+    assert subjects(listed(user, {"Cache-Control": "no-cache"})) == ["Team"]
+
+
 def test_a_calendar_that_is_on_no_list_is_named(api, user_with_two_accounts):
     answer = api.get(
         f"/users/{user_with_two_accounts}/calendar/events", **DAY, calendarIds="primary,gone@example.com"

@@ -8,7 +8,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisLost
 from sqlalchemy import select, update
 
-from app.events.worker_calls import may_have_happened
+from app.events.worker_calls import is_unknown, may_have_happened
 from providers.errors import Problem, Reason
 from providers.events import Changes, Draft, Moment
 from store.cache.cache_tags import Tags
@@ -48,7 +48,8 @@ def test_create_after_which_redis_is_lost_may_exist_and_is_recorded(
     failed = written(CreateEvent, draft=DRAFT)
 
     assert sandbox.requests().by_operation["google.events.insert"] == 1
-    assert (failed.problem, may_have_happened(failed)) == (Problem.OUT_OF_SERVICE, True)
+    assert failed.problem is Problem.OUT_OF_SERVICE
+    assert is_unknown(failed) and may_have_happened(failed)
     with runtime.stores.database.reading() as session:
         assert session.scalars(select(WebhookDelivery.event)).all() == [WebhookEvent.CALENDAR_CHANGED]
 
@@ -161,5 +162,6 @@ def test_nothing_is_written_without_the_mark(runtime, sandbox, written, monkeypa
     monkeypatch.setattr(runtime.stores.busy, "begin_write", lost)
     failed = written(CreateEvent, draft=DRAFT)
 
-    assert (failed.problem, may_have_happened(failed)) == (Problem.OUT_OF_SERVICE, False)
+    assert failed.problem is Problem.OUT_OF_SERVICE
+    assert not is_unknown(failed) and not may_have_happened(failed)
     assert "google.events.insert" not in sandbox.requests().by_operation
