@@ -76,6 +76,14 @@ def test_emptied_redis_restores_no_old_rows(versioned_cache, redis):
     assert versioned_cache.current().get_or_load("ada", load) == "loaded 2"
 
 
+def test_rows_that_were_loaded_without_a_version_are_not_used_again(versioned_cache):
+    """Whether they have changed since is unknown: Redis was down, and was emptied before it came back."""
+    _, load = counting()
+    versioned_cache.switch_to(None).get_or_load("ada", load)
+
+    assert versioned_cache.switch_to(None).get_or_load("ada", load) == "loaded 2"
+
+
 def test_none_is_not_cached(versioned_cache):
     answers = iter([None, "there now"])
 
