@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_cache import BusyCache, BusyRead, CalendarKey, watch_key
+from store.cache.busy_cache import CLOCK_MARGIN, GAP_KEY, BusyCache, BusyRead, CalendarKey, watch_key
 from store.cache.calendar_usage import ROUND, AskedCalendars
 from store.cache.fast_redis import FastRedis
 from store.stores import Stores
@@ -153,6 +153,20 @@ def test_a_storm_leaves_one_read_to_be_kept(cache, read, lives):
     read()()
 
     assert lives() > TTL
+
+
+def test_what_was_read_before_a_gap_of_notifications_is_not_used_for_longer(redis, cache, read):
+    """The clock of a worker, which stamps reads, may be ahead of Redis's, which times the gap."""
+    cache.watch(KEY, "channel", 86_400)
+    gap = time.time_ns() // 1_000_000 - 10 * TTL
+    redis.set(GAP_KEY, gap)
+
+    def is_used(read_at: int) -> bool:
+        read()(read_at=read_at)
+        return not cache.load([KEY], 0, BUCKET).missing
+
+    assert not is_used(gap + CLOCK_MARGIN - 1)
+    assert is_used(gap + CLOCK_MARGIN)
 
 
 def test_calendars_are_claimed_once_until_released(stores, redis):
