@@ -105,6 +105,21 @@ def test_a_revoked_key_stops_counting_at_once(warm, api, stores):
     assert api.get(PATH, **DAY).status_code == 401
 
 
+def test_a_key_that_is_revoked_during_the_load_does_not_count(warm, api, new_api, stores, monkeypatch):
+    """Another request may have cached rows of the new version by then."""
+    other, load = new_api(), warm.fast._load
+
+    async def late(parsed):
+        with stores.database.writing() as session:
+            api_keys.revoke(session, api.key, prefix="alm_")
+        assert other.get(PATH, **DAY).status_code == 200
+        return await load(parsed)
+
+    monkeypatch.setattr(warm.fast, "_load", late)
+
+    assert warm.get(PATH, **DAY) is None
+
+
 def test_an_expired_key_does_not_count(new_api, app, cached_people):
     expires_at = now() + timedelta(seconds=1)
     short = new_api(expires_at=expires_at)

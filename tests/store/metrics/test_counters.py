@@ -269,6 +269,16 @@ def test_totals_have_all_that_was_ever_counted_and_never_end(activity, redis, no
 
 
 @pytest.mark.slow
+def test_only_the_totals_have_durations_and_jobs(activity, redis, now):
+    """Intervals are kept for weeks, and nobody reads these of them."""
+    activity.read("google", 0.4)
+    activity.jobs("asked", 3)
+    activity.flush(now=now)
+
+    stored = {name.split(b":")[0] for each in (FINE, COARSE) for name in redis.hkeys(each.key(now))}
+    assert stored == {b"reads"}
+
+
 def test_totals_that_redis_could_not_take_come_later(activity, redis, server, now):
     start, stop = server
     activity.read("google", 0.1)
