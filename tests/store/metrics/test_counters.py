@@ -268,7 +268,6 @@ def test_totals_have_all_that_was_ever_counted_and_never_end(activity, redis, no
     assert redis.ttl(counters.KEY) == -1
 
 
-@pytest.mark.slow
 def test_only_the_totals_have_durations_and_jobs(activity, redis, now):
     """Intervals are kept for weeks, and nobody reads these of them."""
     activity.read("google", 0.4)
@@ -279,6 +278,7 @@ def test_only_the_totals_have_durations_and_jobs(activity, redis, now):
     assert stored == {b"reads"}
 
 
+@pytest.mark.slow
 def test_totals_that_redis_could_not_take_come_later(activity, redis, server, now):
     start, stop = server
     activity.read("google", 0.1)
