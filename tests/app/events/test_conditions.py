@@ -392,8 +392,8 @@ def test_an_all_day_event_needs_the_day_in_all_zones_if_its_zone_is_unknown(
     new_person, api, sandbox, provider
 ):
     day = {"start": "2026-12-03", "end": "2026-12-04"}
-    # In the first zone, the day begins at ten in the morning of the day before. In the last, it ends at noon of
-    # the day after.
+    # In the first zone, the day begins at ten in the morning of the day before. In the last, it ends at noon
+    # of the day after.
     outside = [{"start": f"{each}T11:00Z", "end": f"{each}T12:00Z"} for each in ("2026-12-02", "2026-12-04")]
     person = new_person(provider, events=outside)
     sandbox.fault(operation="google.calendarList.list", status=403, times=2)
