@@ -6,8 +6,8 @@ import logging
 from collections.abc import Collection
 from enum import StrEnum
 
-from app.http.error_codes import Code
 from app.http.errors import ApiError
+from app.schemas.error_codes import Code
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.consent_gaps import Permission, join_names
 

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from app.accounts import organization_grants as grants
 from app.accounts.ownership import CONNECTION, own_user
-from app.http.error_codes import Code
 from app.http.errors import Conflict, Forbidden, Invalid, NotFound
+from app.schemas.error_codes import Code
 from providers.names import ProviderName
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connections, organization_grants, organizations, users

@@ -12,9 +12,9 @@ from app.accounts import consent_cookie
 from app.accounts.consent_cookie import ConsentCookie
 from app.accounts.consent_refusals import ConsentRefused
 from app.accounts.ownership import CONNECTION, own_user
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid, NotFound
 from app.http.provider_failures import request_failed
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import Failed
 from providers.errors import Reason

@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 
 from app.accounts import disconnect, organizations
 from app.accounts.ownership import require_whole_service
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid, NotFound
 from app.http.provider_failures import request_failed
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.names import ProviderName
 from providers.oauth.client import MANY_TENANTS

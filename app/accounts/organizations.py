@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 from app.accounts import disconnect
 from app.accounts.ownership import require_whole_service
 from app.accounts.unique_violations import conflict_on
-from app.http.error_codes import Code
 from app.http.errors import NotFound
+from app.schemas.error_codes import Code
 from app.services import services
 from store.sql.models import Organization
 from store.sql.queries import audit, organization_grants, organizations, users

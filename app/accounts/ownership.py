@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from app.http.error_codes import Code
 from app.http.errors import Forbidden, NotFound
+from app.schemas.error_codes import Code
 from store.sql.models import User
 from store.sql.queries import users
 from store.sql.queries.api_keys import Caller

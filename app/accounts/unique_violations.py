@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
-from app.http.error_codes import Code
 from app.http.errors import Conflict
+from app.schemas.error_codes import Code
 
 
 @contextmanager

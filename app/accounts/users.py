@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from app.accounts.disconnect import clean_up, remove_connections, stop_channels
 from app.accounts.ownership import MEMBERSHIP, own_user
 from app.accounts.unique_violations import conflict_on
-from app.http.error_codes import Code
 from app.http.errors import NotFound
+from app.schemas.error_codes import Code
 from app.services import services
 from store.sql.models import User
 from store.sql.queries import audit, organizations, users

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from sqlalchemy.orm import Session
 
-from app.http.error_codes import Code
 from app.http.errors import Conflict, Invalid, NotFound
+from app.schemas.error_codes import Code
 from app.services import services
 from store.sql.models import WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import audit, deliveries, webhook_events, webhooks

@@ -10,11 +10,11 @@ from flask.views import MethodView
 from app.accounts import consent_refusals, oauth_flow, oauth_result_page
 from app.accounts.consent_refusals import ConsentRefused
 from app.http.authentication import caller
-from app.http.error_codes import Code
 from app.http.errors import ApiError
 from app.http.hosts import base_url
 from app.http.routes import Blueprint, route_facts
 from app.schemas.connections import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
+from app.schemas.error_codes import Code
 from app.schemas.records import SuccessSchema
 from providers.names import ProviderName
 from store.security.one_time_secrets import PendingConsent

@@ -9,15 +9,13 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app.accounts import connections
 from app.api import cache_control
-from app.availability import parameters
+from app.availability import connections, parameters
 from app.availability.failures import Failures, missing_entry
 from app.availability.lookup import look_up, look_up_users
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.authentication import authentication
-from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.responses import json_array, json_object, json_response
 from app.http.routes import Blueprint, route_facts
@@ -29,6 +27,7 @@ from app.schemas.availability import (
     ZoneHeader,
 )
 from app.schemas.availability_answers import OrganizationBusyAnswer, UserBusyAnswer, UsersBusyAnswer
+from app.schemas.error_codes import Code
 from scheduling.json_render import busy_json
 from scheduling.query import busy_union
 

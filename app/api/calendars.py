@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response
 from flask.views import MethodView
 
-from app.accounts import connections
+from app.availability import connections
 from app.events import lists
 from app.http import paging
 from app.http.authentication import authentication

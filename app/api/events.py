@@ -12,19 +12,18 @@ import orjson
 from flask import Response, request
 from flask.views import MethodView
 
-from app.accounts import connections
-from app.accounts.calendar_names import calendar_name
 from app.api import cache_control, replay_access
-from app.availability import parameters
+from app.availability import connections, parameters
+from app.availability.connections import calendar_name
 from app.availability.selection import CalendarSelector, id_at_provider
 from app.events import conditions, lists, moves, worker_calls
 from app.events.bodies import changes, draft, event_view, new_meta_id
 from app.http import idempotency, paging
 from app.http.authentication import authentication
-from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound
 from app.http.responses import json_response
 from app.http.routes import Blueprint, facts_of_request, route_facts
+from app.schemas.error_codes import Code
 from app.schemas.event_answers import EventAnswer, EventsAnswer
 from app.schemas.events import (
     ConditionHeader,

@@ -15,10 +15,10 @@ from app.availability.explanation import Blocking, HeldBlocking, UserVerdict
 from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
 from app.http.authentication import authentication
-from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import RequiredSchedulesBody, UsersBody, ZoneHeader
+from app.schemas.error_codes import Code
 from app.schemas.explain import (
     OrganizationExplainedAnswer,
     OrganizationMomentQuery,

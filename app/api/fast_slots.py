@@ -32,9 +32,8 @@ from flask import Flask
 from redis.exceptions import RedisError
 from werkzeug.datastructures import MultiDict
 
-from app.accounts import connections
 from app.api.scheduling import blp, slots_of_user
-from app.availability import held_time, lookup, parameters
+from app.availability import connections, held_time, lookup, parameters
 from app.availability.failures import Failures
 from app.availability.parameters import now_ms, required_freshness
 from app.availability.result import ResultBuilder

@@ -14,10 +14,10 @@ from app.availability import groups, parameters
 from app.availability.groups import ExplainedGroup, look_up_groups
 from app.availability.parameters import Hours
 from app.http.authentication import authentication
-from app.http.error_codes import Code
 from app.http.responses import json_object, json_response
 from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import ZoneHeader
+from app.schemas.error_codes import Code
 from app.schemas.groups import (
     GroupExplainedAnswer,
     GroupMomentQuery,

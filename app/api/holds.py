@@ -12,10 +12,10 @@ from app.api import replay_access
 from app.events import holds
 from app.http import idempotency, paging
 from app.http.authentication import authentication
-from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import ZoneHeader
+from app.schemas.error_codes import Code
 from app.schemas.holds import HoldBody, HoldQuery, HoldSchema, HoldsQuery, hold_view
 from app.schemas.records import SuccessSchema
 from store.sql.queries.webhook_events import HoldView

@@ -16,7 +16,6 @@ from app.accounts.ownership import CONNECTION, own_user
 from app.api import replay_access
 from app.http import paging
 from app.http.authentication import caller, caller_organization_id
-from app.http.error_codes import Code
 from app.http.errors import Conflict, Forbidden, NotFound
 from app.http.provider_failures import request_failed
 from app.http.routes import Blueprint, route_facts
@@ -29,6 +28,7 @@ from app.schemas.connections import (
     ShowTokenQuery,
     connection_view,
 )
+from app.schemas.error_codes import Code
 from app.schemas.records import SuccessSchema
 from app.schemas.timestamps import EPOCH, MILLISECOND, Moment
 from app.services import services

@@ -11,8 +11,8 @@ from app.accounts.delegations import Member
 from app.accounts.disconnect import clean_up
 from app.api import replay_access
 from app.http.authentication import caller
-from app.http.error_codes import Code
 from app.http.routes import Blueprint, route_facts
+from app.schemas.error_codes import Code
 from app.schemas.organization_grants import (
     GoogleGrantBody,
     GrantSchema,

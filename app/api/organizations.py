@@ -11,9 +11,9 @@ from app.accounts import organizations
 from app.api import replay_access
 from app.http import paging
 from app.http.authentication import caller, caller_organization_id
-from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.routes import Blueprint, route_facts
+from app.schemas.error_codes import Code
 from app.schemas.parameters import PageQuery
 from app.schemas.records import (
     AddedMembersAnswer,

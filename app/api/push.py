@@ -8,9 +8,9 @@ import orjson
 from flask import Blueprint, Response, request
 
 from app.accounts.provider_notifications import handle
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid, NotFound
 from app.http.routes import route_facts
+from app.schemas.error_codes import Code
 from providers.google import channels as google
 from providers.microsoft import subscriptions as microsoft
 from providers.names import ProviderName

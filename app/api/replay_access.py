@@ -12,12 +12,13 @@ from typing import Any
 
 from flask import request
 
-from app.accounts import connections, organization_grants, organizations, webhook_endpoints
+from app.accounts import organization_grants, organizations, webhook_endpoints
 from app.accounts.ownership import CONNECTION, own_user
+from app.availability import connections
 from app.http.authentication import authentication, caller, caller_organization_id
-from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.routes import Blueprint
+from app.schemas.error_codes import Code
 from app.schemas.parameters import ProviderQuery
 from app.services import services
 from providers.scopes import Operation

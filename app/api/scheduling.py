@@ -17,7 +17,6 @@ from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
 from app.availability.result import BusyResult
 from app.http.authentication import authentication
-from app.http.error_codes import Code
 from app.http.responses import json_array, json_object, json_response
 from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import (
@@ -29,6 +28,7 @@ from app.schemas.availability import (
     ZoneHeader,
 )
 from app.schemas.availability_answers import OrganizationSlotsAnswer, UserSlotsAnswer, UsersSlotsAnswer
+from app.schemas.error_codes import Code
 from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
 

@@ -9,15 +9,15 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app.accounts import connections
 from app.api import replay_access
+from app.availability import connections
 from app.events import conditions, unified
 from app.events.bodies import changes, new_meta_id, unified_view
 from app.http import idempotency, parsing
 from app.http.authentication import authentication
-from app.http.error_codes import Code
 from app.http.responses import json_response
 from app.http.routes import Blueprint, route_facts
+from app.schemas.error_codes import Code
 from app.schemas.event_answers import UnifiedAnswer
 from app.schemas.events import OptionalZoneHeader, UnifiedBody, UnifiedChangeBody, UnifiedDeleteQuery
 from app.schemas.holds import UnifiedCreateQuery

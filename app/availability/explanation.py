@@ -13,17 +13,11 @@ from app.availability.explanation_text import Unreadable
 from app.availability.failures import Failure, Failures
 from app.availability.result import BusyResult
 from app.availability.selection import Target
+from app.schemas.explain import CALENDAR_UNREAD, NO_CALENDARS, NO_USER
 from providers.base import PRIMARY
 from providers.names import ProviderName
 from scheduling.explain import Covering, Explanation, Verdict, explain
 from scheduling.query import Query
-
-# Reasons for users whose busy periods the engine does not get.
-CALENDAR_UNREAD = "calendarUnread"
-NO_CALENDARS = "noCalendars"
-# In the dashboard only: for an unknown user the API answers 404.
-NO_USER = "noUser"
-REASONS = (*Verdict, CALENDAR_UNREAD, NO_CALENDARS)
 
 
 class Blocking(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from app.availability.result import BusyResult
 from app.availability.selection import main_calendar
-from app.http.error_codes import Code
 from app.http.errors import ApiError
 from app.http.provider_failures import most_telling, reason_and_message, request_failed
+from app.schemas.error_codes import Code
 from providers.base import Failed
 from providers.errors import Reason
 from providers.names import ProviderName

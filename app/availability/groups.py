@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.accounts import connections
-from app.availability import explanation, explanation_text, parameters
+from app.availability import connections, explanation, explanation_text, parameters
 from app.availability.explanation import UserVerdict
 from app.availability.failures import Failures, failed_user
 from app.availability.lookup import look_up
@@ -17,9 +16,11 @@ from app.availability.parameters import Freshness
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.authentication import Authentication
-from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound
 from app.schemas.availability import MAX_USERS
+from app.schemas.error_codes import Code
+from app.schemas.explain import NO_CALENDARS
+from app.schemas.groups import NOT_ENOUGH_FREE
 from providers.base import Failed
 from providers.errors import Reason
 from scheduling.explain import Pair, Verdict, explain
@@ -160,13 +161,6 @@ def _group(
     return Group(connected, required)
 
 
-NOT_ENOUGH_FREE = "notEnoughFree"
-# The verdicts of the engine that only busy time causes.
-_OF_BUSY_TIME = (Verdict.BUSY, Verdict.PADDING, Verdict.TOO_MANY_OVERLAPS)
-# All other verdicts of the engine, and the one that only groups have.
-GROUP_REASONS = (*(verdict for verdict in Verdict if verdict not in _OF_BUSY_TIME), NOT_ENOUGH_FREE)
-
-
 class MissingUser(NamedTuple):
     """A user who is not free for the whole slot; ``at`` is the first moment at which that is so."""
 
@@ -272,7 +266,7 @@ def _explained_group(
             explained = explanation.explain_no_calendars(query, at)
         else:
             # The reason of users without calendars, so that clients need not know one more.
-            explained = replace(explanation.explain_missing_user(query, at), reason=explanation.NO_CALENDARS)
+            explained = replace(explanation.explain_missing_user(query, at), reason=NO_CALENDARS)
         missing.append(MissingUser(user, at, explained))
     shown = [user for user in group.users if user in free_users]
     return ExplainedGroup(requirement.required, shown, missing)

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from app.accounts import connections
-from app.accounts.calendar_names import renamed
-from app.availability import held_time, parameters
+from app.availability import connections, held_time, parameters
+from app.availability.connections import renamed
 from app.availability.jobs import (
     grants_of,
     list_refresh_jobs,
@@ -33,8 +32,8 @@ from app.availability.selection import (
     unlisted_connections,
 )
 from app.http.authentication import Authentication
-from app.http.error_codes import Code
 from app.http.errors import NotFound
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import PRIMARY
 from providers.scopes import Operation

@@ -14,9 +14,9 @@ from werkzeug.http import parse_cache_control_header
 
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarSelector
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid
 from app.schemas.availability import MAX_WINDOW_DAYS, WEEKDAYS
+from app.schemas.error_codes import Code
 from app.schemas.timestamps import from_milliseconds
 from app.services import services
 from scheduling.json_render import timestamp

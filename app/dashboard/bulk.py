@@ -25,9 +25,9 @@ from app.dashboard.organizations import get_organization, organization_page
 from app.dashboard.pagination import ROWS, searched
 from app.dashboard.sign_in import sessions
 from app.http.authentication import caller
-from app.http.error_codes import Code
 from app.http.errors import ApiError, NotFound
 from app.http.routes import route_facts
+from app.schemas.error_codes import Code
 from app.schemas.fields import USER_ID, Word
 from app.schemas.parameters import MAX_AT_ONCE
 from app.services import services

@@ -15,9 +15,9 @@ from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.forms import Slug
 from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
 from app.dashboard.sign_in import sessions
-from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.http.routes import route_facts
+from app.schemas.error_codes import Code
 from app.schemas.fields import Text, Word
 from app.schemas.timestamps import LAST_YEAR
 from app.services import services

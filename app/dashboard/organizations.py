@@ -17,9 +17,9 @@ from app.dashboard.grants.cards import cards
 from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
 from app.dashboard.sign_in import sessions
 from app.http.authentication import caller
-from app.http.error_codes import Code
 from app.http.errors import Conflict, NotFound
 from app.http.routes import route_facts
+from app.schemas.error_codes import Code
 from app.schemas.fields import SLUG, Text
 from app.services import services
 from store.sql.models import Role

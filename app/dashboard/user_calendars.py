@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from flask.typing import ResponseReturnValue
 
-from app.accounts import connections
+from app.availability import connections
 from app.availability.failures import Failures
 from app.availability.parameters import Freshness
 from app.availability.selection import CalendarSelector

@@ -15,9 +15,9 @@ from app.dashboard.forms import Slug, UserId
 from app.dashboard.pagination import ROWS, ListPage, Sort, searched
 from app.dashboard.sign_in import sessions
 from app.http.authentication import caller
-from app.http.error_codes import Code
 from app.http.errors import Conflict, NotFound
 from app.http.routes import route_facts
+from app.schemas.error_codes import Code
 from app.schemas.fields import USER_ID
 from app.services import services
 from providers.names import ProviderName

@@ -5,18 +5,13 @@ Imported by ``app``, ``app.http``, ``app.openapi``.
 
 from __future__ import annotations
 
-from flask import Flask, request
+from flask import Flask
 
-PATH = "/docs"
+from app.http.error_handlers import DOCS
 
 
 def install(app: Flask) -> None:
     """Register the pages."""
     from app.docs_site.pages import blp
 
-    app.register_blueprint(blp, url_prefix=PATH)
-
-
-def help_link(section: str) -> dict[str, str]:
-    """The ``Link`` header (RFC 8288) of an error answer, to a section of the page on errors."""
-    return {"Link": f'<{request.script_root}{PATH}/reference/errors/#{section}>; rel="help"'}
+    app.register_blueprint(blp, url_prefix=DOCS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from app.http.error_codes import Code
+from app.schemas.error_codes import Code
 
 DOCUMENT = Path(__file__).parents[2] / "docs/reference/errors.md"
 HEADING = "## Codes\n"

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from app.accounts.calendar_names import calendar_name
+from app.availability.connections import calendar_name
 from app.availability.selection import is_account_address
 from app.http.errors import Invalid
 from app.schemas.timestamps import Moment as Written

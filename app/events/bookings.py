@@ -26,9 +26,9 @@ from app.availability.selection import (
 )
 from app.events import worker_calls
 from app.http.authentication import Authentication
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, Invalid, NotFound
 from app.http.provider_failures import most_telling
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.errors import Reason
 from providers.names import ProviderName

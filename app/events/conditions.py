@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.accounts import connections
+from app.availability import connections
 from app.availability.parameters import now_ms
 from app.availability.selection import (
     CalendarRequest,
@@ -35,8 +35,8 @@ from app.events import bookings, holds, moves, worker_calls
 from app.events.bookings import Booking, Overlap, Time
 from app.events.moves import Moved
 from app.http.authentication import Authentication
-from app.http.error_codes import Code
 from app.http.errors import ApiError, ServiceUnavailable
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import PRIMARY
 from providers.errors import Problem

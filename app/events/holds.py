@@ -11,15 +11,14 @@ from zoneinfo import ZoneInfo
 from redis.exceptions import RedisError
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from app.accounts import connections
-from app.availability import parameters
+from app.availability import connections, parameters
 from app.availability.parameters import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.events import bookings
 from app.events.bookings import Booking, Time
 from app.http.authentication import Authentication
-from app.http.error_codes import Code
 from app.http.errors import Conflict, Invalid, NotFound, ServiceUnavailable, quota_exceeded
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import PRIMARY
 from scheduling.windows import DAY

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 
-from app.accounts.calendar_names import renamed
+from app.availability.connections import renamed
 from app.availability.failures import Failure, Failures, connection_failure
 from app.availability.parameters import Freshness
 from app.availability.selection import (

@@ -14,12 +14,12 @@ from datetime import tzinfo
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from app.accounts import connections
+from app.availability import connections
 from app.availability.selection import CalendarRequest, CalendarSelector, is_main
 from app.events import worker_calls
 from app.events.bookings import Time
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid
+from app.schemas.error_codes import Code
 from providers.base import Calendar, Failed
 from providers.events import Changes, Day, Event, Moment
 from providers.scopes import Operation

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
-from app.accounts import connections
+from app.availability import connections
 from app.availability.failures import Failures, connection_failure
 from app.availability.selection import precheck
 from app.events import worker_calls
 from app.events.bodies import draft, notified
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, NotFound
 from app.http.provider_failures import most_telling
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import PRIMARY, Failed
 from providers.contents import has_content

@@ -14,9 +14,9 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.accounts import connections
-from app.http.error_codes import Code
+from app.availability import connections
 from app.http.errors import ApiError, ServiceUnavailable
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import Failed
 from providers.errors import Problem, Reason

@@ -12,9 +12,9 @@ from typing import NamedTuple, cast
 from flask import Flask, Response, g, request
 from redis.exceptions import RedisError
 
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Forbidden, Unauthenticated
 from app.http.routes import facts_of_request
+from app.schemas.error_codes import Code
 from app.services import services
 from store.cache.versioned_cache import CachedRows
 from store.config.settings import Settings

@@ -13,15 +13,17 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
 
-from app import docs_site
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid, ServiceUnavailable, overloaded
 from app.http.request_ids import request_id, route
+from app.schemas.error_codes import Code
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason
 from workers.fanout.admission import Overloaded
 
 log = logging.getLogger(__name__)
+
+# The path of the documentation, to which error responses link.
+DOCS = "/docs"
 
 READABLE_STATUS = {
     404: "There is no such path",
@@ -68,7 +70,9 @@ def http_exception(error: HTTPException) -> tuple[Any, int, Mapping[str, str]]:
 
 
 def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
-    return error.body(), error.status, {**error.headers, **docs_site.help_link(_section(error))}
+    # RFC 8288.
+    link = f'<{request.script_root}{DOCS}/reference/errors/#{_section(error)}>; rel="help"'
+    return error.body(), error.status, {**error.headers, "Link": link}
 
 
 def _section(error: ApiError) -> str:

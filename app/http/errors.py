@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.http.error_codes import Code
+from app.schemas.error_codes import Code
 from workers.fanout.admission import NoWorker, Overloaded, TenantQueueFull
 
 

@@ -17,9 +17,9 @@ from flask import Flask, Response, g, request
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.http.authentication import caller
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, Invalid
 from app.http.routes import ReplayCheck, facts_of_request
+from app.schemas.error_codes import Code
 from app.services import services
 from store.sql.models import now
 from store.sql.queries import idempotency

@@ -6,58 +6,22 @@ without it: it returns values for valid requests only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import orjson
 from flask import Flask, request
-from marshmallow import EXCLUDE, Schema, ValidationError, fields, missing, pre_load, validates_schema
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, missing
 from webargs.flaskparser import FlaskParser
 from webargs.multidictproxy import MultiDictProxy
 from werkzeug.datastructures import Headers, ImmutableMultiDict, MultiDict
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
-from app.http.error_codes import Code
 from app.http.errors import ApiError, Invalid
-from app.schemas.fields import Parsed
-
-
-class QuerySchema(Schema):
-    """A schema for query or headers whose fields can be parsed independently of each other.
-
-    ``refused`` are names of other routes that must not be given, each with the message. ``NEUTRAL`` has the
-    values that change nothing, which are accepted.
-    """
-
-    NEUTRAL: ClassVar[Mapping[str, str]] = {"ifFree": "false", "primaryOnly": "true"}
-
-    refused: Mapping[str, str] = {}
-
-    @pre_load
-    def _refuse(self, data: Any, **_: Any) -> Any:
-        for name, message in self.refused.items():
-            if name in data and any(
-                value not in ("", self.NEUTRAL.get(name)) for value in _values(data, name)
-            ):
-                raise ValidationError(message, name)
-        return data
-
-    def check(self, data: dict[str, Any]) -> None:
-        """Validate the fields in combination.
-
-        :raise ValidationError: with the name of the field
-        """
-
-    @validates_schema
-    def _checked(self, data: dict[str, Any], **_: Any) -> None:
-        self.check(data)
-
-
-def _values(data: Any, name: str) -> list[Any]:
-    values: list[Any] = data.getlist(name) if hasattr(data, "getlist") else [data[name]]
-    return values
+from app.schemas.error_codes import Code
+from app.schemas.fields import Parsed, QuerySchema
 
 
 class _Step(NamedTuple):

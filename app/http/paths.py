@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 from flask import Flask, request
 from werkzeug.routing import UnicodeConverter
 
-from app.http.error_codes import Code
 from app.http.errors import Invalid, NotFound
+from app.schemas.error_codes import Code
 from app.schemas.fields import CONTROL, DELIVERY_ID, HOLD_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
 from providers.names import ProviderName
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from app.http.error_codes import Code
 from app.http.errors import ApiError, NotFound, ServiceUnavailable
+from app.schemas.error_codes import Code
 from providers.base import Failed
 from providers.errors import Problem, Reason
 

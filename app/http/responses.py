@@ -12,7 +12,6 @@ from flask import Flask, Response, g, request
 from flask.json.provider import JSONProvider
 from flask_compress import Compress
 from flask_compress.flask_compress import _choose_algorithm, _compress_data
-from marshmallow import Schema
 
 # Longer responses, in bytes, are streamed. Each piece costs a change of threads, so pieces are large.
 STREAMED_FROM = 1_048_576
@@ -32,10 +31,6 @@ class Json(JSONProvider):
     def response(self, *args: Any, **kwargs: Any) -> Response:
         """A response with one value as its body."""
         return Response(orjson.dumps(self._prepare_response_obj(args, kwargs)), mimetype="application/json")
-
-
-class WholeBody(Schema):
-    """A schema that includes the envelope; its view responds with ``json_response``."""
 
 
 def json_response(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

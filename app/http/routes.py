@@ -15,10 +15,10 @@ import flask_smorest
 from flask import Flask, Response, current_app, g, request
 from marshmallow import Schema, fields
 
-from app.http.error_codes import Code
 from app.http.parsing import Parser
-from app.http.responses import WholeBody
+from app.schemas.error_codes import Code
 from app.schemas.errors import ErrorSchema
+from app.schemas.fields import WholeBody
 from app.schemas.parameters import NEXT_CURSOR
 from store.metrics.counters import Group
 from store.sql.models import Role

@@ -14,11 +14,11 @@ from flask import Flask, Response, request
 from prometheus_client.exposition import choose_encoder
 
 from app.availability.parameters import now_ms
-from app.http.error_codes import Code
 from app.http.errors import Forbidden, Unauthenticated
 from app.http.hosts import from_this_machine
 from app.observability.metrics import CIRCUIT_KEYS, Exposition, QuotaUse, Records, Snapshot
 from app.observability.probes import Fault
+from app.schemas.error_codes import Code
 from app.services import Services, services
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.provider_limits import Circuit, CircuitState

@@ -12,8 +12,8 @@ import flask_smorest
 from flask import Blueprint, Flask, Response, make_response, render_template, request
 from werkzeug.exceptions import HTTPException
 
-from app.docs_site import PATH as DOCS
 from app.http import browser_headers, error_handlers
+from app.http.error_handlers import DOCS
 from app.http.hosts import base_url
 from app.http.paths import SHAPES
 from app.http.responses import json_response

@@ -10,9 +10,9 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from app.http import authentication, request_ids
-from app.http.error_codes import Code
 from app.http.idempotency import HEADER, REPLAYED
 from app.http.routes import Blueprint, RouteFacts, declared_facts
+from app.schemas.error_codes import Code
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason
 

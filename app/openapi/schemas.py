@@ -11,14 +11,14 @@ from typing import Any
 from apispec.ext.marshmallow import MarshmallowPlugin, OpenAPIConverter
 from marshmallow import Schema, fields
 
-from app.availability.explanation import REASONS
-from app.availability.groups import GROUP_REASONS
-from app.http.error_codes import Code
 from app.schemas.availability import WEEKDAYS
 from app.schemas.calendars import ROLES
 from app.schemas.connections import ACCESS_TYPES, CONNECTION_TYPES
+from app.schemas.error_codes import Code
 from app.schemas.errors import REFUSED_QUOTAS
+from app.schemas.explain import REASONS
 from app.schemas.fields import OneOf
+from app.schemas.groups import GROUP_REASONS
 from app.schemas.organization_grants import GRANT_TYPES
 from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
 from app.schemas.webhooks import EVENTS, RELEASES, SENT_EVENTS, STATUSES

@@ -10,9 +10,20 @@ from zoneinfo import ZoneInfo
 
 from marshmallow import ValidationError, fields, pre_load, validates_schema
 
-from app.http.parsing import QuerySchema
 from app.schemas import timestamps
-from app.schemas.fields import USER_ID, Body, Clock, Parsed, PathText, Reference, Word, Zone, about, at_most
+from app.schemas.fields import (
+    USER_ID,
+    Body,
+    Clock,
+    Parsed,
+    PathText,
+    QuerySchema,
+    Reference,
+    Word,
+    Zone,
+    about,
+    at_most,
+)
 from app.schemas.parameters import (
     ALWAYS_PARTIAL,
     CALENDAR_IDS,

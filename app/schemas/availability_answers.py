@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from app.http.responses import WholeBody
 from app.schemas.availability import (
     OVERRIDE_DATE,
     OVERRIDE_WINDOWS,
@@ -15,7 +14,7 @@ from app.schemas.availability import (
     LocalDate,
 )
 from app.schemas.errors import CODE, REASON, FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import OneOf, Timestamp, Word, about, list_of
+from app.schemas.fields import OneOf, Timestamp, WholeBody, Word, about, list_of
 from app.schemas.parameters import ALIGNMENTS
 
 USER = about("The id of the user.", "ada")

@@ -6,9 +6,8 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.http.responses import WholeBody
 from app.schemas.errors import FailedCalendarSchema
-from app.schemas.fields import Word, about, list_of
+from app.schemas.fields import WholeBody, Word, about, list_of
 from app.schemas.parameters import NEXT_CURSOR, LongCursorQuery, ProviderQuery
 from providers.base import Calendar
 from providers.names import ProviderName

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from app.http.error_codes import Code
+from app.schemas.error_codes import Code
 from app.schemas.fields import Timestamp, Word, about, list_of
 from providers.errors import Reason
 from providers.names import ProviderName

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from app.http.responses import WholeBody
 from app.schemas.availability_answers import FAILED_CALENDARS
 from app.schemas.calendars import CALENDAR_ID, ORIGINAL, PROVIDER
 from app.schemas.errors import FailedCalendarSchema
 from app.schemas.events import LOCATION, META_ID, SUBJECT
 from app.schemas.fields import (
     Timestamp,
+    WholeBody,
     Word,
     about,
     list_of,

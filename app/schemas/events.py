@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from marshmallow import Schema, ValidationError, fields
 
-from app.http.parsing import QuerySchema
 from app.schemas import timestamps
 from app.schemas.availability import ZoneQuery
 from app.schemas.connections import Address
@@ -19,6 +18,7 @@ from app.schemas.fields import (
     JsonBoolean,
     Parsed,
     PathText,
+    QuerySchema,
     Several,
     Text,
     TrueOrFalse,

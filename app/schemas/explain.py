@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from app.availability.explanation import REASONS
-from app.http.parsing import QuerySchema
-from app.http.responses import WholeBody
 from app.schemas.availability import OrganizationSlotsQuery, UserSlotsQuery, UsersSlotsQuery
 from app.schemas.availability_answers import (
     FAILED_CALENDARS,
@@ -20,8 +17,16 @@ from app.schemas.availability_answers import (
 )
 from app.schemas.calendars import CALENDAR_ID, PROVIDER
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import Instant, OneOf, Timestamp, Word, about, list_of
+from app.schemas.fields import Instant, OneOf, QuerySchema, Timestamp, WholeBody, Word, about, list_of
 from providers.names import ProviderName
+from scheduling.explain import Verdict
+
+# Reasons for users whose busy periods the engine does not get.
+CALENDAR_UNREAD = "calendarUnread"
+NO_CALENDARS = "noCalendars"
+# In the dashboard only: for an unknown user the API answers 404.
+NO_USER = "noUser"
+REASONS = (*Verdict, CALENDAR_UNREAD, NO_CALENDARS)
 
 AT = about("The moment that is explained.", "2026-11-20T09:05:00.000Z")
 

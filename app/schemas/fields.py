@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from zoneinfo import ZoneInfo
 
-from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate, validates_schema
 
 from app.schemas import timestamps
 from scheduling.json_render import timestamp
@@ -67,6 +67,46 @@ class Body(Schema):
             return data
         nullable = {field.data_key or name for name, field in self.fields.items() if field.allow_none}
         return {name: value for name, value in data.items() if value is not None or name in nullable}
+
+
+class WholeBody(Schema):
+    """A schema that includes the envelope; its view makes the response."""
+
+
+class QuerySchema(Schema):
+    """A schema for query or headers whose fields can be parsed independently of each other.
+
+    ``refused`` are names of other routes that must not be given, each with the message. ``NEUTRAL`` has the
+    values that change nothing, which are accepted.
+    """
+
+    NEUTRAL: ClassVar[Mapping[str, str]] = {"ifFree": "false", "primaryOnly": "true"}
+
+    refused: Mapping[str, str] = {}
+
+    @pre_load
+    def _refuse(self, data: Any, **_: Any) -> Any:
+        for name, message in self.refused.items():
+            if name in data and any(
+                value not in ("", self.NEUTRAL.get(name)) for value in _values(data, name)
+            ):
+                raise ValidationError(message, name)
+        return data
+
+    def check(self, data: dict[str, Any]) -> None:
+        """Validate the fields in combination.
+
+        :raise ValidationError: with the name of the field
+        """
+
+    @validates_schema
+    def _checked(self, data: dict[str, Any], **_: Any) -> None:
+        self.check(data)
+
+
+def _values(data: Any, name: str) -> list[Any]:
+    values: list[Any] = data.getlist(name) if hasattr(data, "getlist") else [data[name]]
+    return values
 
 
 def about(description: str, *examples: Any, **keywords: Any) -> dict[str, Any]:

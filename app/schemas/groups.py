@@ -6,17 +6,33 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.availability.groups import GROUP_REASONS
-from app.http.responses import WholeBody
 from app.schemas.availability import MAX_USERS, SchedulesBody, SlotsQuery
 from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema
 from app.schemas.errors import FailedUserSchema
 from app.schemas.explain import AT, MemberExplainedSchema, MomentQuery
-from app.schemas.fields import SLUG, USER_ID, Body, Reference, Timestamp, Word, about, json_integer, list_of
+from app.schemas.fields import (
+    SLUG,
+    USER_ID,
+    Body,
+    Reference,
+    Timestamp,
+    WholeBody,
+    Word,
+    about,
+    json_integer,
+    list_of,
+)
 from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
+from scheduling.explain import Verdict
 
 MAX_GROUPS = 10
 ALL = "all"
+
+NOT_ENOUGH_FREE = "notEnoughFree"
+# The verdicts of the engine that only busy time causes.
+_OF_BUSY_TIME = (Verdict.BUSY, Verdict.PADDING, Verdict.TOO_MANY_OVERLAPS)
+# All other verdicts of the engine, and the one that only groups have.
+GROUP_REASONS = (*(verdict for verdict in Verdict if verdict not in _OF_BUSY_TIME), NOT_ENOUGH_FREE)
 
 
 class GroupSlotsQuery(SlotsQuery):

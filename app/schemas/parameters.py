@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, pre_load
 
-from app.http.parsing import QuerySchema
 from app.schemas.fields import (
     Body,
     Clock,
     Instant,
     IntegerText,
     PathText,
+    QuerySchema,
     Several,
     Text,
     TrueOrFalse,

@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
-from app.http.responses import WholeBody
 from app.schemas.connections import ConnectionSchema, connection_view
 from app.schemas.fields import (
     SLUG,
@@ -19,6 +18,7 @@ from app.schemas.fields import (
     Several,
     Text,
     Timestamp,
+    WholeBody,
     Word,
     about,
     at_most,

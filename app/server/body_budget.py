@@ -15,10 +15,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
 from app.http import authentication
-from app.http.error_codes import Code
 from app.http.errors import ApiError, quota_exceeded
 from app.http.paths import path_info
 from app.http.routes import RouteFacts, declared_facts
+from app.schemas.error_codes import Code
 from app.services import EXTENSION, Services
 from store.coordination.shares import MIB, Exhausted, Quota, QuotaExceeded, SharedPlaces, share_of
 

@@ -10,7 +10,7 @@ import pytest
 from werkzeug.exceptions import RequestTimeout
 from werkzeug.test import TestResponse
 
-from app.http.error_codes import Code
+from app.schemas.error_codes import Code
 from app.server import wsgi_adapter
 from providers.errors import Problem, Reason
 from store.coordination.heartbeats import WORKERS

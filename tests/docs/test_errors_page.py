@@ -7,9 +7,9 @@ import re
 import pytest
 
 from app.docs_site.error_codes import DOCUMENT, document
-from app.http.error_codes import Code
 from app.http.error_handlers import READABLE_STATUS
 from app.http.provider_failures import RANKING
+from app.schemas.error_codes import Code
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason
 

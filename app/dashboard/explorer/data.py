@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.accounts import connections
+from app.availability import connections
 from app.availability.failures import Failures
 from app.availability.lookup import look_up
 from app.availability.parameters import Freshness, now_ms

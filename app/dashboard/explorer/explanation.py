@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from app.accounts import connections
-from app.availability import explanation, explanation_text
+from app.availability import connections, explanation, explanation_text
 from app.availability.explanation import UserVerdict
 from app.availability.parameters import Freshness
 from app.availability.selection import CalendarSelector

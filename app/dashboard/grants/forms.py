@@ -12,9 +12,9 @@ from marshmallow import fields, pre_load
 from app.accounts.organization_grants import KEY_FILE
 from app.dashboard import connection_badge, forms
 from app.dashboard.connection_badge import LEVELS
-from app.http.error_codes import Code
 from app.http.errors import ApiError
 from app.schemas.connections import Address
+from app.schemas.error_codes import Code
 from app.schemas.fields import Word
 from app.schemas.organization_grants import MicrosoftGrantBody
 from providers.names import ProviderName

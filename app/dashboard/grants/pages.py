@@ -12,9 +12,9 @@ from app.dashboard.forms import Form
 from app.dashboard.grants import forms
 from app.dashboard.organizations import get_organization
 from app.http.authentication import caller
-from app.http.error_codes import Code
 from app.http.errors import ApiError, NotFound
 from app.http.routes import route_facts
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.names import ProviderName
 from providers.scopes import expand_levels

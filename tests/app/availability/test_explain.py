@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.availability.explanation import REASONS
 from app.availability.explanation_text import MAX_NAMED
+from app.schemas.explain import REASONS
 from tests.app.answers import error
 from tests.app.days import MORNING, PROVIDERS, meeting
 from tests.app.explaining import BUSY, FACTS, closed, explained, facts_of, span, thursday

@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
-from app.http.error_codes import Code
 from app.openapi.schemas import ENUMERATIONS
+from app.schemas.error_codes import Code
 from app.schemas.webhooks import SENT_EVENTS
 from tests.app.routes import METHODS
 

@@ -1,23 +1,25 @@
-"""Loads the connections of users and members that the API key of a request may use."""
+"""The connections of users and members that the API key of a request may use, and the names of calendars."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from app.availability import parameters
 from app.availability.failures import NO_CALENDARS as NO_CALENDARS
 from app.availability.failures import Failure, Failures, sufficient_scopes
-from app.availability.selection import precheck, shown_as
+from app.availability.selection import Target, precheck, shown_as
 from app.http.authentication import Authentication
-from app.http.error_codes import Code
 from app.http.errors import ApiError, NotFound
 from app.http.provider_failures import one_calendar_failed
+from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import PRIMARY, Failed
 from providers.scopes import Operation
 from store.sql.queries import connection_rows, organizations
+from store.sql.queries import connections as stored
 from store.sql.queries.connection_rows import ConnectionRef
 
 
@@ -149,3 +151,37 @@ def error(ref: ConnectionRef, failed: Failed, calendar_id: str = PRIMARY) -> Api
     """The error for a failed read of a single calendar, or a failed write of an event in it."""
     failures = Failures([Failure(shown_as(ref, calendar_id), ref, failed)], something_read=False)
     return failures.named_in(one_calendar_failed(failed, sufficient_scopes(ref, failed)))
+
+
+# A worker learns the id of a main calendar with the first provider call for its connection, and stores it.
+# The first response looks it up; later requests load it with the connection.
+
+
+def renamed(targets: Sequence[Target]) -> Sequence[Target]:
+    """The targets with the names that are known by now."""
+    unnamed = [each.connection for each in targets if _unnamed(each)]
+    if not unnamed:
+        return targets
+    found = _main_calendars(unnamed)
+    return [
+        each._replace(shown=found.get(each.connection.id, each.shown)) if _unnamed(each) else each
+        for each in targets
+    ]
+
+
+def calendar_name(connection: ConnectionRef, calendar_id: str) -> str:
+    """The name, in responses, of a calendar that has been read or written."""
+    if calendar_id == PRIMARY and connection.main_calendar_id is None:
+        found = _main_calendars([connection]).get(connection.id)
+        connection = replace(connection, main_calendar_id=found)
+    return shown_as(connection, calendar_id)
+
+
+def _unnamed(target: Target) -> bool:
+    connection = target.connection
+    return connection.main_calendar_id is None and target.shown in (PRIMARY, shown_as(connection, PRIMARY))
+
+
+def _main_calendars(refs: Iterable[ConnectionRef]) -> Mapping[str, str]:
+    with services().stores.database.reading() as session:
+        return stored.main_calendars(session, {ref.id for ref in refs})
