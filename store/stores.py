@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Self
 
@@ -13,7 +14,7 @@ from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarLists
 from store.cache.calendar_usage import AskedCalendars, ChannelUsage
 from store.cache.fast_redis import FastRedis
-from store.cache.versioned_cache import HeldTimes, VersionedCache
+from store.cache.versioned_cache import ActiveTime, HeldTimes, VersionedCache
 from store.cache.web_heartbeat import WebHeartbeat
 from store.config.settings import Settings
 from store.coordination.api_rate_limiter import ApiRateLimiter
@@ -37,6 +38,7 @@ from store.security.one_time_secrets import (
     RegistrationTrial,
 )
 from store.sql.database import Database, EventsCallback
+from store.sql.queries import holds
 
 # Seconds. Redis is on the same network: if it takes longer, it is down, and the caller should fail early.
 REDIS_TIMEOUT = 2.0
@@ -135,7 +137,11 @@ class Stores:
     @cached_property
     def held_times(self) -> HeldTimes:
         """This process's cache of held time."""
-        return HeldTimes(self.database, self.redis, self.fast_redis)
+        return HeldTimes(self._active_time, self.redis, self.fast_redis)
+
+    def _active_time(self, names: Collection[str], now: int) -> Mapping[str, Sequence[ActiveTime]]:
+        with self.database.reading() as session:
+            return holds.active(session, names, now=now)
 
     @cached_property
     def fast_redis(self) -> FastRedis:

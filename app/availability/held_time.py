@@ -13,8 +13,7 @@ from providers.base import PRIMARY
 from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import UserNames, booked_names, user_name
-from store.cache.versioned_cache import CachedRows, Held, HeldNames
-from store.sql.queries.holds import ActiveTime
+from store.cache.versioned_cache import ActiveTime, CachedRows, Held, HeldNames
 
 # The owners of calendars that another mailbox shares, by connection and calendar.
 Owners = Mapping[tuple[str, str], str]

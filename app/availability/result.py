@@ -12,8 +12,8 @@ from app.availability.selection import Target, listed_targets
 from providers.base import Failed, Read
 from scheduling.intervals import Groups, Indexes, Intervals
 from store.cache.busy_cache import NEVER, CachedBusy, CalendarKey
+from store.cache.versioned_cache import ActiveTime
 from store.sql.queries.connection_rows import ConnectionRef
-from store.sql.queries.holds import ActiveTime
 from workers.failures import TIMED_OUT
 from workers.jobs import ReadBusy, Reply
 

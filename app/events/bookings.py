@@ -39,9 +39,9 @@ from scheduling.query import Query, free
 from scheduling.windows import DAY, MINUTE
 from store.cache.cache_tags import booked_names
 from store.cache.calendar_lists import CalendarList
+from store.cache.versioned_cache import ActiveTime
 from store.sql.queries import connection_rows, users
 from store.sql.queries.connection_rows import ConnectionRef
-from store.sql.queries.holds import ActiveTime
 from workers.jobs import ListCalendars
 
 

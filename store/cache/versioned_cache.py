@@ -23,10 +23,10 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from cachetools import TTLCache
 from redis import Redis
@@ -34,9 +34,6 @@ from redis.exceptions import RedisError
 
 from store.cache.cache_tags import UserNames
 from store.cache.fast_redis import FastRedis
-from store.sql.database import Database
-from store.sql.queries import holds
-from store.sql.queries.holds import ActiveTime
 
 log = logging.getLogger(__name__)
 
@@ -133,9 +130,20 @@ class VersionedCache:
         return self._fast_redis.mget([VERSION_KEY])[0]
 
 
+class ActiveTime(NamedTuple):
+    """Held time that counts as busy until ``expires_at``."""
+
+    hold: str
+    starts: int
+    ends: int
+    expires_at: int
+
+
 # Held time by the names of a user, each hold once. Users without any are absent.
 Held = Mapping[UserNames, Sequence[ActiveTime]]
 Versions = Sequence[bytes | None]
+# Loads the held time under some names that has not expired at a moment, in milliseconds.
+LoadActive = Callable[[Collection[str], int], Mapping[str, Sequence[ActiveTime]]]
 
 # Longer than any hold lasts, and much longer than anything is cached.
 VERSION_SECONDS = 4 * 3600
@@ -167,8 +175,8 @@ class HeldNames:
 class HeldTimes:
     """Loads the held time of users, and caches it as long as the database rows of the process."""
 
-    def __init__(self, database: Database, redis: Redis, fast_redis: FastRedis) -> None:
-        self._database = database
+    def __init__(self, load_active: LoadActive, redis: Redis, fast_redis: FastRedis) -> None:
+        self._load_active = load_active
         self._redis = redis
         self._fast_redis = fast_redis
 
@@ -196,8 +204,7 @@ class HeldTimes:
         wanted = dict(zip(names.of_users, names.stamps(versions), strict=True))
         entries = {each: known.get(each) for each in wanted}
         missing = [each for each, entry in entries.items() if entry is None or entry[0] != wanted[each]]
-        with self._database.reading() as session:
-            loaded = holds.active(session, {name for each in missing for name in each.all}, now=now)
+        loaded = self._load_active({name for each in missing for name in each.all}, now)
         new = {each: (wanted[each], _of_user(each, loaded)) for each in missing}
         if len(known) + len(new) > MAX_CACHED:
             known.clear()

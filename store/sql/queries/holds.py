@@ -33,6 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from store.cache.cache_tags import USER, user_name
+from store.cache.versioned_cache import ActiveTime
 from store.sql.models import HeldName, HeldTime, Hold, Membership, User
 from store.sql.queries import connection_rows, webhook_events
 from store.sql.queries.webhook_events import HoldView, WebhookEvent
@@ -54,15 +55,6 @@ class NewHold:
     request_key: str
     note: str | None = None
     organization_id: int | None = None
-
-
-class ActiveTime(NamedTuple):
-    """Held time that counts as busy until ``expires_at``."""
-
-    hold: str
-    starts: int
-    ends: int
-    expires_at: int
 
 
 # The held time of others that overlaps wanted time, by user. Each hold is in it once for a user.

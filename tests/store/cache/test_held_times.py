@@ -25,7 +25,11 @@ def redis() -> Redis:
 
 @pytest.fixture
 def held_times(fresh_database, redis) -> HeldTimes:
-    return HeldTimes(fresh_database, redis, FastRedis(redis))
+    def load_active(names, now):
+        with fresh_database.reading() as session:
+            return holds.active(session, names, now=now)
+
+    return HeldTimes(load_active, redis, FastRedis(redis))
 
 
 @pytest.fixture
