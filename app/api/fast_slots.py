@@ -221,7 +221,7 @@ class FastSlots:
         result = builder.build(1, (), held_time.active_by_user(parsed.held_names, held))
         options = parameters.echoed_options(parsed.params, parsed.query)
         body = b"".join(slots_of_user(parsed.query, result, Failures.of(result), options))
-        body, encoding = compress(self._app, body, headers.get("accept-encoding", ""))
+        body, encoding = compress(body, headers.get("accept-encoding", ""))
         answered = {
             "Content-Type": "application/json",
             "Content-Length": str(len(body)),
