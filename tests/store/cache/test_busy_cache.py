@@ -184,10 +184,6 @@ def test_what_is_not_known_at_all_was_read_never(redis, cache):
     assert len(unknown.busy) == 0
 
 
-def test_load_of_no_calendars_is_empty(cache):
-    assert load(cache, [], 0, 1000) == []
-
-
 def test_another_value_comes_in_the_same_round_trip(redis, cache):
     redis.set("version", "seen")
 
@@ -290,24 +286,6 @@ def test_buckets_reach_before_1970(redis, cache):
 
     assert cached.missing is None
     assert merged(cached.busy) == [(-1500, -500)]
-
-
-def test_a_read_that_began_before_a_write_was_over_is_not_kept(redis, cache):
-    noted = cache.begin_reads(["c1"], {})["c1"]
-    cache.invalidate_connections(["c1"])
-
-    put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
-
-    assert load(cache, [KEY], 0, 1000)[0].missing == (0, 1000)
-
-
-def test_a_read_that_began_after_a_write_is_kept(redis, cache):
-    cache.invalidate_connections(["c1"])
-    noted = cache.begin_reads(["c1"], {})["c1"]
-
-    put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
-
-    assert merged(load(cache, [KEY], 0, 1000)[0].busy) == [(10, 20)]
 
 
 def test_a_write_moves_on_its_own_connection_only(redis, cache):
