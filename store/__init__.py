@@ -1,4 +1,1 @@
-"""State that outlives a request: the SQL database, encrypted tokens, API keys, Redis caches and settings.
-
-Imported by ``app`` and ``workers``.
-"""
+"""State that outlives a request: the SQL database, encrypted tokens, API keys, Redis caches and settings."""

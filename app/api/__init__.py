@@ -1,4 +1,1 @@
-"""The routes of ``/v1``, one module for each part of the specification.
-
-Imported by ``app``.
-"""
+"""The routes of ``/v1``, one module for each part of the specification."""

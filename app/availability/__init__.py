@@ -1,6 +1,1 @@
-"""Busy and scheduling requests: select the calendars, look up their busy periods in the cache or through
-workers, and explain why a moment is or is not offered.
-
-Imported by ``app.accounts``, ``app.api``, ``app.dashboard``, ``app.events``, ``app.observability``,
-``app.openapi``, ``app.schemas``.
-"""
+"""Busy and scheduling requests: their calendars, the lookup of busy periods, and why a moment is offered."""

@@ -1,4 +1,1 @@
-"""The command line ``almanac``: one module for each group of commands.
-
-Imported by no other folder.
-"""
+"""The command line ``almanac``: one module for each group of commands."""

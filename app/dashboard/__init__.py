@@ -1,7 +1,4 @@
-"""The dashboard: pages for operators, at ``/dashboard``.
-
-Imported by ``app``, ``app.cli``.
-"""
+"""The dashboard: pages for operators, at ``/dashboard``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Serves the built documentation of this version at ``/docs``; error answers link to its sections.
-
-Imported by ``app``, ``app.http``, ``app.openapi``.
-"""
+"""Serves the built documentation of this version at ``/docs``; error answers link to its sections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,1 @@
-"""Reads and writes events and calendars for one request.
-
-Imported by ``app.api``, ``app.dashboard``.
-"""
+"""Reads and writes events and calendars for one request."""

@@ -1,4 +1,1 @@
-"""Access log, request metrics, traces, ``/metrics`` and the health routes.
-
-Imported by ``app``, ``app.api``, ``app.dashboard``.
-"""
+"""Access log, request metrics, traces, ``/metrics`` and the health routes."""

@@ -1,4 +1,1 @@
-"""The OpenAPI document and its page, made from the routes and schemas.
-
-Imported by ``app``.
-"""
+"""The OpenAPI document and its page, made from the routes and schemas."""

@@ -1,5 +1,1 @@
-"""Marshmallow schemas of requests and answers, from which the OpenAPI document is made.
-
-Imported by ``app.api``, ``app.availability``, ``app.cli``, ``app.dashboard``, ``app.events``, ``app.http``,
-``app.openapi``.
-"""
+"""Marshmallow schemas of requests and answers, from which the OpenAPI document is made."""

@@ -1,4 +1,1 @@
-"""How the web tier is served, and how ``almanac up`` starts and watches the processes of an installation.
-
-Imported by ``app``, ``app.api``, ``app.cli``.
-"""
+"""How the web tier is served, and how ``almanac up`` starts and watches the processes of an installation."""

@@ -1,4 +1,1 @@
-"""The explorer: the availability of people as a picture, and why a moment is or is not offered.
-
-Imported only by ``app.dashboard``.
-"""
+"""The explorer: the availability of people as a picture, and why a moment is or is not offered."""

@@ -1,4 +1,1 @@
-"""Grants of organizations: the forms to enter them, and the import of members who are read by them.
-
-Imported only by ``app.dashboard``.
-"""
+"""Grants of organizations: the forms to enter them, and the import of members who are read by them."""

@@ -1,4 +1,1 @@
-"""The first page of the dashboard: what needs attention, the last day, and the state of each part.
-
-Imported by ``app.dashboard``.
-"""
+"""The first page of the dashboard: what needs attention, the last day, and the state of each part."""

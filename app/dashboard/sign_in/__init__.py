@@ -1,4 +1,1 @@
-"""How administrators sign in: passwords, sessions, cookies and the limit of attempts.
-
-Imported by ``app.cli`` and ``app.dashboard``.
-"""
+"""How administrators sign in: passwords, sessions, cookies and the limit of attempts."""
