@@ -11,7 +11,7 @@ import pytest
 from providers.errors import Unavailable
 from providers.events import Changes, Day, Moment
 from providers.google import events as google_events
-from tests.providers.event_calls import NINE, TEN, TIMED
+from tests.providers.event_calls import HOUR, NINE, TEN, TIMED
 from tests.providers.google.google_calls import DELETE, GET, GOOD, INSERT, PATCH, PUT, scripted
 
 
@@ -44,6 +44,16 @@ def test_meeting_with_lost_answer_is_not_created_twice(sandbox, calls):
     event = calls.update(made.id, meeting=True)
     assert event.meeting_url == calls.stored(made.id)["hangoutLink"]
     assert sandbox.requests().by_operation[PATCH] == 2
+
+
+@pytest.mark.parametrize(("zone", "kept"), [(None, "America/New_York"), ("Asia/Tokyo", "Asia/Tokyo")])
+def test_an_event_keeps_its_zone_by_default(calls, zone, kept):
+    new_york = "America/New_York"
+    made = calls.create(Changes(start=Moment(NINE, new_york), end=Moment(TEN, new_york))).event
+    event = calls.update(made.id, start=Moment(NINE + HOUR, zone), end=Moment(TEN + HOUR, zone))
+    assert (event.start, event.end) == (NINE + HOUR, TEN + HOUR)
+    stored = calls.stored(made.id)
+    assert [stored[edge]["timeZone"] for edge in ("start", "end")] == [kept, kept]
 
 
 @pytest.mark.parametrize(("notify", "notified"), [(None, False), (True, True), (False, False)])
