@@ -38,8 +38,7 @@ LONE_BYTE = re.compile("[\udc80-\udcff]")
 def install(app: Flask) -> None:
     """Rebuild the path of every request, and register the converters of its identifiers."""
     app.wsgi_app = _RawPath(app.wsgi_app)  # type: ignore[method-assign]
-    app.url_map.converters |= {"user_id": UserId, "org_slug": OrgSlug, "provider": Provider}
-    app.url_map.converters |= {"webhook_id": WebhookId, "delivery_id": DeliveryId, "hold_id": HoldId}
+    app.url_map.converters |= CONVERTERS
     app.url_map.converters |= dict.fromkeys(("calendar_id", "event_id", "meta_id"), ForeignId)
 
 
@@ -107,30 +106,6 @@ def _with_slashes_at_the_front_kept(path: str) -> str:
     return path if path == rest else "/" + "%2F" * (len(path) - len(rest) - 1) + rest
 
 
-class UserId(UnicodeConverter):
-    """A user's identifier. It matches any text, so that a malformed one gets the error of an unknown user."""
-
-
-class OrgSlug(UnicodeConverter):
-    """An organization's slug."""
-
-
-class Provider(UnicodeConverter):
-    """A provider's name."""
-
-
-class WebhookId(UnicodeConverter):
-    """A webhook endpoint."""
-
-
-class HoldId(UnicodeConverter):
-    """A hold."""
-
-
-class DeliveryId(UnicodeConverter):
-    """A webhook delivery."""
-
-
 class ForeignId(UnicodeConverter):
     """An identifier chosen by a provider or a client: any text, percent-encoded as a path segment."""
 
@@ -161,15 +136,19 @@ FOREIGN_IDS = {
     "metaId": ("Event not found", Code.EVENT_NOT_FOUND),
 }
 
-SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
-    UserId: {"type": "string", **identifier_shape(USER_ID)},
-    OrgSlug: {"type": "string", **identifier_shape(SLUG)},
-    WebhookId: {"type": "string", **identifier_shape(WEBHOOK_ID)},
-    HoldId: {"type": "string", **identifier_shape(HOLD_ID)},
-    DeliveryId: {"type": "string", **identifier_shape(DELIVERY_ID)},
-    Provider: {"type": "string", "enum": [str(name) for name in ProviderName]},
-    ForeignId: {"type": "string", "minLength": 1, "maxLength": MAX_FOREIGN_ID},
+# The shapes of the converters in the OpenAPI document. Routing matches any text, so that a malformed
+# identifier gets the error of one that does not exist.
+_SHAPES: dict[str, dict[str, Any]] = {
+    "user_id": identifier_shape(USER_ID),
+    "org_slug": identifier_shape(SLUG),
+    "webhook_id": identifier_shape(WEBHOOK_ID),
+    "hold_id": identifier_shape(HOLD_ID),
+    "delivery_id": identifier_shape(DELIVERY_ID),
+    "provider": {"enum": [str(name) for name in ProviderName]},
 }
+CONVERTERS = {name: type(name, (UnicodeConverter,), {}) for name in _SHAPES}
+SHAPES = {CONVERTERS[name]: {"type": "string", **shape} for name, shape in _SHAPES.items()}
+SHAPES[ForeignId] = {"type": "string", "minLength": 1, "maxLength": MAX_FOREIGN_ID}
 
 
 def check_identifiers(app: Flask) -> None:
