@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +24,9 @@ __all__ = [
     "UserId",
     "blank",
     "new_form_token",
+    "once",
     "read",
-    "release_token",
     "typed",
-    "use_token",
 ]
 
 
@@ -119,15 +119,23 @@ def new_form_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
-def use_token(ticket: str) -> bool:
-    """Use up a token; whether it was unused. Of several concurrent calls exactly one returns True."""
-    return bool(services().stores.redis.set(_token_key(ticket), b"1", nx=True, ex=REMEMBERED_SECONDS))
+@contextmanager
+def once(form: Form, sent_before: str) -> Iterator[bool]:
+    """Act once for the token of a form: whether it was unused; else it is refused with this sentence.
 
-
-def release_token(ticket: str) -> None:
-    """Make a token usable again, because the action of its form has failed."""
-    services().stores.redis.delete(_token_key(ticket))
-
-
-def _token_key(ticket: str) -> str:
-    return f"form:{hashlib.sha256(ticket.encode()).hexdigest()}"
+    Of several concurrent requests exactly one acts. If the action raises or refuses the form, it can be sent
+    again.
+    """
+    redis = services().stores.redis
+    key = f"form:{hashlib.sha256(form.data['ticket'].encode()).hexdigest()}"
+    if not redis.set(key, b"1", nx=True, ex=REMEMBERED_SECONDS):
+        form.refuse("", sent_before)
+        yield False
+        return
+    acted = False
+    try:
+        yield True
+        acted = bool(form)
+    finally:
+        if not acted:
+            redis.delete(key)

@@ -108,15 +108,14 @@ def create_invitations() -> ResponseReturnValue:
     custom_ids = _identifiers(" ".join(request.form.getlist("users")))
     if not form:
         return _form(form, 400)
-    if not forms.use_token(form.data["ticket"]):
-        form.refuse("", SENT_BEFORE)
-        return _form(form, 409)
     scope = form.data["scope"]
-    with services().stores.database.writing() as session:
-        found = _invited(session, form, custom_ids)
-        made = _make(session, found, scope) if form else []
+    with forms.once(form, SENT_BEFORE) as unused:
+        if not unused:
+            return _form(form, 409)
+        with services().stores.database.writing() as session:
+            found = _invited(session, form, custom_ids)
+            made = _make(session, found, scope) if form else []
     if not form:
-        forms.release_token(form.data["ticket"])
         return _form(form, 400)
     return _made(site, made, scope, form.data["organization"])
 

@@ -114,17 +114,10 @@ def new_key() -> ResponseReturnValue:
         form.refuse("", "This form had no one-time token. Send it again.")
     if not form:
         return _form(form, 400)
-    if not forms.use_token(form.data["ticket"]):
-        form.refuse("", SENT_BEFORE)
-        return _form(form, 409)
-    try:
-        key = _create(form)
-    except Exception:
-        forms.release_token(form.data["ticket"])
-        raise
+    with forms.once(form, SENT_BEFORE) as unused:
+        key = _create(form) if unused else None
     if key is None:
-        forms.release_token(form.data["ticket"])
-        return _form(form, 400)
+        return _form(form, 400 if unused else 409)
     return page("key_made.html", key=key, name=form.data["name"], base=_base())
 
 

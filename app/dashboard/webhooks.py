@@ -98,17 +98,10 @@ def create_webhook() -> ResponseReturnValue:
     check(form, event_types)
     if not form:
         return _new_form(form, event_types, 400)
-    if not forms.use_token(form.data["ticket"]):
-        form.refuse("", SENT_BEFORE)
-        return _new_form(form, event_types, 409)
-    try:
-        created = _create(form, event_types)
-    except Exception:
-        forms.release_token(form.data["ticket"])
-        raise
+    with forms.once(form, SENT_BEFORE) as unused:
+        created = _create(form, event_types) if unused else None
     if created is None:
-        forms.release_token(form.data["ticket"])
-        return _new_form(form, event_types, 400)
+        return _new_form(form, event_types, 400 if unused else 409)
     endpoint, secret = created
     return page("webhook_made.html", endpoint=endpoint, secret=secret)
 
@@ -265,15 +258,12 @@ def rotate_webhook_secret(webhook_id: str) -> ResponseReturnValue:
     form = forms.read(RotationForm)
     if not form:
         return failed("Choose how long the old secret stays valid.", "webhook", webhook_id=webhook_id)
-    if not forms.use_token(form.data["ticket"]):
-        return failed(REPLACED_BEFORE, "webhook", webhook_id=webhook_id)
     overlap = timedelta(seconds=int(form.data["overlap"]))
-    try:
+    with forms.once(form, REPLACED_BEFORE) as unused:
+        if not unused:
+            return failed(REPLACED_BEFORE, "webhook", webhook_id=webhook_id)
         with services().stores.database.writing() as session:
             endpoint, secret = webhook_endpoints.rotate_secret(session, caller(), webhook_id, overlap=overlap)
-    except Exception:
-        forms.release_token(form.data["ticket"])
-        raise
     return page("webhook_made.html", endpoint=endpoint, secret=secret, rotated=True)
 
 

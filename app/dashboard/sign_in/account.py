@@ -130,13 +130,10 @@ def invite() -> ResponseReturnValue:
     if not form:
         missing = "ticket" in form.errors
         return failed(NO_TICKET if missing else "Choose one of the roles.", "account")
-    if not forms.use_token(form.data["ticket"]):
-        return failed(SENT_BEFORE, "account")
-    try:
+    with forms.once(form, SENT_BEFORE) as unused:
+        if not unused:
+            return failed(SENT_BEFORE, "account")
         secret = _invite(Role(form.data["role"]))
-    except Exception:
-        forms.release_token(form.data["ticket"])
-        raise
     # Behind a proxy, the address of this request may differ from the public one.
     base = services().settings.public_url or request.host_url.rstrip("/")
     return show(forms.blank(), invitation=base + url_for("dashboard.welcome", secret=secret))
