@@ -12,7 +12,7 @@ from store.sql.models import AuditRecord
 from store.sql.queries import api_keys
 from tests.app.answers import error
 from tests.app.consenting import ADA, BOTH, arrive, connected, consent, link
-from tests.app.days import DAY, periods
+from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api, connect
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -33,6 +33,21 @@ def test_a_provider_that_is_not_configured_has_no_links(new_app, settings, api, 
         assert error(answer, 404) == "Google is not configured: this installation is not registered there"
     listed = without_google.get(f"/users/{user}/oauth/links").json["data"]
     assert [each["provider"] for each in listed] == ["microsoft"]
+
+
+def test_a_read_only_key_makes_no_link_and_calls_no_provider(new_api, sandbox, new_user):
+    reader, user = new_api(read_only=True), new_user(sandbox.account("google", ADA))
+    sandbox.forget_requests()
+
+    for answer in (
+        reader.get(f"/users/{user}/oauth/google/link"),
+        reader.get(f"/users/{user}/oauth/links"),
+        reader.post(f"/users/{user}/oauth/google/authorize", {}),
+        reader.post(f"/users/{user}/calendar/events/google/primary", meeting("09:00", "10:00")),
+        reader.delete(f"/users/{user}/oauth/google"),
+    ):
+        assert error(answer, 403) == "This API key is read-only"
+    assert sandbox.requests().total == 0
 
 
 # --- tokens
