@@ -30,10 +30,10 @@ from app.http import (
     idempotency,
     parsing,
     paths,
-    request_ids,
+    requests,
     responses,
 )
-from app.observability import health, requests, scrape
+from app.observability import health, scrape
 from app.openapi import document
 from store.config.settings import Settings
 
@@ -42,7 +42,7 @@ MAX_BODY = 1024 * 1024
 
 def create_app(settings: Settings) -> flask.Flask:
     """The WSGI application of one process."""
-    app = request_ids.Flask(__name__)
+    app = requests.Flask(__name__)
     app.config.update(
         MAX_CONTENT_LENGTH=MAX_BODY,
         API_TITLE="Almanac",
@@ -57,8 +57,8 @@ def create_app(settings: Settings) -> flask.Flask:
     paths.install(app)
     responses.install(app)
     services.install(app, settings)
+    requests.observe(app)
     requests.install(app)
-    request_ids.install(app)
     error_handlers.install(app)
     browser_headers.install(app, settings)
     authentication.install(app, settings)

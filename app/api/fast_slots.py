@@ -38,11 +38,11 @@ from app.availability.failures import Failures
 from app.availability.parameters import now_ms, required_freshness
 from app.availability.result import ResultBuilder
 from app.availability.selection import CalendarRequest, Target, known_targets
-from app.http import authentication, browser_headers, parsing, request_ids
+from app.http import authentication, browser_headers, parsing, requests
 from app.http.authentication import Authentication
 from app.http.errors import ApiError
+from app.http.requests import TRACE_HEADERS, log_answer
 from app.http.responses import compress
-from app.observability.requests import TRACE_HEADERS, log_answer
 from app.schemas.availability import UserSlotsQuery, ZoneHeader, ZoneQuery
 from app.server.wsgi_adapter import Receive, Scope, Send, SlowClient, send_body
 from app.services import EXTENSION
@@ -227,7 +227,7 @@ class FastSlots:
             "Content-Length": str(len(body)),
             "Vary": "Origin, Accept-Encoding" if self._origins else "Accept-Encoding",
             "X-Content-Type-Options": "nosniff",
-            request_ids.HEADER: request_ids.choose(headers.get("x-request-id", "")),
+            requests.HEADER: requests.choose(headers.get("x-request-id", "")),
             **parameters.age_header(result),
             **browser_headers.allowed_headers(headers.get("origin"), self._origins),
         }
@@ -249,7 +249,7 @@ class FastSlots:
                 "http.request.method": "GET",
                 "http.response.status_code": 200,
                 "http.route": _ROUTE,
-                "almanac.request": response.headers[request_ids.HEADER],
+                "almanac.request": response.headers[requests.HEADER],
             }
             carrier = {name: headers[name] for name in TRACE_HEADERS.values() if name in headers}
             with tracing.span(f"GET {_ROUTE}", "server", attributes, carrier=carrier, began=began):

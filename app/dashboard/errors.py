@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from app.dashboard.blueprint import blp, page
 from app.dashboard.csrf import ForgedRequest
 from app.http.errors import ApiError, overloaded
-from app.http.request_ids import request_id, route
+from app.http.requests import request_id, route
 from workers.fanout.admission import Overloaded
 
 log = logging.getLogger(__name__)

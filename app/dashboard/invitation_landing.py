@@ -23,7 +23,7 @@ from app.accounts.oauth_flow import InvitationRef
 from app.dashboard.connection_badge import LEVELS
 from app.http.errors import ApiError
 from app.http.hosts import base_url
-from app.http.request_ids import request_id
+from app.http.requests import request_id
 from app.schemas.connections import AuthorizeBody
 from app.services import services
 from providers.scopes import Level

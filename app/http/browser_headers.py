@@ -16,7 +16,7 @@ from app.http import authentication
 from app.http.authentication import PREFIX
 from app.http.idempotency import HEADER as IDEMPOTENCY_KEY
 from app.http.idempotency import REPLAYED
-from app.http.request_ids import HEADER as REQUEST_ID
+from app.http.requests import HEADER as REQUEST_ID
 from store.config.settings import Settings
 
 # Scripts and styles come from our own files. Nothing is loaded from, sent to or framed by other sites.

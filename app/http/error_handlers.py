@@ -14,7 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
 
 from app.http.errors import ApiError, Invalid, ServiceUnavailable, overloaded
-from app.http.request_ids import request_id, route
+from app.http.requests import request_id, route
 from app.schemas.error_codes import Code
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason

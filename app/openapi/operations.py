@@ -9,7 +9,7 @@ from apispec import BasePlugin
 from flask import Flask
 from werkzeug.routing import Rule
 
-from app.http import authentication, request_ids
+from app.http import authentication, requests
 from app.http.idempotency import HEADER, REPLAYED
 from app.http.routes import Blueprint, RouteFacts, declared_facts
 from app.schemas.error_codes import Code
@@ -102,7 +102,7 @@ def _or_bare(answer: dict[str, Any], bare: dict[str, Any]) -> dict[str, Any]:
 
 # By name. A header that is required is on every response for which ``of_response`` returns it.
 COMPONENTS: dict[str, dict[str, Any]] = {
-    request_ids.HEADER: {
+    requests.HEADER: {
         "description": "The id of the request: yours if you sent one.",
         "required": True,
         "schema": {"type": "string", "examples": ["7f3c1c9e52d04b6a8e1d4f20"]},
@@ -192,7 +192,7 @@ def of_response(facts: RouteFacts, status: str, *, no_store: bool) -> dict[str, 
     """References to the headers of a response; ``no_store`` is that of the route's blueprint."""
     success = status.startswith("2")
     sent = {
-        request_ids.HEADER: True,
+        requests.HEADER: True,
         **dict.fromkeys(_QUOTA, facts.needs_key),
         "Age": success and facts.sends_age,
         "Cache-Control": no_store,

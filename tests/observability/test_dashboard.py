@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from app.http.requests import CLASSES
 from app.observability.metrics import Exposition, QuotaUse, Records, Snapshot
-from app.observability.requests import CLASSES
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.provider_limits import Access, Circuit, CircuitState
 from store.coordination.shares import Quota

@@ -75,7 +75,7 @@ def test_request_log_has_route_status_and_key_prefix(talkative, ada):
 
     (line,) = of_request(talkative, "web", "told-1")
 
-    assert line["logger"] == "app.observability.requests"
+    assert line["logger"] == "app.http.requests"
     assert (line["level"], line["status"], line["method"]) == ("info", 200, "GET")
     assert line["route"] == "/v1/users/{userId}/calendar/busy"
     assert line["key"] == talkative.key[:12]

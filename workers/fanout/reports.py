@@ -1,4 +1,4 @@
-"""The results of jobs: what each leaves behind, and the thread of the process that stores them all.
+"""The results of jobs: what each leaves behind, how it counts, and the thread that stores them all.
 
 The thread stores results, replies, and releases what the jobs held. This is a group commit: whatever ends
 while one pipeline is under way goes into the next one.
@@ -10,9 +10,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
+from typing import get_args
 
 from redis.client import Pipeline
 from redis.exceptions import RedisError
@@ -23,15 +24,19 @@ from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_lists import CalendarList
 from store.coordination.provider_limits import AcquireRequest
 from store.coordination.single_flight import Ended, ReadLock
+from store.metrics.counters import Counters
+from store.sql.queries.connection_rows import SealedConnection
 from store.stores import Stores
 from workers import failures
 from workers.fanout.codec import LEFTOVER_SECONDS, numbered, pack_body, reply_list
 from workers.fanout.waiting import ReadLocks
 from workers.fanout.work import FinishedJob, Request, TakenJob
-from workers.jobs import ReadBusy, Reply
-from workers.telemetry import metrics
+from workers.jobs import CalendarRead, EventWrite, Job, ReadBusy, Reply
 
 log = logging.getLogger(__name__)
+
+# Other jobs concern a grant or a channel and are not counted.
+_READS, _WRITES = get_args(CalendarRead), get_args(EventWrite)
 
 
 @dataclass(slots=True)
@@ -158,7 +163,7 @@ def finished(request: Request, jobs: Sequence[FinishedJob]) -> tuple[Report, lis
 def failed(stores: Stores, request: Request, taken: TakenJob, failure: Failed) -> Report:
     """The failure of a job that was not begun."""
     if not failures.is_internal(failure):
-        metrics.count_failures(stores.counters, taken.job, taken.row, [failure])
+        count_failures(stores.counters, taken.job, taken.row, [failure])
     report = new(request)
     report.released += permits(taken)
     reply = Reply(failed=failure)
@@ -259,3 +264,34 @@ def _reply(report: Report, taken: TakenJob, body: bytes) -> None:
     if not taken.answered:
         report.replies.append(numbered(taken.number, body))
         taken.answered = True
+
+
+def count_job(
+    counters: Counters, job: Job, row: SealedConnection | None, reply: Reply, seconds: float
+) -> None:
+    """Count a finished job and its duration, which includes the refresh of its token and retries."""
+    if row is not None and isinstance(job, _READS):
+        counters.read(row.provider, seconds)
+    elif row is not None and isinstance(job, _WRITES):
+        counters.write(row.provider, seconds)
+    count_failures(counters, job, row, _failures(reply))
+
+
+def count_failures(
+    counters: Counters, job: Job, row: SealedConnection | None, failures: Iterable[Failed]
+) -> None:
+    """Count the reasons of a failed job, each one once, however many calendars it concerns.
+
+    An invalid event is a mistake of the API client and not counted as a failure of the provider.
+    """
+    if row is not None and isinstance(job, _READS + _WRITES):
+        for reason in {each.reason for each in failures if each.problem is None}:
+            counters.failure(row.provider, reason.value)
+
+
+def _failures(reply: Reply) -> Iterator[Failed]:
+    if reply.failed is not None:
+        yield reply.failed
+    for outcome in (*reply.outcomes.values(), *reply.events.values()):
+        if isinstance(outcome, Failed):
+            yield outcome

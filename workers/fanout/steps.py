@@ -40,7 +40,7 @@ from workers.fanout.reports import Report
 from workers.fanout.work import FinishedJob, Request, TakenJob, Work, divide, leave
 from workers.jobs import CalendarRead, Job, ReadBusy, Reply
 from workers.runtime import Runtime
-from workers.telemetry import metrics, tracing
+from workers.telemetry import tracing
 
 log = logging.getLogger(__name__)
 
@@ -339,7 +339,7 @@ def _finished(
         failed = reply.failed or ELSEWHERE
         reply = replace(reply, failed=replace(failed, elsewhere=True))
     else:
-        metrics.count_job(runtime.stores.counters, taken.job, taken.row, reply, seconds)
+        reports.count_job(runtime.stores.counters, taken.job, taken.row, reply, seconds)
     return FinishedJob(taken, reply, pack_body(reply))
 
 

@@ -283,7 +283,7 @@ def test_both_paths_count_for_one_limit_and_each_request_once(production):
 
 
 def test_a_fast_request_is_logged(warm, api, caplog):
-    with caplog.at_level("INFO", logger="app.observability.requests"):
+    with caplog.at_level("INFO", logger="app.http.requests"):
         warm.get(PATH, **DAY)
 
     (record,) = caplog.records

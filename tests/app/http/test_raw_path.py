@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder, TestResponse
 
-from app.http import error_handlers, paths, request_ids, responses
+from app.http import error_handlers, paths, requests, responses
 from app.http.parsing import parse
 from app.openapi.document import Api
 from app.schemas.fields import CONTROL
@@ -27,11 +27,11 @@ USER = "/users/nobody/calendar/events/google"
 
 def heard(path: str) -> TestResponse:
     """The two identifiers that a route receives for a path."""
-    app = request_ids.Flask(__name__)
+    app = requests.Flask(__name__)
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
     app.config.update(API_TITLE="x", API_VERSION="v1", OPENAPI_VERSION="3.1.0")
     paths.install(app)
-    request_ids.install(app)
+    requests.install(app)
     responses.install(app)
     error_handlers.install(app)
     paths.check_identifiers(app)

@@ -1,27 +1,36 @@
-"""Every answered request: counted (below ``/v1``), logged at level ``info``, and traced.
+"""Every request: its id, its log line, its count (below ``/v1``) and its trace.
 
-Its duration and its span end when the answer starts.
+The id is the client's own if it sent one. Every response and every log line of the request has it. Duration
+and span end when the answer starts.
 """
 
 from __future__ import annotations
 
 import logging
+import re
+import secrets
 from collections.abc import Iterable
 from contextlib import nullcontext
+from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from flask import Flask, has_request_context
+import flask
+from flask import Response, g, has_request_context, request
 
 from app.http import authentication
-from app.http.request_ids import request_id, route
 from app.services import EXTENSION
 from store.metrics.counters import STATUSES, Group
 from store.stores import Stores
 from workers.telemetry import tracing
+from workers.telemetry.request_ids import current
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+HEADER = "X-Request-Id"
+PARAMETER = re.compile(r"<(?:[^<>]*:)?([^<>:]+)>")
+SHAPE = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 
 CLASSES = {status[0]: status for status in STATUSES}
 
@@ -33,12 +42,79 @@ TRACE_HEADERS = {"HTTP_TRACEPARENT": "traceparent", "HTTP_TRACESTATE": "tracesta
 log = logging.getLogger(__name__)
 
 
-def install(app: Flask) -> None:
-    """Wrap the WSGI application. The span is named by the route, and continues the client's trace."""
+class Flask(flask.Flask):
+    """Logs exceptions with the id of the request."""
+
+    def log_exception(self, exc_info: Any) -> None:
+        """Log one record with the traceback, without path and query, which contain personal data."""
+        self.logger.error(
+            "request failed: %s %s, request %s",
+            request.method,
+            route(),
+            request_id(),
+            exc_info=exc_info,
+        )
+
+
+def install(app: flask.Flask) -> None:
+    """Install before anything that can reject a request, so that rejections have the header too."""
+    app.before_request(_begin_request)
+    app.after_request(_set_header)
+    app.teardown_request(_end)
+
+
+def observe(app: flask.Flask) -> None:
+    """Count, log and trace requests. A span is named by the route, and continues the client's trace."""
     app.wsgi_app = _observed(app)  # type: ignore[assignment, method-assign]
 
 
-def _observed(app: Flask) -> WSGIApplication:
+def request_id() -> str:
+    """The id of this request."""
+    # An error in the framework can occur before `_begin` has run.
+    found: str | None = g.get("request_id")
+    return _begin() if found is None else found
+
+
+def choose(requested_id: str) -> str:
+    """The id of a request whose client sent this header; the log lines of the request get it too."""
+    chosen = requested_id if SHAPE.fullmatch(requested_id) else secrets.token_hex(12)
+    current.set(chosen)
+    return chosen
+
+
+def route() -> str:
+    """The URL rule that this request matches, without the values of its parameters."""
+    rule = request.url_rule
+    return "(no route)" if rule is None else _as_documented(rule.rule)
+
+
+@cache
+def _as_documented(rule: str) -> str:
+    """A rule as the OpenAPI document writes it."""
+    return PARAMETER.sub(r"{\1}", rule)
+
+
+def _begin() -> str:
+    chosen = choose(request.headers.get(HEADER, ""))
+    g.request_id = chosen
+    return chosen
+
+
+def _begin_request() -> None:
+    _begin()
+
+
+def _end(_: BaseException | None) -> None:
+    # The thread will handle other requests.
+    current.set(None)
+
+
+def _set_header(response: Response) -> Response:
+    response.headers[HEADER] = request_id()
+    return response
+
+
+def _observed(app: flask.Flask) -> WSGIApplication:
     answer = app.wsgi_app
     stores: Stores = app.extensions[EXTENSION].stores
 
@@ -87,7 +163,7 @@ def _key() -> str | None:
     return None if caller is None else caller.visible
 
 
-def _group(app: Flask, endpoint: str | None) -> Group:
+def _group(app: flask.Flask, endpoint: str | None) -> Group:
     """The metric group that the blueprint of a route declares; without one, or without a route, ``other``."""
     blueprint = app.blueprints.get((endpoint or "").partition(".")[0])
     return getattr(blueprint, "metric_group", "other")
