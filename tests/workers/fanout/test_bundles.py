@@ -33,8 +33,8 @@ from tests.workers.delegated import (
     periods,
 )
 from workers.execution import reads
-from workers.fanout.codec import DecodeError, Packed, addresses, pack_job, pack_jobs, unpack_jobs, work_list
-from workers.fanout.work import TakenJob, elements, without_probes
+from workers.fanout.codec import Packed, work_list
+from workers.fanout.work import elements
 from workers.jobs import GrantRef, ListCalendars, ReadBusy
 
 pytestmark = pytest.mark.slow
@@ -68,58 +68,6 @@ def read(ask: Any, serve: Any) -> Any:
         return ask(jobs, **more)
 
     return gather
-
-
-# --- the work list
-
-
-def ref(provider: str, name: str = "g") -> GrantRef:
-    return GrantRef(name, provider)
-
-
-def job(n: int, grant: GrantRef | None, start: int = 0, calendars: Any = ("primary",)) -> Packed:
-    return Packed(n, ReadBusy(f"c{n}", calendars, start, 7, grant))
-
-
-def sizes(jobs: list[Packed]) -> list[int]:
-    return [len(unpack_jobs(each)) for each in elements(jobs)]
-
-
-def test_a_bundle_has_as_many_calendars_as_one_request_reads():
-    assert sizes([job(n, ref("google")) for n in range(120)]) == [50, 50, 20]
-    assert sizes([job(n, ref("microsoft")) for n in range(45)]) == [20, 20, 5]
-    three = ("primary", "x", "y")
-    assert sizes([job(n, ref("google"), calendars=three) for n in range(20)]) == [16, 4]
-    many = tuple(map(str, range(21)))
-    of_many = [job(0, ref("microsoft")), job(1, ref("microsoft"), calendars=many), job(2, ref("microsoft"))]
-    assert sizes(of_many) == [1, 1, 1]
-
-
-def test_only_known_calendars_of_one_grant_and_range_are_bundled():
-    apart = [
-        job(0, None),
-        job(1, None),
-        job(2, ref("google")),
-        job(3, ref("google", "another")),
-        job(4, ref("google"), start=1),
-        job(5, ref("google"), calendars=None),
-    ]
-    assert sizes(apart) == [1] * 6
-    assert sizes([*apart, job(6, ref("google"), calendars=("primary", "x"))]) == [1, 1, 2, 1, 1, 1]
-
-
-def test_a_bundle_is_encoded_whole_and_a_single_job_as_ever():
-    jobs = [job(n, ref("google")) for n in range(3)]
-    assert unpack_jobs(pack_jobs(jobs)) == tuple(jobs)
-    assert elements(jobs[:1]) == [pack_job(0, jobs[0].job)]
-    assert [each.number for each in addresses(pack_jobs(jobs))] == [0, 1, 2]
-
-
-@pytest.mark.parametrize("data", [b"", b"\x90", b"\x91\x90", pack_jobs([job(0, None)])[:-1], b"\xc0"])
-def test_what_is_no_bundle_is_refused(data):
-    with pytest.raises(DecodeError):
-        unpack_jobs(data)
-    assert addresses(data) == ()
 
 
 # --- reads
@@ -289,13 +237,6 @@ def test_a_suspended_reader_of_a_domain_leaves_members_readable(sandbox, runtime
     sandbox.change_domain("example.com", members=[{"email": "reader@example.com", "suspended": True}])
     assert all(periods(each) == [(NINE, TEN)] for each in read(*of.jobs()))
     assert alive(runtime, of)
-
-
-def test_a_probe_of_one_mailbox_leaves_its_bundle_and_one_of_all_does_not():
-    one, two, probe = (TakenJob(n, job(n, ref("microsoft")).job, f"f:{n}", probes=n == 2) for n in range(3))
-    assert without_probes([one, probe, two]) == [[one, two], [probe]]
-    assert without_probes([probe]) == [[probe]]
-    assert without_probes([]) == []
 
 
 def test_members_that_leave_a_bundle_are_read_at_the_same_time(sandbox, organization, ask, serve):
