@@ -16,6 +16,7 @@ from app.dashboard.forms import Slug
 from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
 from app.dashboard.sign_in import sessions
 from app.http.errors import NotFound
+from app.http.hosts import browser_url
 from app.http.routes import route_facts
 from app.schemas.error_codes import Code
 from app.schemas.fields import Text, Word
@@ -118,7 +119,7 @@ def new_key() -> ResponseReturnValue:
         key = _create(form) if unused else None
     if key is None:
         return _form(form, 400 if unused else 409)
-    return page("key_made.html", key=key, name=form.data["name"], base=_base())
+    return page("key_made.html", key=key, name=form.data["name"], base=browser_url())
 
 
 @blp.post("/keys/<int(max=2147483647):key_id>/revoke")
@@ -208,8 +209,3 @@ def _organization_id(session: Session, slug: str) -> int:
     if slug not in found:
         raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return found[slug]
-
-
-def _base() -> str:
-    """The API's base URL: ``ALMANAC_PUBLIC_URL``, else the address that this browser uses."""
-    return services().settings.public_url or request.url_root.rstrip("/")

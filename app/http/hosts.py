@@ -27,6 +27,14 @@ def base_url() -> str | None:
     return f"{parts.scheme}://{parts.netloc}" if on_this_machine else None
 
 
+def browser_url() -> str:
+    """The base URL that is shown to the person of this request: any ``Host`` is theirs.
+
+    Behind a proxy, the address of the request may differ from ``ALMANAC_PUBLIC_URL``.
+    """
+    return services().settings.public_url or request.url_root.rstrip("/")
+
+
 def forwarded() -> bool:
     """Whether this request carries a header that proxies add."""
     return any(name in request.headers for name in _PROXY_HEADERS)

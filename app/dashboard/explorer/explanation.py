@@ -22,8 +22,8 @@ from app.dashboard.explorer.form import ExplorerQuery
 from app.events import lists
 from app.http.authentication import authentication
 from app.http.errors import ApiError, Invalid
+from app.http.hosts import browser_url
 from app.schemas import timestamps
-from app.services import services
 from providers.events import Event
 
 # The value of ``person`` for all users of the query.
@@ -87,13 +87,8 @@ def reasons(
         "explanations": _explanations(query, explorer_data, at, person),
         "span": lambda pair: explanation_text.span(pair, at, query.slot_query.zone),
         "query": query,
-        "why_curl": query.explain_curl(base_url(), person, at),
+        "why_curl": query.explain_curl(browser_url(), person, at),
     }
-
-
-def base_url() -> str:
-    """The API's base URL: ``ALMANAC_PUBLIC_URL``, else the address that this browser uses."""
-    return services().settings.public_url or request.url_root.rstrip("/")
 
 
 def _explanations(

@@ -20,6 +20,7 @@ from app.dashboard.explorer.data import ExplorerData, together
 from app.dashboard.explorer.form import DEFAULTS, WINDOWS, ExplorerQuery
 from app.dashboard.explorer.svg import Day
 from app.http.errors import ApiError
+from app.http.hosts import browser_url
 from app.schemas.availability import WEEKDAYS
 from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR
 from app.services import services
@@ -88,7 +89,7 @@ def _picture() -> dict[str, Any]:
         "query": query,
         "shown": explorer_data,
         "together": shared,
-        "curl": query.curl(explanation.base_url(), [lane.user for lane in explorer_data.lanes]),
+        "curl": query.curl(browser_url(), [lane.user for lane in explorer_data.lanes]),
         **_drawing(query, explorer_data),
         **_explanation(query, explorer_data),
     }
