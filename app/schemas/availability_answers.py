@@ -14,7 +14,7 @@ from app.schemas.availability import (
     LocalDate,
 )
 from app.schemas.errors import CODE, REASON, FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import OneOf, Timestamp, WholeBody, Word, about, list_of
+from app.schemas.fields import OneOf, Timestamp, WholeBody, Word, about, given, list_of
 from app.schemas.parameters import ALIGNMENTS
 
 USER = about("The id of the user.", "ada")
@@ -33,11 +33,8 @@ FAILED_CALENDARS = about(
 class BusyPeriodSchema(Schema):
     """A period of time, with an exclusive end."""
 
-    start = Timestamp(required=True, metadata=about("The first moment of the period."))
-    end = Timestamp(
-        required=True,
-        metadata=about("The end of the period, which is not a part of it.", "2026-11-20T09:30:00.000Z"),
-    )
+    start = given(Timestamp, "The first moment of the period.")
+    end = given(Timestamp, "The end of the period, which is not a part of it.", "2026-11-20T09:30:00.000Z")
 
 
 class SlotSchema(BusyPeriodSchema):
@@ -67,23 +64,15 @@ class OverrideAnswerSchema(Schema):
 class OptionsSchema(Schema):
     """The parameters that the slots were computed with."""
 
-    start = Timestamp(required=True, metadata=about("The first moment of the range."))
-    end = Timestamp(
-        required=True,
-        metadata=about("The end of the range, which is not a part of it.", "2026-11-21T09:00:00.000Z"),
-    )
-    maxOverlaps = fields.Integer(
-        required=True, metadata=about("How many busy periods may overlap a free moment.")
-    )
-    padding = fields.Integer(
-        required=True, metadata=about("Minutes kept free before and after busy periods.")
-    )
-    slotDuration = fields.Integer(required=True, metadata=about("How long a slot is, in minutes.", 30))
-    timeZone = fields.String(
-        required=True,
-        metadata=about(
-            "The zone in which local times of the request were read, an IANA name.", "Europe/Berlin"
-        ),
+    start = given(Timestamp, "The first moment of the range.")
+    end = given(Timestamp, "The end of the range, which is not a part of it.", "2026-11-21T09:00:00.000Z")
+    maxOverlaps = given(fields.Integer, "How many busy periods may overlap a free moment.")
+    padding = given(fields.Integer, "Minutes kept free before and after busy periods.")
+    slotDuration = given(fields.Integer, "How long a slot is, in minutes.", 30)
+    timeZone = given(
+        fields.String,
+        "The zone in which local times of the request were read, an IANA name.",
+        "Europe/Berlin",
     )
     earliestTimeEachDay = fields.String(
         metadata=about(
@@ -156,7 +145,7 @@ class SlotsEntrySchema(Schema):
     """One of several users, with slots."""
 
     userId = fields.String(required=True, metadata=USER)
-    status = fields.String(required=True, metadata=about("Always `ok`.", const="ok"))
+    status = given(fields.String, "Always `ok`.", const="ok")
     availableSlots = list_of(SlotSchema, SLOTS)
     options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
     calendarIds = fields.List(
@@ -174,11 +163,8 @@ class FailedEntrySchema(Schema):
     """One of several users, with the reason why there are no slots."""
 
     userId = fields.String(required=True, metadata=USER)
-    status = fields.String(required=True, metadata=about("Always `error`.", const="error"))
-    error = fields.String(
-        required=True,
-        metadata=about("One sentence that names what is wrong.", "User has no connected calendars"),
-    )
+    status = given(fields.String, "Always `error`.", const="error")
+    error = given(fields.String, "One sentence that names what is wrong.", "User has no connected calendars")
     code = fields.String(required=True, metadata=CODE)
     reason = fields.String(metadata=REASON)
     failedCalendars = list_of(
@@ -205,7 +191,7 @@ class BusyEntrySchema(Schema):
     """One of several users, with busy periods."""
 
     userId = fields.String(required=True, metadata=USER)
-    status = fields.String(required=True, metadata=about("Always `ok`.", const="ok"))
+    status = given(fields.String, "Always `ok`.", const="ok")
     busy = list_of(BusyPeriodSchema, BUSY)
     calendarIds = fields.List(
         fields.String(), required=True, metadata=about("The calendars of the user.", ["ada@example.com"])

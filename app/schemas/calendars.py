@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from app.schemas.errors import FailedCalendarSchema
-from app.schemas.fields import WholeBody, Word, about, list_of
+from app.schemas.fields import WholeBody, Word, about, given, list_of
 from app.schemas.parameters import NEXT_CURSOR, LongCursorQuery, ProviderQuery
 from providers.base import Calendar
 from providers.names import ProviderName
@@ -32,15 +32,13 @@ class CalendarSchema(Schema):
 
     id = fields.String(required=True, metadata=CALENDAR_ID)
     provider = Word(tuple(ProviderName), required=True, metadata=PROVIDER)
-    subject = fields.String(required=True, metadata=about("The title.", "Team"))
+    subject = given(fields.String, "The title.", "Team")
     accessRole = Word(ROLES, required=True, metadata=about("What the account may do with it."))
-    primary = fields.Boolean(required=True, metadata=about("Whether it is the main one of its account."))
-    selected = fields.Boolean(required=True, metadata=about("Whether the provider's own pages show it."))
-    backgroundColor = fields.String(required=True, metadata=about("Its colour.", "#9fe1e7"))
-    foregroundColor = fields.String(
-        required=True, metadata=about("A colour for text on `backgroundColor`.", "#000000")
-    )
-    timeZone = fields.String(required=True, metadata=about("An IANA name.", "Europe/Berlin"))
+    primary = given(fields.Boolean, "Whether it is the main one of its account.")
+    selected = given(fields.Boolean, "Whether the provider's own pages show it.")
+    backgroundColor = given(fields.String, "Its colour.", "#9fe1e7")
+    foregroundColor = given(fields.String, "A colour for text on `backgroundColor`.", "#000000")
+    timeZone = given(fields.String, "An IANA name.", "Europe/Berlin")
     original = fields.Raw(required=True, metadata=ORIGINAL)
 
 

@@ -18,6 +18,7 @@ from app.schemas.fields import (
     TrueOrFalse,
     Word,
     about,
+    given,
 )
 from app.schemas.parameters import PageQuery
 from providers.names import ProviderName
@@ -101,19 +102,11 @@ class ConnectionSchema(Schema):
     """A provider account of a user."""
 
     provider = Word(tuple(ProviderName), required=True, metadata=about("The provider of the account."))
-    email = fields.String(
-        required=True,
-        allow_none=True,
-        metadata=about("The address of the account; null if it is not known.", "ada@example.com"),
+    email = given(
+        fields.String, "The address of the account; null if it is not known.", "ada@example.com", null=True
     )
-    alive = fields.Boolean(
-        required=True, metadata=about("False once the provider says that the grant is gone.")
-    )
-    expiresAt = Timestamp(
-        required=True,
-        allow_none=True,
-        metadata=about("When the access token expires. It is refreshed before that."),
-    )
+    alive = given(fields.Boolean, "False once the provider says that the grant is gone.")
+    expiresAt = given(Timestamp, "When the access token expires. It is refreshed before that.", null=True)
     scope = fields.List(fields.String(), required=True, metadata=SCOPE)
     type = Word(CONNECTION_TYPES, required=True, metadata=about("How the account is connected."))
     accessToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
@@ -299,9 +292,7 @@ class AuthorizeBody(Body, Consent):
 class LinkSchema(Schema):
     """A link to a consent page."""
 
-    link = fields.String(
-        required=True, metadata=about("Open it in a browser within ten minutes; it works once.", format="uri")
-    )
+    link = given(fields.String, "Open it in a browser within ten minutes; it works once.", format="uri")
 
 
 class ProviderLinkSchema(LinkSchema):
@@ -353,6 +344,4 @@ class RevokeQuery(Schema):
 class AccessTokenSchema(Schema):
     """A valid access token."""
 
-    accessToken = fields.String(
-        required=True, metadata=about("For the header `Authorization` of requests to the provider.")
-    )
+    accessToken = given(fields.String, "For the header `Authorization` of requests to the provider.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.schemas.error_codes import Code
-from app.schemas.fields import Timestamp, Word, about, list_of
+from app.schemas.fields import Timestamp, Word, about, given, list_of
 from providers.errors import Reason
 from providers.names import ProviderName
 from store.coordination.shares import Quota
@@ -47,10 +47,8 @@ REFUSED_QUOTAS = tuple(each.value for each in Quota if each is not Quota.WEBHOOK
 class ErrorSchema(Schema):
     """The body of every error response."""
 
-    data = fields.Raw(required=True, metadata=about("Always null.", type="null"))
-    error = fields.String(
-        required=True, metadata=about("One sentence that names what is wrong.", "start must be before end")
-    )
+    data = given(fields.Raw, "Always null.", type="null")
+    error = given(fields.String, "One sentence that names what is wrong.", "start must be before end")
     reason = fields.String(metadata={**REASON, "description": "Why the provider failed; the set is closed."})
     code = fields.String(required=True, metadata=CODE)
     param = fields.String(
@@ -89,20 +87,18 @@ class ErrorSchema(Schema):
 class ConflictSchema(Schema):
     """A part of the time that is taken, for one user. It does not say by what."""
 
-    userId = fields.String(required=True, metadata=about("The id of the user.", "ada"))
-    start = Timestamp(required=True, metadata=about("Where it begins, padding included."))
-    end = Timestamp(required=True, metadata=about("Where it ends, padding included."))
+    userId = given(fields.String, "The id of the user.", "ada")
+    start = given(Timestamp, "Where it begins, padding included.")
+    end = given(Timestamp, "Where it ends, padding included.")
 
 
 class FailedCalendarSchema(Schema):
     """A calendar that could not be read."""
 
-    calendarId = fields.String(
-        required=True,
-        metadata=about(
-            "The id at the provider. An account whose calendars are not known is named by its main calendar.",
-            "ada@example.com",
-        ),
+    calendarId = given(
+        fields.String,
+        "The id at the provider. An account whose calendars are not known is named by its main calendar.",
+        "ada@example.com",
     )
     provider = Word(tuple(ProviderName), required=True, metadata=about("The provider of the account."))
     code = fields.String(required=True, metadata=CODE)
@@ -113,8 +109,8 @@ class FailedCalendarSchema(Schema):
 class FailedUserSchema(Schema):
     """A member with at least one calendar that could not be read."""
 
-    customId = fields.String(required=True, metadata=about("The id of the user.", "ada"))
-    userId = fields.String(required=True, metadata=about("The same as `customId`.", "ada"))
+    customId = given(fields.String, "The id of the user.", "ada")
+    userId = given(fields.String, "The same as `customId`.", "ada")
     code = fields.String(required=True, metadata=CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)

@@ -13,6 +13,7 @@ from app.schemas.fields import (
     WholeBody,
     Word,
     about,
+    given,
     list_of,
 )
 from app.schemas.parameters import NEXT_CURSOR
@@ -40,13 +41,10 @@ class EventFieldsSchema(Schema):
     """Fields of every event."""
 
     subject = fields.String(required=True, metadata=SUBJECT)
-    description = fields.String(required=True, metadata=about("A text of several lines."))
+    description = given(fields.String, "A text of several lines.")
     location = fields.String(required=True, metadata=LOCATION)
-    start = Timestamp(required=True, metadata=about("The first moment of the event."))
-    end = Timestamp(
-        required=True,
-        metadata=about("The end of the event, which is not a part of it.", "2026-11-20T10:00:00.000Z"),
-    )
+    start = given(Timestamp, "The first moment of the event.")
+    end = given(Timestamp, "The end of the event, which is not a part of it.", "2026-11-20T10:00:00.000Z")
     allDay = fields.Boolean(metadata=about("Only when true: it spans local midnights."))
     meetingUrl = fields.String(
         metadata=about(
@@ -68,14 +66,12 @@ class EventFieldsSchema(Schema):
 class OrganizerSchema(Schema):
     """The person or calendar that an event belongs to."""
 
-    email = fields.String(
-        required=True,
-        metadata=about(
-            "The address; for a calendar that is not a main one, its id at Google. Empty when unknown.",
-            "ada@example.com",
-        ),
+    email = given(
+        fields.String,
+        "The address; for a calendar that is not a main one, its id at Google. Empty when unknown.",
+        "ada@example.com",
     )
-    self = fields.Boolean(required=True, metadata=about("Whether it is the account itself."))
+    self = given(fields.Boolean, "Whether it is the account itself.")
     name = fields.String(metadata=about("Only when the provider gives one.", "Ada Lovelace"))
 
 

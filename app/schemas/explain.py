@@ -17,7 +17,7 @@ from app.schemas.availability_answers import (
 )
 from app.schemas.calendars import CALENDAR_ID, PROVIDER
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
-from app.schemas.fields import Instant, OneOf, QuerySchema, Timestamp, WholeBody, Word, about, list_of
+from app.schemas.fields import Instant, OneOf, QuerySchema, Timestamp, WholeBody, Word, about, given, list_of
 from providers.names import ProviderName
 from scheduling.explain import Verdict
 
@@ -34,9 +34,7 @@ AT = about("The moment that is explained.", "2026-11-20T09:05:00.000Z")
 class MomentQuery(QuerySchema):
     """The moment to explain."""
 
-    at = Instant(
-        required=True, metadata=about("The moment to explain, ISO 8601. It may lie outside the range.")
-    )
+    at = given(Instant, "The moment to explain, ISO 8601. It may lie outside the range.")
 
 
 class UserMomentQuery(MomentQuery, UserSlotsQuery):
@@ -56,37 +54,31 @@ class BlockingSchema(BusyPeriodSchema):
 
     calendarId = fields.String(required=True, metadata=CALENDAR_ID)
     provider = Word(tuple(ProviderName), required=True, metadata=PROVIDER)
-    email = fields.String(
-        required=True,
-        allow_none=True,
-        metadata=about("The address of the account; null if it is not known.", "ada@example.com"),
+    email = given(
+        fields.String, "The address of the account; null if it is not known.", "ada@example.com", null=True
     )
-    paddedStart = Timestamp(required=True, metadata=about("`start`, and the padding before it."))
-    paddedEnd = Timestamp(required=True, metadata=about("`end`, and the padding after it."))
+    paddedStart = given(Timestamp, "`start`, and the padding before it.")
+    paddedEnd = given(Timestamp, "`end`, and the padding after it.")
 
 
 class HeldBlockingSchema(BusyPeriodSchema):
     """Held time that covers the moment when padding is added."""
 
-    paddedStart = Timestamp(required=True, metadata=about("`start`, and the padding before it."))
-    paddedEnd = Timestamp(required=True, metadata=about("`end`, and the padding after it."))
-    expiresAt = Timestamp(required=True, metadata=about("When the hold expires."))
+    paddedStart = given(Timestamp, "`start`, and the padding before it.")
+    paddedEnd = given(Timestamp, "`end`, and the padding after it.")
+    expiresAt = given(Timestamp, "When the hold expires.")
 
 
 class ExplainedSchema(Schema):
     """Why the moment is, or is not, offered."""
 
-    offered = fields.Boolean(
-        required=True, metadata=about("Whether some slot holds the moment, its end not included.")
-    )
+    offered = given(fields.Boolean, "Whether some slot holds the moment, its end not included.")
     reason = Word(REASONS, required=True, metadata=about("The verdict; the set is closed."))
-    sentence = fields.String(
-        required=True,
-        metadata=about(
-            "The same for people, in the zone of the request.",
-            "10:35 on Thursday 3 December 2026 (Europe/Berlin) is not offered: ada@example.com is busy "
-            "from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.",
-        ),
+    sentence = given(
+        fields.String,
+        "The same for people, in the zone of the request.",
+        "10:35 on Thursday 3 December 2026 (Europe/Berlin) is not offered: ada@example.com is busy "
+        "from 10:00 to 10:30, and 10 minutes of padding keep it blocked until 10:40.",
     )
     slot = fields.Nested(
         SlotSchema,
@@ -94,7 +86,7 @@ class ExplainedSchema(Schema):
         allow_none=True,
         metadata=about("The slot that holds the moment; of several, the one that starts first."),
     )
-    startsSlot = fields.Boolean(required=True, metadata=about("Whether a slot starts at the moment."))
+    startsSlot = given(fields.Boolean, "Whether a slot starts at the moment.")
     free = fields.Nested(
         BusyPeriodSchema,
         required=True,
@@ -169,7 +161,7 @@ class ExplainedEntrySchema(UserExplainedSchema):
     """One of several users, with the explanation."""
 
     userId = fields.String(required=True, metadata=USER)
-    status = fields.String(required=True, metadata=about("Always `ok`.", const="ok"))
+    status = given(fields.String, "Always `ok`.", const="ok")
     failedCalendars = list_of(FailedCalendarSchema, FAILED_CALENDARS)
 
 

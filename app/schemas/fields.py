@@ -114,6 +114,14 @@ def about(description: str, *examples: Any, **keywords: Any) -> dict[str, Any]:
     return {"description": description, **({"examples": [*examples]} if examples else {}), **keywords}
 
 
+F = TypeVar("F", bound=fields.Field[Any])
+
+
+def given(kind: type[F], description: str, *examples: Any, null: bool = False, **keywords: Any) -> F:
+    """A field that every body of its kind has, described as by ``about``; ``null``: its value may be null."""
+    return kind(required=True, allow_none=null, metadata=about(description, *examples, **keywords))
+
+
 def list_of(schema: type[Schema], metadata: dict[str, Any]) -> fields.List[Any]:
     """A list of objects that every answer has."""
     return fields.List(fields.Nested(schema), required=True, metadata=metadata)

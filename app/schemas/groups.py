@@ -19,6 +19,7 @@ from app.schemas.fields import (
     WholeBody,
     Word,
     about,
+    given,
     json_integer,
     list_of,
 )
@@ -145,19 +146,17 @@ class GroupSlotsAnswer(WholeBody):
 class MissingUserSchema(MemberExplainedSchema):
     """A user who is not free for the whole slot, and why."""
 
-    at = Timestamp(
-        required=True,
-        metadata=about(
-            "The first moment of the slot at which the user is not free; the explanation is about it.",
-            "2026-11-20T09:10:00.000Z",
-        ),
+    at = given(
+        Timestamp,
+        "The first moment of the slot at which the user is not free; the explanation is about it.",
+        "2026-11-20T09:10:00.000Z",
     )
 
 
 class ExplainedGroupSchema(Schema):
     """The users of a group who are free for the whole slot, and the missing ones."""
 
-    required = fields.Integer(required=True, metadata=about("How many of the group have to be free.", 2))
+    required = given(fields.Integer, "How many of the group have to be free.", 2)
     free = fields.List(
         fields.String(metadata=USER),
         required=True,
@@ -170,16 +169,12 @@ class GroupExplainedSchema(Schema):
     """Why a moment is, or is not, in a slot that all groups share."""
 
     at = Timestamp(required=True, metadata=AT)
-    offered = fields.Boolean(
-        required=True, metadata=about("Whether some shared slot holds the moment, its end not included.")
-    )
+    offered = given(fields.Boolean, "Whether some shared slot holds the moment, its end not included.")
     reason = Word(GROUP_REASONS, required=True, metadata=about("The verdict; the set is closed."))
-    sentence = fields.String(
-        required=True,
-        metadata=about(
-            "The same for people, in the zone of the request.",
-            "10:10 on Thursday 3 December 2026 (UTC) is not offered: of group 1, 1 of 2 are free.",
-        ),
+    sentence = given(
+        fields.String,
+        "The same for people, in the zone of the request.",
+        "10:10 on Thursday 3 December 2026 (UTC) is not offered: of group 1, 1 of 2 are free.",
     )
     slot = fields.Nested(
         SlotSchema,

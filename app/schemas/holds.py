@@ -20,6 +20,7 @@ from app.schemas.fields import (
     Text,
     TrueOrFalse,
     about,
+    given,
 )
 from app.schemas.parameters import (
     IN_ENTRY,
@@ -129,18 +130,13 @@ class HoldSchema(Schema):
     id = Identifier(HOLD_ID, required=True, metadata=about("The id of the hold."))
     users = fields.List(fields.String(), required=True, metadata=about("The users, by id.", ["ada"]))
     start = fields.String(required=True, metadata={**START, "format": "date-time"})
-    end = fields.String(
-        required=True,
-        metadata=about("Where it ends, not included.", "2026-12-03T09:30:00.000Z", format="date-time"),
-    )
-    expiresAt = fields.String(
-        required=True,
-        metadata=about(
-            "When the time is free again. While an event is being created by the hold, it may "
-            "be later than at first.",
-            "2026-11-20T09:05:00.000Z",
-            format="date-time",
-        ),
+    end = given(fields.String, "Where it ends, not included.", "2026-12-03T09:30:00.000Z", format="date-time")
+    expiresAt = given(
+        fields.String,
+        "When the time is free again. While an event is being created by the hold, it may "
+        "be later than at first.",
+        "2026-11-20T09:05:00.000Z",
+        format="date-time",
     )
     note = fields.String(metadata=NOTE)
 

@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.schemas.connections import Access, Address
-from app.schemas.fields import USER_ID, Body, Identifier, Text, Timestamp, Word, about
+from app.schemas.fields import USER_ID, Body, Identifier, Text, Timestamp, Word, about, given
 from providers.names import ProviderName
 from store.sql.queries.organization_grants import GrantSummary
 
@@ -126,10 +126,7 @@ class GrantSchema(Schema):
             ["https://www.googleapis.com/auth/calendar"],
         ),
     )
-    alive = fields.Boolean(
-        required=True,
-        metadata=about("False once the provider refuses the grant; a new PUT makes it true again."),
-    )
+    alive = given(fields.Boolean, "False once the provider refuses the grant; a new PUT makes it true again.")
     endedAt = Timestamp(metadata=about("When the provider refused the grant; absent while it is alive."))
     endedBecause = fields.String(
         metadata=about(
@@ -137,7 +134,7 @@ class GrantSchema(Schema):
             "The client secret of the application has expired",
         )
     )
-    createdAt = Timestamp(required=True, metadata=about("When the grant was first stored."))
+    createdAt = given(Timestamp, "When the grant was first stored.")
 
 
 class MemberImportSchema(Body):

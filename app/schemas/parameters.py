@@ -23,6 +23,7 @@ from app.schemas.fields import (
     Word,
     about,
     at_most,
+    given,
 )
 from providers.names import ProviderName
 
@@ -49,8 +50,8 @@ CALENDAR_IDS = about("Only these calendars; `primary` is the main one of each ac
 class RangeQuery(QuerySchema):
     """The time range."""
 
-    start = Instant(required=True, metadata=about("ISO 8601; a bare date is its first moment."))
-    end = Instant(required=True, metadata=about("ISO 8601, not included. After `start`."))
+    start = given(Instant, "ISO 8601; a bare date is its first moment.")
+    end = given(Instant, "ISO 8601, not included. After `start`.")
 
 
 class ProviderQuery(QuerySchema):

@@ -22,6 +22,7 @@ from app.schemas.fields import (
     Word,
     about,
     at_most,
+    given,
     list_of,
 )
 from app.schemas.parameters import PageQuery
@@ -43,7 +44,7 @@ class MemberSchema(Schema):
     """A user as a member of an organization."""
 
     id = Identifier(USER_ID, required=True, metadata=OWN_ID)
-    createdAt = Timestamp(required=True, metadata=about("When the user was registered."))
+    createdAt = given(Timestamp, "When the user was registered.")
 
 
 class OrganizationSchema(Schema):
@@ -51,7 +52,7 @@ class OrganizationSchema(Schema):
 
     slug = Identifier(SLUG, required=True, metadata=OWN_SLUG)
     name = fields.String(required=True, allow_none=True, metadata=NAME)
-    createdAt = Timestamp(required=True, metadata=about("When the organization was created."))
+    createdAt = given(Timestamp, "When the organization was created.")
     members = list_of(MemberSchema, about("The members, by id."))
     membersTruncated = fields.Boolean(
         metadata=about(
@@ -156,9 +157,8 @@ class MembersBody(Body):
 class AddedMembersAnswer(WholeBody):
     """The users who are members now."""
 
-    data = fields.String(
-        required=True,
-        metadata=about("A sentence that reports what was done.", "2 users added successfully to design-team"),
+    data = given(
+        fields.String, "A sentence that reports what was done.", "2 users added successfully to design-team"
     )
     added = fields.List(
         Identifier(USER_ID),
@@ -170,17 +170,14 @@ class AddedMembersAnswer(WholeBody):
         required=True,
         metadata=about("Users who were members before, in the order of the request."),
     )
-    count = fields.Integer(required=True, metadata=about("The number of users in `added`."))
+    count = given(fields.Integer, "The number of users in `added`.")
 
 
 class RemovedMembersAnswer(WholeBody):
     """The users who are not members any more."""
 
-    data = fields.String(
-        required=True,
-        metadata=about(
-            "A sentence that reports what was done.", "Users removed successfully from design-team"
-        ),
+    data = given(
+        fields.String, "A sentence that reports what was done.", "Users removed successfully from design-team"
     )
     removed = fields.List(
         Identifier(USER_ID),
@@ -192,13 +189,13 @@ class RemovedMembersAnswer(WholeBody):
         required=True,
         metadata=about("Users who were not members, in the order of the request."),
     )
-    count = fields.Integer(required=True, metadata=about("The number of users in `removed`."))
+    count = given(fields.Integer, "The number of users in `removed`.")
 
 
 class SuccessSchema(Schema):
     """The result of a request without other data."""
 
-    success = fields.Boolean(required=True, metadata=about("Always true."))
+    success = given(fields.Boolean, "Always true.")
 
 
 def organization_view(row: Organization) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from app.schemas.fields import (
     Timestamp,
     Word,
     about,
+    given,
 )
 from app.schemas.parameters import MAX_AT_ONCE, PageQuery
 from providers.names import ProviderName
@@ -128,11 +129,11 @@ class WebhookSchema(Schema):
     id = Identifier(WEBHOOK_ID, required=True, metadata=about("The id of the endpoint."))
     url = fields.String(required=True, metadata=URL)
     events = fields.List(Word(EVENTS), required=True, metadata=WANTED)
-    createdAt = Timestamp(required=True, metadata=about("When the endpoint was registered."))
+    createdAt = given(Timestamp, "When the endpoint was registered.")
     disabledAt = Timestamp(
         metadata=about("When deliveries to it stopped, because it answered 410; absent if they did not.")
     )
-    paused = fields.Boolean(required=True, metadata=about("Whether events wait instead of being sent."))
+    paused = given(fields.Boolean, "Whether events wait instead of being sent.")
 
 
 class NewWebhookSchema(WebhookSchema):
@@ -144,10 +145,8 @@ class NewWebhookSchema(WebhookSchema):
 class RotatedWebhookSchema(NewWebhookSchema):
     """An endpoint with its new secret."""
 
-    previousSecretUntil = Timestamp(
-        required=True,
-        allow_none=True,
-        metadata=about("Until when the old secret signs too; null if it does not."),
+    previousSecretUntil = given(
+        Timestamp, "Until when the old secret signs too; null if it does not.", null=True
     )
 
 
@@ -191,9 +190,7 @@ class WebhookEventSchema(Schema):
         required=True,
         metadata=about("The kind of event; `webhook.test` is sent on request only."),
     )
-    timestamp = Timestamp(
-        required=True, metadata=about("When it happened, or first happened since the last event.")
-    )
+    timestamp = given(Timestamp, "When it happened, or first happened since the last event.")
     data = fields.Nested(WebhookDataSchema, required=True)
 
 
@@ -203,29 +200,13 @@ class DeliverySchema(Schema):
     id = Identifier(DELIVERY_ID, required=True, metadata=about("The header `webhook-id` of every attempt."))
     status = Word(STATUSES, required=True, metadata=about("`failed`: given up. `pending`: on its way."))
     payload = fields.Nested(WebhookEventSchema, required=True)
-    attempts = fields.Integer(required=True, metadata=about("How many attempts were made.", 1))
-    createdAt = Timestamp(required=True, metadata=about("When the event was recorded."))
-    lastAttemptAt = Timestamp(
-        required=True,
-        allow_none=True,
-        metadata=about("When the last attempt was made; null before the first."),
-    )
-    nextAttemptAt = Timestamp(
-        required=True, allow_none=True, metadata=about("When the next attempt is due; null if there is none.")
-    )
-    deliveredAt = Timestamp(
-        required=True,
-        allow_none=True,
-        metadata=about("When the endpoint answered with a 2xx; null until then."),
-    )
-    lastStatus = fields.Integer(
-        required=True,
-        allow_none=True,
-        metadata=about("The status of the last response; null if there was none."),
-    )
-    lastError = fields.String(
-        required=True, allow_none=True, metadata=about("Why the last attempt failed.", "no answer in time")
-    )
+    attempts = given(fields.Integer, "How many attempts were made.", 1)
+    createdAt = given(Timestamp, "When the event was recorded.")
+    lastAttemptAt = given(Timestamp, "When the last attempt was made; null before the first.", null=True)
+    nextAttemptAt = given(Timestamp, "When the next attempt is due; null if there is none.", null=True)
+    deliveredAt = given(Timestamp, "When the endpoint answered with a 2xx; null until then.", null=True)
+    lastStatus = given(fields.Integer, "The status of the last response; null if there was none.", null=True)
+    lastError = given(fields.String, "Why the last attempt failed.", "no answer in time", null=True)
 
 
 class DeliveriesQuery(PageQuery):
