@@ -47,6 +47,7 @@ OURS = {
 }
 COMPARED = {
     "app/accounts/consent_cookie.py",
+    "app/dashboard/csrf.py",
     "app/dashboard/sign_in/login_throttle.py",
     "app/observability/scrape.py",
     "store/sql/queries/channels.py",
