@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.app.days import DAY, PROVIDERS, all_day, meeting, periods
+from tests.app.days import DAY, MORNING, PROVIDERS, all_day, meeting, periods, starts
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -39,6 +39,16 @@ def test_periods_of_all_calendars_and_accounts_are_merged_and_sorted(sandbox, ne
     assert periods(answer) == [("09:00", "11:30"), ("13:00", "14:00")]
     assert answer.json["failedCalendars"] == []
     assert answer.headers["Age"] == "0"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_main_calendar_that_is_named_twice_counts_once(api, sandbox, new_user, provider):
+    """Also with the first request, when its id is not known yet."""
+    account = sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")])
+    user = new_user(account, identified=False)
+    named = {"calendarIds": f"primary,{account.main_calendar_id}", "maxOverlaps": "1"}
+
+    assert starts(api.get(f"/users/{user}/scheduling", **MORNING, **named))[0] == "09:00"
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

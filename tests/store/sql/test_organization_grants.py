@@ -81,6 +81,18 @@ def events(database):
     return [(row.event, row.payload["data"]) for row in rows]
 
 
+def test_one_mailbox_that_refuses_a_token_ends_no_delegated_connection(fresh_database, delegated):
+    delegated("ada")
+    (ref,) = of_user(fresh_database, "ada")
+
+    with fresh_database.writing() as session:
+        connections.mark_dead(session, ref.id, "The mailbox refuses the token")
+
+    assert of_user(fresh_database, "ada") == [ref]
+    assert ref.alive
+    assert events(fresh_database) == []
+
+
 def test_the_secret_is_sealed_for_its_grant_and_shown_nowhere(fresh_database, keyring, save):
     saved = save()
 

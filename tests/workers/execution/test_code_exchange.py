@@ -262,6 +262,17 @@ def test_consent_rights_are_checked_again_at_storage(
     assert stored("google")[0].id == before
 
 
+def test_a_grant_of_all_that_the_connection_has_replaces_it(sandbox, consented, run, stored):
+    """Both consents were asked for more than the person has granted."""
+    sandbox.account("google", ADA)
+    reading = "openid email https://www.googleapis.com/auth/calendar.readonly"
+    assert run(consented("google", scope=reading)).failed is None
+    before = stored("google")[0].id
+
+    assert run(consented("google", scope=reading)).failed is None
+    assert stored("google")[0].id != before
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_unconfirmed_expected_account_is_refused(sandbox, consented, run, stored, named):
     sandbox.account("google", ADA)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
+from store.coordination.single_flight import SharedRead, Wanted
 from store.sql.queries.connection_rows import SealedConnection
+from workers.fanout import chunks
 from workers.fanout.codec import DecodeError, Packed, addresses, pack_job, pack_jobs, unpack_jobs
-from workers.fanout.work import TakenJob, divide, elements, without_probes
+from workers.fanout.work import Request, TakenJob, divide, elements, without_probes
 from workers.jobs import GrantRef, ReadBusy
 
 NOTHING = SealedConnection(
@@ -107,3 +110,20 @@ def test_a_probe_of_one_mailbox_leaves_its_bundle_and_one_of_all_does_not():
     assert without_probes([one, probe, two]) == [[one, two], [probe]]
     assert without_probes([probe]) == [[probe]]
     assert without_probes([]) == []
+
+
+def test_a_member_that_waits_for_another_read_gives_up_the_permit_of_its_bundle(runtime):
+    """It is then read by itself, with the limits of its own account."""
+    work = [taken(number, "g") for number in range(2)]
+    for each in work:
+        each.read = SharedRead(each.job.connection, f"read-{each.number}")
+    flights = runtime.stores.single_flight
+    terms = flights.terms(0, 0, None)
+    flights.take([Wanted(work[1].read, "other:0")], terms)
+    (together,) = divide(work)
+    assert together[1].acquire_request.account == "g"
+
+    admitted = chunks.admit(runtime, Request("f", time.monotonic() + 5, terms), [together])
+
+    assert [each for _, each in admitted.following] == [work[1]]
+    assert work[1].acquire_request.account == work[1].row.id

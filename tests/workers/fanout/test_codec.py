@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +26,7 @@ from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, ProbeVerdict
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
-from workers.fanout.codec import Packed, pack_job, pack_reply, unpack_jobs, unpack_reply
+from workers.fanout.codec import DecodeError, Packed, pack_job, pack_reply, unpack_jobs, unpack_reply
 from workers.jobs import (
     CheckRegistration,
     CreateEvent,
@@ -145,6 +147,19 @@ def test_a_reply_comes_back_as_it_was(number, reply):
         else:
             assert np.array_equal(back.outcomes[name].busy.starts, outcome.busy.starts)
             assert np.array_equal(back.outcomes[name].busy.ends, outcome.busy.ends)
+
+
+def test_a_reply_that_has_lost_a_busy_period_is_refused():
+    """A period that is missing must not become free time."""
+
+    def packed(*starts_and_ends: int) -> bytes:
+        return msgspec.msgpack.encode(np.array(starts_and_ends, "<i8").tobytes())
+
+    whole = pack_reply(0, Reply(outcomes={"primary": Read(Intervals.of([(1, 2), (3, 4)]))}))
+    assert packed(1, 3, 2, 4) in whole
+
+    with pytest.raises(DecodeError):
+        unpack_reply(whole.replace(packed(1, 3, 2, 4), packed(1, 2)))
 
 
 def test_reply_separates_reads_from_failures():

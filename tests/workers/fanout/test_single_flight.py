@@ -172,6 +172,22 @@ def test_a_slow_read_keeps_its_lock(runtime, connected, flights):
     assert not runtime.stores.redis.exists(lock)
 
 
+def test_a_read_that_continues_past_its_deadline_keeps_its_lock(runtime, connected, flights):
+    """A request that repeats the one that has timed out waits for the same read."""
+    (job,) = busy_jobs(connected(), 1)
+    reading = Reading()
+    put_work(runtime, "f", [job])
+    with ThreadPoolExecutor(1) as threads:
+        terms = flights.terms(now(), now(), None)
+        asked = threads.submit(run_drain, runtime, "f", reading, seconds=1.0, terms=terms)
+        assert reading.begun.acquire(timeout=PATIENCE)
+        until(lambda: runtime.stores.redis.llen(reply_list("f")))
+        under_way = flights.under_way([SharedRead(job.connection, read_digest(job))])
+        reading.release.set()
+        asked.result()
+    assert under_way == [True]
+
+
 def test_a_read_that_begins_after_a_write_is_a_read_of_its_own(ask, serve, runtime, connected):
     connection = connected()
     jobs = busy_jobs(connection, 1)

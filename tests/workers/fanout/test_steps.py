@@ -19,7 +19,7 @@ from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.config.settings import Settings
 from store.coordination import shares
-from store.coordination.provider_limits import Access, Circuit
+from store.coordination.provider_limits import Access, BreakerLimits, Circuit, Limit, ProviderLimits
 from store.sql.database import Database
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
@@ -308,7 +308,21 @@ def test_job_paused_beyond_the_deadline_is_answered_at_once(runtime, connected):
     assert time.monotonic() - began < 30
 
 
-def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(runtime, connected, flights):
+def test_a_job_pays_once_for_a_permit_that_it_waits_for(runtime, connected, monkeypatch):
+    # Five calls at once, then one every fifth of a second.
+    few = Limit(10, 1.0)
+    limits = ProviderLimits(runtime.stores.redis, {"google": few}, {"google": few}, BreakerLimits(0, 0, 1.0))
+    monkeypatch.setattr(runtime.stores, "provider_limits", limits)
+    put_work(runtime, "f", busy_jobs(connected(), 7))
+
+    run_drain(runtime, "f", read_one, seconds=8.0)
+
+    assert all(reply.whole() for _, reply in replies(runtime, "f"))
+
+
+def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(
+    runtime, connected, flights, monkeypatch
+):
     """Other requests, which have more time, then need not wait until the locks expire."""
     redis = runtime.stores.redis
     put_work(runtime, "f", busy_jobs(connected(), 12))
@@ -320,6 +334,7 @@ def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(runtim
         assert len(begun) <= 2 or release.wait(60)
         return read_one(runtime, job, credentials, deadline)
 
+    monkeypatch.setattr(runtime.stores.single_flight, "renew", lambda _: None)
     terms = flights.terms(now(), now(), None)
     request = Request("f", time.monotonic() + 1.5, terms)
     hung = Steps(runtime, request, hang)
@@ -330,6 +345,9 @@ def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(runtim
         held = redis.keys("read-lock:*")
         assert len(held) >= 3
         until(lambda: not request.seconds_left)
+        for each in held:
+            # It does not end by itself.
+            redis.persist(each)
     finally:
         release.set()
     until(lambda: not redis.keys("read-lock:*"))
