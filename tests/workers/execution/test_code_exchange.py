@@ -17,9 +17,11 @@ from sqlalchemy.exc import OperationalError
 from providers.base import Token
 from providers.errors import Reason
 from providers.names import ProviderName
+from providers.oauth.client import GoogleOAuth
 from store.security.one_time_secrets import JOB_SECONDS, PendingConsent, PendingExchange
 from store.sql.models import ApiKey, Organization, Role, User
 from store.sql.queries import administrators, api_keys, connection_rows, connections, organizations
+from store.sql.queries.connections import ProviderAccount
 from store.sql.queries.issuers import Issuer
 from store.sql.queries.user_invitations import ConsentRefusal
 from tests import people
@@ -271,6 +273,22 @@ def test_a_grant_of_all_that_the_connection_has_replaces_it(sandbox, consented, 
 
     assert run(consented("google", scope=reading)).failed is None
     assert stored("google")[0].id != before
+
+
+def test_a_revocation_during_the_exchange_is_noticed(sandbox, consented, run, runtime, stored, monkeypatch):
+    """The tokens that the provider has just issued may have died with it."""
+    sandbox.account("google", ADA)
+    redeem = GoogleOAuth.redeem
+
+    def overtaken(*args, **named):
+        answer = redeem(*args, **named)
+        runtime.stores.account_locks.note_revocation(ProviderAccount("google", None, ADA))
+        return answer
+
+    monkeypatch.setattr(GoogleOAuth, "redeem", overtaken)
+
+    assert run(consented("google")).refused == Refused(ConsentRefusal.REVOKED_MEANWHILE)
+    assert stored("google") is None
 
 
 @pytest.mark.parametrize("named", [True, False])
