@@ -181,9 +181,14 @@ def test_refused_registration_leaves_the_saved_one(web, sandbox, provider, enter
 
 @pytest.mark.usefixtures("worker_log")
 def test_microsofts_many_tenants_leave_the_secret_open(web, sandbox):
-    found = save(web, "microsoft", tenant="common")
+    checks = services_of(web).stores.registration_checks
+    checks.note("microsoft", "planted-id", accepted=True)
+
+    found = save(web, "microsoft", "planted-id", tenant="common")
 
     assert found.verdict is ProbeVerdict.UNKNOWN
+    # What was known is about the secret from before.
+    assert checks.read({"microsoft": "planted-id"}) == {}
     assert list(saved(web)) == ["microsoft"]
 
 

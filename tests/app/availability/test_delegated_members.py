@@ -103,6 +103,16 @@ def test_personal_and_delegated_members_are_read_in_one_request(api, sandbox, or
     assert calls(FREE_BUSY, BATCH) == {FREE_BUSY: 2, BATCH: 1}
 
 
+def test_a_calendar_that_only_the_account_of_the_grant_may_see_is_not_read_for_a_member(api, organization):
+    slug = organization(teams=True, google=2)
+    named = {"m0": "team-m1@acme.example", "m1": "team-m0@acme.example"}
+    users = [{"id": f"{slug}-{user}-google", "calendarIds": [each]} for user, each in named.items()]
+
+    found = api.post("/users/scheduling", {"users": users}, query_string=MORNING).json["data"]
+
+    assert [(each["status"], each["reason"]) for each in found] == [("error", "notFound")] * 2
+
+
 def test_after_a_write_the_member_is_read_again(api, organization):
     slug = organization(google=2, microsoft=2)
     assert slots(api, slug)["failedUsers"] == []

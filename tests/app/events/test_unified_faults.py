@@ -7,13 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from app.events import worker_calls
 from app.services import EXTENSION
+from providers.base import Failed
+from providers.errors import Problem, Reason
 from tests.app.answers import OF_ERROR, OF_PROVIDER, error, forget_patience
 from tests.app.at_provider import DELETE, INSERT, LOOK, NINE, UPDATE, one
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.app.two_accounts import ADA, SHOWN, Both
 from tests.conftest import Api, connect
 from workers.fanout.admission import QueueFull
+from workers.jobs import Reply
 from workers.queues import Queue
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("worker")]
@@ -200,6 +204,22 @@ def test_an_older_copy_is_never_undone(sandbox, both, provider):
     assert answer.status_code == 502
     sandbox.clear_faults()
     assert both.subjects() == {provider: [], OTHER[provider]: ["Precious"]}
+
+
+@BOTH
+def test_an_older_copy_whose_account_gives_no_answer_is_not_undone(sandbox, both, provider, monkeypatch):
+    assert both.create(query={"provider": provider}, metaId="m-1", subject="Precious").status_code == 201
+    send, unknown = worker_calls.send, Failed(Reason.PROVIDER_ERROR, "lost", problem=Problem.OUTCOME_UNKNOWN)
+
+    def losing(jobs, *, deadline):
+        replies = send(jobs, deadline=deadline)
+        return {each: reply if reply.made else Reply(failed=unknown) for each, reply in replies.items()}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker_calls, "send", losing)
+        assert both.create(metaId="m-1", subject="Precious").status_code == 502
+
+    assert both.subjects() == {provider: ["Precious"], OTHER[provider]: []}
 
 
 def test_an_undo_is_admitted_to_a_full_queue(sandbox, both, app, monkeypatch):

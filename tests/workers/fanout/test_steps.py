@@ -19,7 +19,14 @@ from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.config.settings import Settings
 from store.coordination import shares
-from store.coordination.provider_limits import Access, BreakerLimits, Circuit, Limit, ProviderLimits
+from store.coordination.provider_limits import (
+    Access,
+    AcquireRequest,
+    BreakerLimits,
+    Circuit,
+    Limit,
+    ProviderLimits,
+)
 from store.sql.database import Database
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
@@ -306,6 +313,21 @@ def test_job_paused_beyond_the_deadline_is_answered_at_once(runtime, connected):
     assert all(50 < each.retry_after <= 60 for each in answers)
     # The drain waited neither for the deadline nor for the end of the pause.
     assert time.monotonic() - began < 30
+
+
+def test_a_throttled_job_whose_mailbox_is_in_use_too_is_reported_as_throttled(runtime, connected):
+    connection = connected(provider="microsoft")
+    limits, reads = runtime.stores.provider_limits, Circuit("microsoft", Access.READS)
+    mailbox = f"{connection}@example.com"
+    others = [AcquireRequest(reads, "other", 1, mailbox, f"other:{number}") for number in range(4)]
+    assert not any(each.wait for each in limits.acquire(others, left=5.0, lease_seconds=60.0))
+    limits.throttled(reads, connection, 0.2, named=True)
+    put_work(runtime, "f", busy_jobs(connection, 1))
+
+    run_drain(runtime, "f", read_one, seconds=1.0)
+
+    ((_, reply),) = replies(runtime, "f")
+    assert reply.failed.reason is Reason.RATE_LIMITED
 
 
 def test_a_job_pays_once_for_a_permit_that_it_waits_for(runtime, connected, monkeypatch):
