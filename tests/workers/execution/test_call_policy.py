@@ -339,8 +339,8 @@ def test_read_finished_after_deadline_serves_the_next_request(new_worker, provid
 
 
 def test_jobs_that_have_not_begun_at_the_deadline_are_not_performed(new_worker, provider, mailbox):
-    provider.seconds = 1.0
-    found = read(new_worker(fanout_deadline_seconds=20.0), "f", [mailbox()] * 6, seconds=0.5)
+    provider.seconds = 4.0
+    found = read(new_worker(fanout_deadline_seconds=20.0), "f", [mailbox()] * 6, seconds=2.0)
     assert [reply.failed.reason for reply in found] == [Reason.PROVIDER_ERROR] * 6
     assert {reply.failed.message for reply in found} == {"Microsoft 365 did not answer in time"}
     assert len(provider.asked) == 4
