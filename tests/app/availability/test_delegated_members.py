@@ -107,6 +107,8 @@ def test_a_calendar_that_only_the_account_of_the_grant_may_see_is_not_read_for_a
     slug = organization(teams=True, google=2)
     named = {"m0": "team-m1@acme.example", "m1": "team-m0@acme.example"}
     users = [{"id": f"{slug}-{user}-google", "calendarIds": [each]} for user, each in named.items()]
+    # It lists the calendars, and so identifies the accounts.
+    assert api.get(f"/organizations/{slug}/calendar/busy", **DAY).status_code == 200
 
     found = api.post("/users/scheduling", {"users": users}, query_string=MORNING).json["data"]
 
