@@ -315,6 +315,17 @@ def test_the_end_of_a_hold_is_announced_before_its_commit(
     assert all(a != b for a, b in zip(before_the_commit, after, strict=True))
 
 
+@GOOGLE
+def test_a_bound_key_does_not_use_a_hold_of_another_tenant(api, new_api, person, hold, new_organization):
+    slug = new_organization()
+    api.post(f"/organizations/{slug}/members", {"userIds": [person.user]})
+
+    answer = new_api(organization=slug).post(person.path(), NINE, query_string={"hold": hold()})
+
+    assert conflicts(answer) == [("09:00", "10:00")]
+    assert person.there.events() == []
+
+
 @BOTH
 def test_another_calendar_than_the_main_one_has_to_be_free_too(new_person, api, provider):
     person = new_person(provider, calendars=[{"primary": True}, {"id": "team@example.com"}])

@@ -43,6 +43,16 @@ def test_a_read_during_a_write_is_not_cached(stores, key, tags, generation):
     assert generation() != UNCACHED
 
 
+def test_only_reads_of_a_calendar_that_is_written_to_are_not_cached(stores, unique):
+    first, second = (CalendarKey(unique("connection"), "primary") for _ in range(2))
+    tags = {each: Tags(calendars=(unique("google:calendar"),)) for each in (first, second)}
+    stores.busy.begin_write(tags[second], "another", 10)
+
+    found = stores.busy.begin_reads([first.connection, second.connection], tags)
+
+    assert [found[each.connection] == UNCACHED for each in (first, second)] == [False, True]
+
+
 @TAGS
 def test_a_read_whose_tags_are_known_after_it_began_is_not_cached(stores, key, tags):
     """It has looked up its generation before."""
