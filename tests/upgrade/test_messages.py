@@ -29,8 +29,8 @@ def test_the_messages_are_those_of_the_code(now):
     assert {"reads.drain", "webhooks.deliver"} <= set(now["tasks"])
     packed = now["messages"]["workers.fanout.codec.Packed"]
     assert packed["array"]
-    assert [each["name"] for each in packed["fields"]] == ["number", "job"]
-    assert [each["default"] for each in packed["fields"]] == [False, False]
+    assert [each["name"] for each in packed["fields"]] == ["number", "job", "flight"]
+    assert [each["default"] for each in packed["fields"]] == [False, False, True]
 
 
 @pytest.mark.parametrize("form", [msgspec.json, msgspec.msgpack])

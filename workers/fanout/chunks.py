@@ -59,7 +59,7 @@ def decode(request: Request, messages: Sequence[bytes]) -> tuple[list[Work], Rep
             continue
         work = []
         for each in packed:
-            taken = TakenJob(each.number, each.job, f"{request.name}:{each.number}")
+            taken = TakenJob(each.number, each.job, f"{request.name}:{each.number}", flight=each.flight)
             if request.terms is not None and each.job.connection is not None:
                 taken.read = SharedRead(each.job.connection, read_digest(each.job))
             work.append(taken)

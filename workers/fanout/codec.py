@@ -43,10 +43,14 @@ class DecodeError(ValueError):
 
 
 class Packed(msgspec.Struct, array_like=True, frozen=True):
-    """A job, and its number in the request."""
+    """A job, and its number in the request.
+
+    ``flight``: web processes of release 0.1 wait for the end of this read under a key of this name.
+    """
 
     number: Number
     job: Job
+    flight: str | None = None
 
 
 class Address(msgspec.Struct, array_like=True, frozen=True):

@@ -43,7 +43,8 @@ _READS, _WRITES = get_args(CalendarRead), get_args(EventWrite)
 class Report:
     """What one or several jobs of a request leave behind.
 
-    ``released`` are permits, each with whether it was a circuit breaker's probe.
+    ``released`` are permits, each with whether it was a circuit breaker's probe. ``deleted`` are keys for
+    release 0.1.
     """
 
     reply_list: str
@@ -52,9 +53,10 @@ class Report:
     ended: list[Ended] = field(default_factory=list)
     replies: list[bytes] = field(default_factory=list)
     released: list[tuple[AcquireRequest, bool]] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.lists or self.reads or self.ended or self.replies or self.released)
+        return bool(self.lists or self.reads or self.ended or self.replies or self.released or self.deleted)
 
 
 class Reporter:
@@ -136,6 +138,8 @@ class Reporter:
     def _release(self, pipe: Pipeline, report: Report) -> None:
         for request, probes in report.released:
             self._stores.provider_limits.release(pipe, request, probed=probes)
+        if report.deleted:
+            pipe.delete(*report.deleted)
 
 
 def new(request: Request) -> Report:
@@ -247,6 +251,10 @@ def _end(
     ``counts``: a failure answers later requests too. ``permit_in``: milliseconds after which the job would
     have got a permit.
     """
+    if taken.flight is not None:
+        # Requests of release 0.1 that wait for this read then send it again, and find it in the cache.
+        report.deleted.append(f"flight:{taken.flight.rpartition(':')[0]}")
+        taken.flight = None
     if taken.read is None or not taken.locked or request.terms is None:
         return
     ended = Ended(ReadLock(taken.read, taken.name), taken.locked, request.terms.sent)

@@ -68,6 +68,8 @@ class TakenJob:
     failed: Failed = BROKEN
     # The moment at which it would get its permit.
     permit_at: float = 0.0
+    # What web processes of release 0.1 wait for.
+    flight: str | None = None
     # The reply was sent. A read that still runs continues only for the cache.
     answered: bool = False
 
