@@ -1,4 +1,4 @@
-"""What the event writes of all adapters share: outcomes that are not known, and zones that are not known.
+"""Parts of event writes for all adapters: unknown outcomes, and zones that a provider does not know.
 
 After a create whose answer was lost, the adapter looks for the event before it reports a failure. An update
 or a delete is safe to repeat, so the adapter only reports that its outcome is unknown.

@@ -187,7 +187,7 @@ def test_microsofts_many_tenants_leave_the_secret_open(web, sandbox):
     found = save(web, "microsoft", "planted-id", tenant="common")
 
     assert found.verdict is ProbeVerdict.UNKNOWN
-    # What was known is about the secret from before.
+    # The stored verdict was about the former secret.
     assert checks.read({"microsoft": "planted-id"}) == {}
     assert list(saved(web)) == ["microsoft"]
 

@@ -269,7 +269,7 @@ def test_totals_have_all_that_was_ever_counted_and_never_end(activity, redis, no
 
 
 def test_only_the_totals_have_durations_and_jobs(activity, redis, now):
-    """Intervals are kept for weeks, and nobody reads these of them."""
+    """Intervals are kept for weeks, and no page shows their durations and jobs."""
     activity.read("google", 0.4)
     activity.jobs("asked", 3)
     activity.flush(now=now)

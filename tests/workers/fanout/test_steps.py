@@ -378,7 +378,7 @@ def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(
 
 @pytest.mark.parametrize("tenants", [1, 3])
 def test_reads_of_tenants_that_hang_leave_threads_to_others(apart, runtime, connected, tenants):
-    """The last of the tenants comes when the others have all that they may have."""
+    """The last tenant sends its reads when the others have used up their shares."""
     gate, there = threading.Event(), Runtime(apart)
     there.__dict__["pool"] = StepPool(16, there.stores)
 
