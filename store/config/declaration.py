@@ -314,12 +314,12 @@ class Reading:
         minimum=1,
         maximum=1000,
     )
-    # Two tasks keep two worker processes busy; each pulls jobs until the list is empty.
+    # A task starts up to 32 steps: four have 128 reads in flight, as two worker processes allow.
     fanout_tasks: int = declare(
         "ALMANAC_FANOUT_TASKS",
-        2,
-        "The most Celery tasks that one request sends; as many as there are worker processes keeps all of "
-        "them busy",
+        4,
+        "The most Celery tasks that one request sends. A task performs up to 32 reads at once: two for each "
+        "worker process keep all of them busy",
         minimum=1,
         maximum=64,
     )

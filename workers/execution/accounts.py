@@ -6,7 +6,6 @@ The tokens of a connection are refreshed by one worker at a time.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,7 +16,7 @@ from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, Tok
 from providers.microsoft.mailbox import user_path
 from providers.names import ProviderName
 from providers.oauth.client import OAuth
-from store.coordination import locks
+from store.coordination import locks, token_rejections
 from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access, Circuit
 from store.sql.queries import connection_rows, connections
@@ -35,10 +34,8 @@ log = logging.getLogger(__name__)
 # A timeout counts as a failure of the provider only if the call waited for this share of the deadline.
 MIN_WAIT_FRACTION = 0.25
 
-# Seconds after which a second rejection of new tokens means that the grant has ended, and for which the first
-# is remembered.
+# Seconds after which a second rejection of new tokens means that the grant has ended.
 REJECTED_SECONDS = 600
-REJECTED_KEPT_SECONDS = 30 * 86_400
 
 # A token that expires sooner could expire on the way to the provider.
 MARGIN = timedelta(seconds=60)
@@ -115,8 +112,6 @@ def mark_dead_on_revoked_grant(
     """
     try:
         yield
-        if reads:
-            runtime.stores.redis.delete(_rejected(connection_id))
     except ProviderError as error:
         log.info(
             "provider failure: %s", error.reason, extra={"connection": connection_id, "why": error.message}
@@ -133,14 +128,7 @@ def _is_rejected_again(runtime: Runtime, connection_id: str) -> bool:
 
     A provider may reject valid tokens for some minutes.
     """
-    redis, now = runtime.stores.redis, time.time()
-    redis.set(_rejected(connection_id), now, nx=True, ex=REJECTED_KEPT_SECONDS)
-    first = redis.get(_rejected(connection_id))
-    return first is not None and now - float(first) >= REJECTED_SECONDS
-
-
-def _rejected(connection_id: str) -> str:
-    return f"token-rejected:{connection_id}"
+    return token_rejections.note(runtime.stores.redis, connection_id) >= REJECTED_SECONDS
 
 
 class ConnectionTokens:

@@ -103,6 +103,11 @@ class PendingRequest:
         """The numbers of the jobs without a reply."""
         return [number for number in self.jobs if number not in self.replies]
 
+    @property
+    def missing(self) -> int:
+        """How many jobs have no reply."""
+        return len(self.jobs) - len(self.replies)
+
     def read(self, number: int) -> SharedRead:
         """The read of a job, which other requests may share."""
         if number not in self._reads:
@@ -116,7 +121,7 @@ class PendingRequest:
         """The moment of the next check; later with many missing replies, which cost more."""
         if self.terms is None:
             return self.deadline
-        return checked_at + CHECK_SECONDS + len(self.unanswered) * CHECK_SECONDS_PER_JOB
+        return checked_at + CHECK_SECONDS + self.missing * CHECK_SECONDS_PER_JOB
 
 
 # One task performs this many elements of the list; more elements are spread over more tasks.
@@ -216,11 +221,11 @@ class Fanout:
                 self._send(request, request.jobs)
                 self._await_replies(request)
                 if span is not None:
-                    span.set_attribute("almanac.late", len(request.unanswered))
+                    span.set_attribute("almanac.late", request.missing)
         finally:
             self._clean_up(request)
             self._count("asked", len(request.sent))
-            self._count("late", len(request.unanswered))
+            self._count("late", request.missing)
         late = Reply(failed=TIMED_OUT)
         return [request.replies.get(number, late) for number in request.jobs]
 
@@ -253,7 +258,7 @@ class Fanout:
     def _await_replies(self, request: PendingRequest) -> None:
         """Collect replies until all have arrived or the deadline has passed."""
         checked_at = time.monotonic()
-        while request.unanswered and (left := request.seconds_left) > 0:
+        while request.missing and (left := request.seconds_left) > 0:
             check_at = request.next_check(checked_at)
             wake_at = min([check_at, *request.again.values()])
             self._collect(request, max(min(left, MAX_POP, wake_at - time.monotonic()), MIN_POP))
@@ -271,7 +276,7 @@ class Fanout:
         first = self._redis.blpop([request.reply_list], timeout=timeout)
         if first is None:
             return
-        more = self._redis.lpop(request.reply_list, len(request.jobs)) or []
+        more = self._redis.lpop(request.reply_list, request.missing) or []
         for number, reply in map(_decoded, cast(list[bytes], [first[1], *more])):
             attempt = request.attempts.get(number, 0)
             elsewhere = reply.failed is not None and reply.failed.elsewhere

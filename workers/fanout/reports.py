@@ -22,6 +22,7 @@ from providers.base import Failed
 from providers.errors import Reason
 from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_lists import CalendarList
+from store.coordination import token_rejections
 from store.coordination.provider_limits import AcquireRequest
 from store.coordination.single_flight import Ended, ReadLock
 from store.metrics.counters import Counters
@@ -43,8 +44,8 @@ _READS, _WRITES = get_args(CalendarRead), get_args(EventWrite)
 class Report:
     """What one or several jobs of a request leave behind.
 
-    ``released`` are permits, each with whether it was a circuit breaker's probe. ``deleted`` are keys for
-    release 0.1.
+    ``released`` are permits, each with whether it was a circuit breaker's probe. ``deleted`` are keys that no
+    longer hold.
     """
 
     reply_list: str
@@ -153,6 +154,8 @@ def finished(request: Request, jobs: Sequence[FinishedJob]) -> tuple[Report, lis
     for done in jobs:
         taken, reply = done.taken, done.reply
         read += _cache(report, done)
+        if isinstance(taken.job, _READS) and reply.failed is None and taken.job.connection is not None:
+            report.deleted.append(token_rejections.key(taken.job.connection))
         report.released += permits(taken)
         elsewhere = reply.failed is not None and reply.failed.elsewhere
         if reply.whole() or (request.seconds_left and not elsewhere):
