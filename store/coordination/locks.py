@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from redis import Redis
 from redis.exceptions import RedisError
 
+from store.coordination import turns
 from store.sql.queries.connections import ProviderAccount
 
 log = logging.getLogger(__name__)
@@ -40,8 +41,11 @@ def hold(redis: Redis, name: str, *, deadline: float, wait: float | None = None)
     left = max(0.0, deadline - time.monotonic())
     # The lock outlasts its holder's work. A dead holder's lock expires then.
     lock = redis.lock(f"lock:{name}", timeout=left + MARGIN, sleep=0.02)
-    if not lock.acquire(blocking_timeout=left if wait is None else wait):
-        raise LockTimeout(name)
+    if not lock.acquire(blocking=False):
+        with turns.paused():
+            acquired = lock.acquire(blocking_timeout=left if wait is None else wait)
+        if not acquired:
+            raise LockTimeout(name)
     try:
         yield
     finally:

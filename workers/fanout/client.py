@@ -18,6 +18,7 @@ from typing import Literal, cast
 
 from redis import Redis
 
+from store.coordination import turns
 from store.coordination.single_flight import ReadTerms, SharedRead, SingleFlight
 from store.metrics.counters import Counters
 from store.stores import MAX_POP
@@ -273,7 +274,8 @@ class Fanout:
 
     def _collect(self, request: PendingRequest, timeout: float) -> None:
         """Wait for a reply, and take the others that have arrived by then."""
-        first = self._redis.blpop([request.reply_list], timeout=timeout)
+        with turns.paused():
+            first = self._redis.blpop([request.reply_list], timeout=timeout)
         if first is None:
             return
         more = self._redis.lpop(request.reply_list, request.missing) or []
