@@ -12,7 +12,6 @@ import numpy as np
 
 from providers.errors import Problem, ProviderError, Reason, Unavailable
 from providers.events import Changes, CreateResult, Draft, Event
-from providers.names import ProviderName
 from scheduling.intervals import Groups, Intervals, merge_each
 
 # Alias of an account's main calendar, whatever its real id; both providers accept it.
@@ -123,7 +122,7 @@ class Calendar:
     """One calendar of an account; ``original`` is the provider's record, unchanged."""
 
     id: str
-    provider: ProviderName
+    provider: str
     subject: str
     access_role: str
     primary: bool
@@ -141,7 +140,7 @@ class Calendar:
 
         In Microsoft's list, UTC also stands for a mailbox's zone that could not be read.
         """
-        is_unclear = self.provider == ProviderName.MICROSOFT and self.time_zone == "UTC"
+        is_unclear = self.provider == "microsoft" and self.time_zone == "UTC"
         return "" if is_unclear else self.time_zone
 
 
@@ -234,7 +233,7 @@ class CalendarProvider(Protocol):
     raised as a ``ProviderError``; a failure of one calendar is returned as that calendar's ``Failed``.
     """
 
-    name: ProviderName
+    name: str
     # The most calendars in one call of :meth:`busy_of_members`.
     calendars_per_request: int
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import msgspec
 
-from providers.names import ProviderName
-
 
 class ResponseStatus(StrEnum):
     """An attendee's response, in Google's words."""
@@ -70,7 +68,7 @@ class Event:
 
     id: str
     calendar_id: str
-    provider: ProviderName
+    provider: str
     meta_id: str | None
     subject: str
     description: str
@@ -198,9 +196,9 @@ class Draft:
         """The value stored with the event, which identifies the create and the request."""
         return f"{self.fingerprint}.{self.attempt}"
 
-    def conflict_message(self, provider: ProviderName) -> str:
+    def conflict_message(self, provider: str) -> str:
         """The error of a create whose id or metaId belongs to another event; it names the fields."""
-        names = ["id"] if self.id is not None and provider == ProviderName.GOOGLE else []
+        names = ["id"] if self.id is not None and provider == "google" else []
         if self.content.meta_id is not None and not self.meta_id_is_new:
             names.append("metaId")
         return f"{' or '.join(names) or 'Idempotency-Key'} belongs to another event of this calendar"

@@ -9,7 +9,6 @@ from providers.google.channels import GoogleChannels
 from providers.google.client import Google
 from providers.microsoft.client import Microsoft
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
-from providers.names import ProviderName
 from providers.oauth.client import GoogleOAuth, MicrosoftOAuth, OAuth
 from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 
@@ -33,19 +32,24 @@ def providers(
     google_client: Client,
     microsoft: MicrosoftEndpoints,
     microsoft_client: Client,
-) -> dict[ProviderName, Provider]:
+) -> dict[str, Provider]:
     """Both providers, configured or not: stored access tokens work without an OAuth client until expiry."""
     return {
-        ProviderName.GOOGLE: Provider(
+        "google": Provider(
             Google(google),
             GoogleChannels(google),
             GoogleOAuth(google, google_client),
             google_client.complete,
         ),
-        ProviderName.MICROSOFT: Provider(
+        "microsoft": Provider(
             Microsoft(microsoft),
             MicrosoftSubscriptions(microsoft),
             MicrosoftOAuth(microsoft, microsoft_client),
             microsoft_client.complete,
         ),
     }
+
+
+def names() -> tuple[str, ...]:
+    """The names of the providers, as spelled in URLs and answers."""
+    return ("google", "microsoft")

@@ -7,9 +7,8 @@ from enum import StrEnum
 from functools import lru_cache
 
 from providers.errors import InsufficientScopes
-from providers.names import ProviderName
 
-GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
+GOOGLE, MICROSOFT = "google", "microsoft"
 
 
 class Level(StrEnum):
@@ -119,7 +118,7 @@ def level(name: str) -> Level:
     return Level.WRITE if name == "edit" else Level(name)
 
 
-def expand_levels(provider: ProviderName, scopes: Iterable[str]) -> list[str]:
+def expand_levels(provider: str, scopes: Iterable[str]) -> list[str]:
     """The provider's scopes, without duplicates; a level expands to its calendar scopes."""
     expanded: list[str] = []
     for each in scopes:
@@ -132,19 +131,19 @@ def expand_levels(provider: ProviderName, scopes: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(expanded))
 
 
-def reaches_calendars(provider: ProviderName, granted: Iterable[str]) -> bool:
+def reaches_calendars(provider: str, granted: Iterable[str]) -> bool:
     """Whether the scopes allow any calendar operation."""
     scopes = frozenset(granted)
     return any(_allows(provider, scopes, operation) for operation in Operation)
 
 
-def permitted(provider: ProviderName, granted: Iterable[str]) -> frozenset[Operation]:
+def permitted(provider: str, granted: Iterable[str]) -> frozenset[Operation]:
     """The operations that the scopes allow."""
     scopes = frozenset(granted)
     return frozenset(each for each in Operation if _allows(provider, scopes, each))
 
 
-def shows_times(provider: ProviderName, granted: Iterable[str]) -> bool:
+def shows_times(provider: str, granted: Iterable[str]) -> bool:
     """Whether the scopes let a person's busy times be read, from events or without them.
 
     A connection without them answers no availability request.
@@ -152,12 +151,12 @@ def shows_times(provider: ProviderName, granted: Iterable[str]) -> bool:
     return bool(permitted(provider, granted) & {Operation.FREE_BUSY, Operation.LIST_EVENTS})
 
 
-def level_scopes(provider: ProviderName, name: str) -> tuple[str, ...]:
+def level_scopes(provider: str, name: str) -> tuple[str, ...]:
     """The scopes to request for a level of access."""
     return _LEVEL_SCOPES[provider, level(name)]
 
 
-def every_scope(provider: ProviderName) -> tuple[str, ...]:
+def every_scope(provider: str) -> tuple[str, ...]:
     """The scopes of all levels, without duplicates; an OAuth client has to allow all of them."""
     return tuple(dict.fromkeys(scope for each in Level for scope in _LEVEL_SCOPES[provider, each]))
 
@@ -167,22 +166,22 @@ def required_level(operation: str) -> Level:
     return REQUIRED_LEVEL[Operation(operation)]
 
 
-def valid_scopes(provider: ProviderName, operation: str) -> tuple[str, ...]:
+def valid_scopes(provider: str, operation: str) -> tuple[str, ...]:
     """The provider's scopes that allow an operation; one of them suffices."""
     return _VALID[provider, Operation(operation)]
 
 
-def allows(provider: ProviderName, granted: Iterable[str], operation: str) -> bool:
+def allows(provider: str, granted: Iterable[str], operation: str) -> bool:
     """Whether the granted scopes allow an operation; scopes may be short names or URLs, in any case."""
     return _allows(provider, frozenset(granted), Operation(operation))
 
 
-def has_scope(provider: ProviderName, granted: Iterable[str], scope: str) -> bool:
+def has_scope(provider: str, granted: Iterable[str], scope: str) -> bool:
     """Whether ``scope`` is among those granted, compared in short form."""
     return _short(provider, scope) in {_short(provider, each) for each in granted}
 
 
-def insufficient(provider: ProviderName, operation: str) -> InsufficientScopes:
+def insufficient(provider: str, operation: str) -> InsufficientScopes:
     """The error when the granted scopes do not allow an operation."""
     needed = required_level(operation)
     scopes = " ".join(level_scopes(provider, needed))
@@ -192,7 +191,7 @@ def insufficient(provider: ProviderName, operation: str) -> InsufficientScopes:
     )
 
 
-def require(provider: ProviderName, granted: Iterable[str], operation: str) -> None:
+def require(provider: str, granted: Iterable[str], operation: str) -> None:
     """Check that the granted scopes allow an operation.
 
     :raise InsufficientScopes: when they do not
@@ -202,12 +201,12 @@ def require(provider: ProviderName, granted: Iterable[str], operation: str) -> N
 
 
 @lru_cache(maxsize=1024)
-def _allows(provider: ProviderName, granted: frozenset[str], operation: Operation) -> bool:
+def _allows(provider: str, granted: frozenset[str], operation: Operation) -> bool:
     short = {_short(provider, scope) for scope in granted}
     return any(_short(provider, scope) in short for scope in _VALID[provider, operation])
 
 
-def _short(provider: ProviderName, scope: str) -> str:
+def _short(provider: str, scope: str) -> str:
     """The scope in lower case without its URL prefix, and without a slash too many on either side.
 
     A resource whose name ends with a slash makes "https://graph.microsoft.com//Calendars.Read":

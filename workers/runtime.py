@@ -13,7 +13,6 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from providers.http import transport
-from providers.names import ProviderName
 from providers.registry import Provider
 from store.config.garbage_collection import OF_JOBS, collect_seldom
 from store.config.settings import Settings
@@ -119,7 +118,7 @@ class Runtime:
         return Registrations(self.settings.providers, self.stores)
 
     @property
-    def providers(self) -> Mapping[ProviderName, Provider]:
+    def providers(self) -> Mapping[str, Provider]:
         """Both providers; a registration that another process saved is seen within a second."""
         return self.registrations.recent()
 

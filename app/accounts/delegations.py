@@ -11,7 +11,6 @@ from app.accounts import organization_grants as grants
 from app.accounts.ownership import CONNECTION, own_user
 from app.http.errors import Conflict, Forbidden, Invalid, NotFound
 from app.schemas.error_codes import Code
-from providers.names import ProviderName
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connections, organization_grants, organizations, users
 from store.sql.queries.api_keys import Caller
@@ -131,7 +130,7 @@ def preview_import(
 
 def required_domain(grant: GrantSummary) -> str | None:
     """The domain that members' addresses must be in; None for Microsoft, whose tenant confines them."""
-    if grant.provider != ProviderName.GOOGLE or grant.subject is None:
+    if grant.provider != "google" or grant.subject is None:
         return None
     return grants.domain_of(grant.subject)
 

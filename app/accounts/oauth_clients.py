@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from app.accounts import oauth_flow
 from app.services import services
-from providers.names import ProviderName
+from providers import registry
 from providers.oauth import registration_probe
 from providers.oauth.registration_probe import Finding, ProbeVerdict
 from providers.scopes import every_scope
@@ -23,10 +23,8 @@ from workers.queues import Queue
 
 # Where administrators register applications.
 CONSOLES = {
-    ProviderName.GOOGLE: "https://console.cloud.google.com/apis/credentials",
-    ProviderName.MICROSOFT: (
-        "https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade"
-    ),
+    "google": "https://console.cloud.google.com/apis/credentials",
+    "microsoft": ("https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade"),
 }
 
 # Names of the fields of a registration in the providers' consoles.
@@ -62,7 +60,7 @@ class Registration:
     provider last said about this client; None if nothing is known.
     """
 
-    provider: ProviderName
+    provider: str
     title: str
     configured: bool
     source: Source
@@ -101,12 +99,13 @@ def overview(site: str | None) -> list[Registration]:
     }
     checks = services().stores.registration_checks.read(clients)
     return [
-        _registration(provider, rows.get(provider), site, checks.get(provider)) for provider in ProviderName
+        _registration(provider, rows.get(provider), site, checks.get(provider))
+        for provider in registry.names()
     ]
 
 
 def check_and_save(
-    provider: ProviderName,
+    provider: str,
     client_id: str,
     client_secret: str,
     tenant: str | None = None,
@@ -142,12 +141,12 @@ def check_and_save(
     return finding
 
 
-def variables(provider: ProviderName) -> tuple[str, str]:
+def variables(provider: str) -> tuple[str, str]:
     """The two settings that override a saved registration if both are set."""
     return f"ALMANAC_{provider.upper()}_CLIENT_ID", f"ALMANAC_{provider.upper()}_CLIENT_SECRET"
 
 
-def check(provider: ProviderName, *, site: str | None) -> Finding | None:
+def check(provider: str, *, site: str | None) -> Finding | None:
     """Probe the registration in force at its provider; None if there is none.
 
     :raise Undecipherable: if no encryption key decrypts it
@@ -160,7 +159,7 @@ def check(provider: ProviderName, *, site: str | None) -> Finding | None:
     return finding
 
 
-def remove(provider: ProviderName, *, actor: str) -> None:
+def remove(provider: str, *, actor: str) -> None:
     """Delete a saved registration. Connections stay until their access tokens expire.
 
     :raise CannotChange: if none is saved; a registration from the environment cannot be removed
@@ -172,7 +171,7 @@ def remove(provider: ProviderName, *, actor: str) -> None:
     services().stores.registration_checks.forget(provider)
 
 
-def _note(provider: ProviderName, client_id: str, finding: Finding) -> None:
+def _note(provider: str, client_id: str, finding: Finding) -> None:
     """Keep a finding for the pages; one that is neither right nor wrong leaves what was known."""
     if finding.verdict is not ProbeVerdict.UNKNOWN:
         services().stores.registration_checks.note(
@@ -185,7 +184,7 @@ def _note(provider: ProviderName, client_id: str, finding: Finding) -> None:
 
 
 def _registration(
-    provider: ProviderName, row: SealedClient | None, site: str | None, checked: RegistrationCheck | None
+    provider: str, row: SealedClient | None, site: str | None, checked: RegistrationCheck | None
 ) -> Registration:
     settings, known = services().settings, oauth_flow.providers()[provider]
     source, client_id, updated_at = Source.NOWHERE, None, None
@@ -194,7 +193,7 @@ def _registration(
     elif row is not None:
         source, client_id, updated_at = Source.DATABASE, row.client_id, row.updated_at
     tenant = None
-    if provider is ProviderName.MICROSOFT:
+    if provider == "microsoft":
         tenant = (row.tenant if row else None) or settings.providers.microsoft_tenant
     return Registration(
         provider=provider,
@@ -212,10 +211,10 @@ def _registration(
     )
 
 
-def _client(provider: ProviderName, client_id: str, client_secret: str, tenant: str | None) -> StoredClient:
+def _client(provider: str, client_id: str, client_secret: str, tenant: str | None) -> StoredClient:
     """The registration that was entered, without surrounding white space."""
     tenant = (tenant or "").strip() or None
-    if tenant is not None and provider is not ProviderName.MICROSOFT:
+    if tenant is not None and provider != "microsoft":
         raise FieldRefused("tenant", f"must be empty: {_title(provider)} has none")
     if tenant is not None and not (len(tenant) <= MAX_TENANT and _TENANT.fullmatch(tenant)):
         raise FieldRefused("tenant", "must be the Directory (tenant) ID, a domain, or common")
@@ -235,10 +234,10 @@ def _visible(field: str, text: str, longest: int) -> str:
     return text
 
 
-def _in_force(provider: ProviderName) -> StoredClient | None:
+def _in_force(provider: str) -> StoredClient | None:
     stores, there = services().stores, services().settings.providers
     if services().celery.runtime.registrations.set_by_environment(provider):
-        if provider is ProviderName.GOOGLE:
+        if provider == "google":
             return StoredClient(there.google_client_id, there.google_client_secret, None)
         return StoredClient(there.microsoft_client_id, there.microsoft_client_secret, there.microsoft_tenant)
     with stores.database.reading() as session:
@@ -246,7 +245,7 @@ def _in_force(provider: ProviderName) -> StoredClient | None:
     return None if row is None else provider_clients.open_client(row, stores.keyring)
 
 
-def _check(provider: ProviderName, client: StoredClient, site: str | None) -> Finding:
+def _check(provider: str, client: StoredClient, site: str | None) -> Finding:
     """The result of a worker's probe of a registration at its provider."""
     stores, settings = services().stores, services().settings
     redirect_uri = oauth_flow.callback(provider, site) or _PLACEHOLDER_SITE
@@ -257,11 +256,11 @@ def _check(provider: ProviderName, client: StoredClient, site: str | None) -> Fi
     return reply.finding or registration_probe.unreachable(_title(provider))
 
 
-def _title(provider: ProviderName) -> str:
+def _title(provider: str) -> str:
     return oauth_flow.providers()[provider].oauth.title
 
 
-def _environment_counts(provider: ProviderName) -> str:
+def _environment_counts(provider: str) -> str:
     return (
         f"{_title(provider)} is set by the environment: change {' and '.join(variables(provider))} there, "
         "or remove them"

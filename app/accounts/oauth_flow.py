@@ -18,7 +18,6 @@ from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import Failed
 from providers.errors import Reason
-from providers.names import ProviderName
 from providers.oauth.consent import ConsentRequest, new_verifier, scopes_to_request
 from providers.registry import Provider
 from providers.scopes import permitted
@@ -35,7 +34,7 @@ from workers.queues import Queue
 CALLBACK = "/v1/oauth/{provider}/callback"
 
 
-def providers() -> Mapping[ProviderName, Provider]:
+def providers() -> Mapping[str, Provider]:
     """Both providers with their current registrations; the web tier uses them to make links only."""
     return services().celery.runtime.registrations.current()
 
@@ -107,7 +106,7 @@ def _begin(
     browser: str | None,
     invitation: InvitationRef | None = None,
 ) -> ConsentLink:
-    provider = ProviderName(name)
+    provider = name
     registered = providers()[provider]
     oauth = registered.oauth
     if not registered.configured:
@@ -148,7 +147,7 @@ def _begin(
     return ConsentLink(link, None if browser is None else ConsentCookie.of(state, browser))
 
 
-def callback(provider: ProviderName, site: str | None) -> str | None:
+def callback(provider: str, site: str | None) -> str | None:
     """The URL of the callback for a provider; None if ``site``, the base URL of this service, is unknown."""
     return None if site is None else f"{site}{CALLBACK.format(provider=provider)}"
 
@@ -229,7 +228,7 @@ def again(consent: PendingConsent) -> str | None:
         return consent.retry_path
     if consent.seconds_left < 1:
         return None
-    oauth = providers()[ProviderName(consent.provider)].oauth
+    oauth = providers()[consent.provider].oauth
     verifier = new_verifier()
     state = services().stores.oauth_states.begin(replace(consent, verifier=verifier))
     scopes = list(consent.scopes)
@@ -241,7 +240,7 @@ def again(consent: PendingConsent) -> str | None:
 
 def not_granted(consent: PendingConsent, scopes: Sequence[str]) -> str | None:
     """The requested access that the granted scopes lack, in words; None if they lack nothing."""
-    provider = ProviderName(consent.provider)
+    provider = consent.provider
     missing = missing_permissions(permitted(provider, consent.scopes), permitted(provider, scopes))
     return join_names(missing) if missing else None
 

@@ -11,7 +11,6 @@ from flask import Response, render_template
 from app.accounts import oauth_flow
 from app.accounts.consent_refusals import ConsentRefused
 from app.http.errors import ApiError
-from providers.names import ProviderName
 from providers.scopes import Operation, allows
 from store.security.one_time_secrets import PendingConsent
 
@@ -33,7 +32,7 @@ _LATER = (
 )
 
 
-def stale(provider: ProviderName) -> Response:
+def stale(provider: str) -> Response:
     """The page for a link that has expired or was used before."""
     sentence = "This link has expired, or was used before. If you have just connected, all is well"
     return _page(provider, 400, error=sentence, hint="Otherwise ask for a new link.")
@@ -43,7 +42,7 @@ def finished(consent: PendingConsent, error: ApiError | None) -> Response:
     """The response after a consent; ``error`` is None if the account is connected."""
     if consent.return_url is not None:
         return _back(consent.return_url, consent.provider, error)
-    provider = ProviderName(consent.provider)
+    provider = consent.provider
     if error is not None:
         again = oauth_flow.again(consent) if oauth_flow.can_be_repeated(consent, error) else None
         return _page(
@@ -66,7 +65,7 @@ def finished(consent: PendingConsent, error: ApiError | None) -> Response:
     )
 
 
-def access(provider: ProviderName, scopes: Iterable[str]) -> str | None:
+def access(provider: str, scopes: Iterable[str]) -> str | None:
     """A description of the access that scopes grant; None without access to calendars."""
     granted = frozenset(scopes)
     return next((words for operation, words in _ACCESS if allows(provider, granted, operation)), None)
@@ -87,7 +86,7 @@ def _back(url: str, provider: str, error: ApiError | None) -> Response:
     )
 
 
-def _page(provider: ProviderName, status: int, **values: str | None) -> Response:
+def _page(provider: str, status: int, **values: str | None) -> Response:
     nonce = secrets.token_urlsafe(16)
     title = oauth_flow.providers()[provider].oauth.title
     page = render_template("consent.html", nonce=nonce, provider=title, **values)

@@ -16,7 +16,6 @@ from app.http.errors import ApiError, Invalid, NotFound
 from app.http.provider_failures import request_failed
 from app.schemas.error_codes import Code
 from app.services import services
-from providers.names import ProviderName
 from providers.oauth.client import MANY_TENANTS
 from providers.oauth.organization_grants import InvalidKey, ServiceAccountKey
 from providers.scopes import expand_levels, reaches_calendars
@@ -55,12 +54,12 @@ def store_google(
     :raise ApiError: for an invalid key file, or when Google refuses the grant
     """
     key = _key(key_file)
-    scopes = expand_levels(ProviderName.GOOGLE, [scope] if isinstance(scope, str) else scope)
-    if not reaches_calendars(ProviderName.GOOGLE, scopes):
+    scopes = expand_levels("google", [scope] if isinstance(scope, str) else scope)
+    if not reaches_calendars("google", scopes):
         raise Invalid("scope must have a scope that reaches calendars", param="scope")
     stored = {name: key_file[name] for name in KEY_FIELDS if key_file.get(name) is not None}
     grant = NewGrant(
-        provider=ProviderName.GOOGLE,
+        provider="google",
         subject=subject,
         client_email=key.client_email,
         tenant=None,
@@ -91,7 +90,7 @@ def store_microsoft(
     if client_id is None:
         require_whole_service(caller, "A grant without clientId and clientSecret")
     grant = NewGrant(
-        provider=ProviderName.MICROSOFT,
+        provider="microsoft",
         subject=None,
         client_email=None,
         tenant=tenant,
@@ -149,9 +148,7 @@ def _store(caller: Caller, slug: str, grant: NewGrant) -> GrantSummary:
         organizations.number(session, caller, slug)
     checked = _check(grant)
     scope = list(grant.scope) or list(checked.scope or UNKNOWN_PERMISSIONS)
-    if grant.provider == ProviderName.MICROSOFT and (
-        checked.scope == () or not reaches_calendars(ProviderName.MICROSOFT, scope)
-    ):
+    if grant.provider == "microsoft" and (checked.scope == () or not reaches_calendars("microsoft", scope)):
         raise ApiError(NO_CALENDARS, Code.GRANT_REFUSED)
     with stores.database.writing() as session:
         number = organizations.number(session, caller, slug, keep=True)
@@ -255,5 +252,5 @@ def _bad_key(field: str | None, sentence: str) -> Invalid:
 
 
 def _no_grant(slug: str, provider: str) -> NotFound:
-    sentence = f"There is no grant of {ProviderName(provider).title()} for {slug}"
+    sentence = f"There is no grant of {provider.title()} for {slug}"
     return NotFound(sentence, Code.GRANT_NOT_FOUND)

@@ -16,7 +16,6 @@ from app.http.routes import Blueprint, route_facts
 from app.schemas.connections import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
 from app.schemas.error_codes import Code
 from app.schemas.records import SuccessSchema
-from providers.names import ProviderName
 from store.security.one_time_secrets import PendingConsent
 from store.sql.queries.user_invitations import ConsentRefusal
 
@@ -117,7 +116,7 @@ class Callback(MethodView):
         state = request.args.get("state", "")
         consent = oauth_flow.take(state, provider)
         if consent is None or not consent.ours:
-            return oauth_result_page.stale(ProviderName(provider))
+            return oauth_result_page.stale(provider)
         try:
             _finish(consent, state)
         except ApiError as error:
@@ -128,7 +127,7 @@ class Callback(MethodView):
 def _finish(consent: PendingConsent, state: str) -> None:
     oauth_flow.check_browser(consent, state, request.cookies)
     if word := request.args.get("error"):
-        title = oauth_flow.providers()[ProviderName(consent.provider)].oauth.title
+        title = oauth_flow.providers()[consent.provider].oauth.title
         raise consent_refusals.of_provider(title, word)
     code = request.args.get("code")
     if not code:

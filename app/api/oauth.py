@@ -34,7 +34,6 @@ from app.schemas.timestamps import EPOCH, MILLISECOND, Moment
 from app.services import services
 from providers.base import Failed
 from providers.errors import Reason, connection_ended
-from providers.names import ProviderName
 from providers.scopes import expand_levels
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connection_rows, connections, users
@@ -117,7 +116,7 @@ class Connection(MethodView):
                 user_id=own_user(session, caller(), userId, otherwise=CONNECTION).id,
                 provider=provider,
                 email=body["email"],
-                scope=expand_levels(ProviderName(provider), body["scope"]),
+                scope=expand_levels(provider, body["scope"]),
                 tokens=tokens,
             )
             action = "storeConnection" if replaced is None else "replaceConnection"

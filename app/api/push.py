@@ -17,7 +17,6 @@ from app.schemas.error_codes import Code
 from app.services import services
 from providers.google import channels as google
 from providers.microsoft import subscriptions as microsoft
-from providers.names import ProviderName
 from providers.notifications import Notification, NotificationKind
 from store.cache.busy_cache import CalendarKey
 from store.security.crypto import digest
@@ -52,7 +51,7 @@ def _limit_body() -> None:
 @route_facts(needs_key=False)
 def google_push() -> Response:
     """A notification of a watch channel."""
-    if not _handle(ProviderName.GOOGLE, [google.notification(request.headers.get)]):
+    if not _handle("google", [google.notification(request.headers.get)]):
         raise NotFound("There is no such channel", Code.CHANNEL_NOT_FOUND)
     return Response(status=204)
 
@@ -71,7 +70,7 @@ def microsoft_push() -> Response:
     notifications = list(islice(microsoft.notifications(body), MAX_NOTIFICATIONS + 1))
     if len(notifications) > MAX_NOTIFICATIONS:
         raise Invalid(f"value must have at most {MAX_NOTIFICATIONS} elements", param="value")
-    if not _handle(ProviderName.MICROSOFT, notifications):
+    if not _handle("microsoft", notifications):
         raise NotFound("There is no such channel", Code.CHANNEL_NOT_FOUND)
     return Response(status=202)
 
@@ -83,7 +82,7 @@ def _handshake(token: str) -> Response:
     return Response(token, mimetype="text/plain", headers={"X-Content-Type-Options": "nosniff"})
 
 
-def _handle(provider: ProviderName, notifications: Sequence[Notification]) -> bool:
+def _handle(provider: str, notifications: Sequence[Notification]) -> bool:
     """Act on the notifications that have the secret of one of our channels; False if none has."""
     known = _channels({each.channel for each in notifications if CHANNEL.fullmatch(each.channel)})
     handled = False

@@ -15,7 +15,6 @@ from app.availability.result import BusyResult
 from app.availability.selection import Target
 from app.schemas.explain import CALENDAR_UNREAD, NO_CALENDARS, NO_USER
 from providers.base import PRIMARY
-from providers.names import ProviderName
 from scheduling.explain import Covering, Explanation, Verdict, explain
 from scheduling.query import Query
 
@@ -115,7 +114,7 @@ def _unread(failures: Failures) -> Sequence[Unreadable]:
 def _unread_name(failure: Failure) -> str:
     """The name of an unread calendar: its id, or ``primary`` for Microsoft's main calendar."""
     ref = failure.connection
-    microsoft = ref.provider == ProviderName.MICROSOFT
+    microsoft = ref.provider == "microsoft"
     return PRIMARY if microsoft and failure.calendar_id == ref.main_calendar_id else failure.calendar_id
 
 

@@ -12,7 +12,6 @@ from app.http.provider_failures import most_telling, reason_and_message, request
 from app.schemas.error_codes import Code
 from providers.base import Failed
 from providers.errors import Reason
-from providers.names import ProviderName
 from providers.scopes import allows, valid_scopes
 from store.sql.queries.connection_rows import ConnectionRef
 
@@ -145,7 +144,7 @@ def sufficient_scopes(connection: ConnectionRef, failed: Failed) -> tuple[str, .
     operation = failed.operation
     if failed.reason is not Reason.INSUFFICIENT_SCOPES or operation is None:
         return None
-    provider = ProviderName(connection.provider)
+    provider = connection.provider
     if allows(provider, connection.scope, operation):
         return None
     return valid_scopes(provider, operation)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from providers.base import PRIMARY, Failed
 from providers.errors import ProviderError, Reason, connection_ended
 from providers.google.parse import is_same_address
-from providers.names import ProviderName
 from providers.scopes import Operation, allows, require
 from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
@@ -65,7 +64,7 @@ def _precheck(
         return Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title()))
     try:
         for operation in operations:
-            require(ProviderName(provider), scope, operation)
+            require(provider, scope, operation)
     except ProviderError as error:
         return Failed.from_error(error)
     return None
@@ -76,7 +75,7 @@ def reads_main_only(connection: ConnectionRef) -> bool:
 
     That is so with only Google's scope ``calendar.freebusy``. All calendars then means the main calendar.
     """
-    provider, scope = ProviderName(connection.provider), connection.scope
+    provider, scope = connection.provider, connection.scope
     return allows(provider, scope, Operation.FREE_BUSY) and not allows(
         provider, scope, Operation.LIST_CALENDARS
     )
@@ -95,7 +94,7 @@ def shown_as(connection: ConnectionRef, calendar_id: str) -> str:
     """
     if calendar_id != PRIMARY:
         return calendar_id
-    google = connection.provider == ProviderName.GOOGLE
+    google = connection.provider == "google"
     return connection.main_calendar_id or (google and connection.email) or PRIMARY
 
 
@@ -106,7 +105,7 @@ def is_main(connection: ConnectionRef, calendar_id: str) -> bool:
 
 def is_account_address(connection: ConnectionRef, calendar_id: str) -> bool:
     """Whether an id is the address with which a Google account was connected, in any of its spellings."""
-    return connection.provider == ProviderName.GOOGLE and _is_same(connection, calendar_id, connection.email)
+    return connection.provider == "google" and _is_same(connection, calendar_id, connection.email)
 
 
 def id_at_provider(connection: ConnectionRef, calendar_id: str) -> str:
@@ -124,7 +123,7 @@ def _is_same(connection: ConnectionRef, calendar_id: str, known: str | None) -> 
     """Whether an id names the calendar with the id ``known``. Google's ids are addresses."""
     if known is None:
         return False
-    google = connection.provider == ProviderName.GOOGLE
+    google = connection.provider == "google"
     return is_same_address(calendar_id, known) if google else calendar_id == known
 
 
@@ -148,7 +147,7 @@ def connections_to_list(
         return connections
     if len(connections) > 1 and any(not _is_address(each) for each in selector.ids if each != PRIMARY):
         # An e-mail address is a Google id; any other id is Microsoft's, unless a Google account lists it.
-        return [connection for connection in connections if connection.provider == ProviderName.GOOGLE]
+        return [connection for connection in connections if connection.provider == "google"]
     # Google may know the main calendar by another spelling of the address than the connection.
     return [
         connection
@@ -219,7 +218,7 @@ def _in_account(
                 return listed_targets(connection, [calendar])[0]
     for connection in connections:
         calendar_id = id_at_provider(connection, calendar_id)
-    likely = ProviderName.GOOGLE if _is_address(calendar_id) else ProviderName.MICROSOFT
+    likely = "google" if _is_address(calendar_id) else "microsoft"
     by_form = [connection for connection in connections if connection.provider == likely]
     connection = (by_form or list(connections))[0]
     return Target(connection, CalendarKey(connection.id, calendar_id), calendar_id)

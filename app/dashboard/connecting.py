@@ -22,7 +22,6 @@ from app.http.routes import route_facts
 from app.schemas.connections import AuthorizeBody
 from app.schemas.fields import Word
 from app.services import services
-from providers.names import ProviderName
 from providers.scopes import Level
 from store.sql.models import Role, now
 from store.sql.queries import audit, connections, users
@@ -53,7 +52,7 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Make two links to connect an account: one for this browser, one to send to the user."""
     user = get_user(custom_id)
     title = connection_badge.title(provider)
-    if not oauth_flow.providers()[ProviderName(provider)].configured:
+    if not oauth_flow.providers()[provider].configured:
         return failed(
             f"{title} is not set up yet: enter its client id and secret first.", "user", custom_id=custom_id
         )

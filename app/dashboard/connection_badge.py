@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from app.accounts import oauth_result_page
-from providers.names import ProviderName
 from providers.scopes import Level, Operation, allows, level_scopes, permitted
 from store.sql.models import OAuthConnection, UserInvitation, now
 from store.sql.queries import user_invitations
@@ -28,7 +27,7 @@ _PROVES = {
     Level.FREE_BUSY: Operation.FREE_BUSY,
 }
 
-_PROVIDER_TITLES = {ProviderName.GOOGLE: "Google", ProviderName.MICROSOFT: "Microsoft"}
+_PROVIDER_TITLES = {"google": "Google", "microsoft": "Microsoft"}
 
 # The word of each state, wherever it is shown: badges, filters, columns of lists and what needs attention.
 ENDED, EXPIRING, NO_CALENDARS = "ended", "expiring or expired", "without calendars"
@@ -46,7 +45,7 @@ KIND_TITLES = {kind: word.capitalize() for kind, word in WORDS.items()}
 
 def title(provider: str) -> str:
     """A provider's name as people know it, whether it is set up or not."""
-    return _PROVIDER_TITLES[ProviderName(provider)]
+    return _PROVIDER_TITLES[provider]
 
 
 def health(connection: OAuthConnection) -> str:
@@ -76,7 +75,7 @@ def access(connection: OAuthConnection) -> str | None:
 
 def access_of(provider: str, scopes: Iterable[str]) -> str | None:
     """The access that scopes grant, in words; None when they reach no calendar."""
-    return oauth_result_page.access(ProviderName(provider), scopes)
+    return oauth_result_page.access(provider, scopes)
 
 
 def missing(connection: OAuthConnection, requested: str) -> str | None:
@@ -86,7 +85,7 @@ def missing(connection: OAuthConnection, requested: str) -> str | None:
     """
     if requested not in LEVELS:
         return None
-    provider = ProviderName(connection.provider)
+    provider = connection.provider
     wanted = permitted(provider, level_scopes(provider, requested))
     left_out = missing_permissions(wanted, permitted(provider, connection.scope))
     return join_names(left_out) if left_out else None
@@ -94,7 +93,7 @@ def missing(connection: OAuthConnection, requested: str) -> str | None:
 
 def level(connection: OAuthConnection) -> Level:
     """The level to request when the user connects again: the one that was granted."""
-    provider, scopes = ProviderName(connection.provider), connection.scope
+    provider, scopes = connection.provider, connection.scope
     return next((level for level, each in _PROVES.items() if allows(provider, scopes, each)), Level.WRITE)
 
 

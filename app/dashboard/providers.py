@@ -17,20 +17,19 @@ from app.dashboard.sign_in import sessions
 from app.http.hosts import base_url
 from app.http.routes import route_facts
 from app.services import services
-from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, ProbeVerdict
 from store.security.crypto import Undecipherable
 from store.sql.models import Role
 
 # How to register an OAuth client with each provider.
 STEPS = {
-    ProviderName.GOOGLE: (
+    "google": (
         "In the Google Cloud console, enable the Google Calendar API and create an OAuth client of the type "
         "Web application.",
         "Give it the redirect URL below, and add the scopes on the page Data access.",
         "Copy its client ID and its client secret into the form.",
     ),
-    ProviderName.MICROSOFT: (
+    "microsoft": (
         "In the Microsoft Entra admin center, register an application for the accounts that you want to "
         "connect.",
         "Give it the redirect URL below as platform Web, and the scopes as delegated permissions of "
@@ -86,7 +85,7 @@ def settings() -> ResponseReturnValue:
 @route_facts(role=Role.ADMINISTRATOR)
 def save_registration(provider: str) -> ResponseReturnValue:
     """Check a registration with its provider, and save it unless the provider rejects it."""
-    name = ProviderName(provider)
+    name = provider
     form = forms.read(RegistrationForm)
     try:
         finding = _check_and_save(name, form)
@@ -102,7 +101,7 @@ def save_registration(provider: str) -> ResponseReturnValue:
 @route_facts(role=Role.ADMINISTRATOR)
 def check_registration(provider: str) -> ResponseReturnValue:
     """Ask the provider whether it accepts the registration in force."""
-    name = ProviderName(provider)
+    name = provider
     title = oauth_flow.providers()[name].oauth.title
     try:
         finding = oauth_clients.check(name, site=base_url())
@@ -121,7 +120,7 @@ def check_registration(provider: str) -> ResponseReturnValue:
 def remove_registration(provider: str) -> ResponseReturnValue:
     """Remove a stored registration."""
     try:
-        oauth_clients.remove(ProviderName(provider), actor=sessions.actor())
+        oauth_clients.remove(provider, actor=sessions.actor())
     except CannotChange as error:
         return failed(f"{error}.", "settings")
     return done("The registration is removed. Connected accounts work until they need it.", "settings")
@@ -136,7 +135,7 @@ def badge_of(registration: Registration) -> tuple[str, str]:
     return ("bad", "secret lost") if registration.source is Source.DATABASE else ("warn", "not configured")
 
 
-def _check_and_save(provider: ProviderName, form: forms.Form) -> Finding | None:
+def _check_and_save(provider: str, form: forms.Form) -> Finding | None:
     """The provider's verdict on a saved form; None, with an error in the form, if nothing was saved."""
     secret = form.values.pop("client_secret", "")
     if not form:
@@ -159,7 +158,7 @@ def _check_and_save(provider: ProviderName, form: forms.Form) -> Finding | None:
     return finding
 
 
-def _cards(submitted: Mapping[ProviderName, forms.Form], status: int = 200) -> ResponseReturnValue:
+def _cards(submitted: Mapping[str, forms.Form], status: int = 200) -> ResponseReturnValue:
     cards = [_card(each, submitted.get(each.provider)) for each in oauth_clients.overview(base_url())]
     default = services().settings.providers.microsoft_tenant
     return page("settings.html", status, cards=cards, default_tenant=default)

@@ -20,7 +20,7 @@ from app.http.routes import route_facts
 from app.schemas.error_codes import Code
 from app.schemas.fields import USER_ID
 from app.services import services
-from providers.names import ProviderName
+from providers import registry
 from store.sql.models import OAuthConnection, Role, User
 from store.sql.queries import audit, organization_grants, organizations, user_invitations
 from store.sql.queries import users as stored
@@ -185,7 +185,7 @@ def _user_page(custom_id: str, form: forms.Form, status: int = 200) -> ResponseR
         invitation_badge=invitation and connection_badge.invitation_badge(user_invitations.state(invitation)),
         connections={each.provider: each for each in row.connections},
         providers=oauth_flow.providers(),
-        names=list(ProviderName),
+        names=list(registry.names()),
         levels=connection_badge.LEVELS,
         health=connection_badge,
     )

@@ -31,7 +31,6 @@ from app.http.provider_failures import most_telling
 from app.schemas.error_codes import Code
 from app.services import services
 from providers.errors import Reason
-from providers.names import ProviderName
 from providers.scopes import Operation
 from scheduling.intervals import Groups, Intervals, free_parts
 from scheduling.json_render import timestamp
@@ -322,7 +321,7 @@ def _owners(
 
 
 def _shareable(ref: ConnectionRef, calendars: Sequence[str]) -> list[str]:
-    if ref.provider == ProviderName.GOOGLE:
+    if ref.provider == "google":
         return []
     return [each for each in calendars if not is_main(ref, each)]
 

@@ -23,7 +23,6 @@ from app.events import worker_calls
 from app.services import services
 from providers.base import Calendar, Failed
 from providers.events import Event
-from providers.names import ProviderName
 from providers.scopes import Operation
 from store.cache.calendar_lists import CalendarList
 from store.sql.queries.connection_rows import ConnectionRef
@@ -31,7 +30,7 @@ from workers.jobs import ListCalendars, ReadEvents, Reply, ShowCalendars
 
 # Calendars per job. Microsoft: a Graph batch of 20, of which one request reads the zone of the mailbox.
 # Google: one calendar per call, with many calls in parallel.
-CALENDARS_PER_JOB = {ProviderName.GOOGLE: 1, ProviderName.MICROSOFT: 19}
+CALENDARS_PER_JOB = {"google": 1, "microsoft": 19}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ def _read(
 def _batches(targets: Sequence[Target]) -> Iterator[tuple[Target, ...]]:
     """The calendars of each account, divided into batches of the size that its provider allows."""
     for ref, own in groupby(targets, key=lambda target: target.connection):
-        size = CALENDARS_PER_JOB[ProviderName(ref.provider)]
+        size = CALENDARS_PER_JOB[ref.provider]
         while batch := tuple(islice(own, size)):
             yield batch
 

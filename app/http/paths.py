@@ -17,7 +17,7 @@ from werkzeug.routing import UnicodeConverter
 from app.http.errors import Invalid, NotFound
 from app.schemas.error_codes import Code
 from app.schemas.fields import CONTROL, DELIVERY_ID, HOLD_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
-from providers.names import ProviderName
+from providers import registry
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -144,7 +144,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "webhook_id": identifier_shape(WEBHOOK_ID),
     "hold_id": identifier_shape(HOLD_ID),
     "delivery_id": identifier_shape(DELIVERY_ID),
-    "provider": {"enum": [str(name) for name in ProviderName]},
+    "provider": {"enum": [str(name) for name in registry.names()]},
 }
 CONVERTERS = {name: type(name, (UnicodeConverter,), {}) for name in _SHAPES}
 SHAPES = {CONVERTERS[name]: {"type": "string", **shape} for name, shape in _SHAPES.items()}
@@ -158,8 +158,8 @@ def check_identifiers(app: Flask) -> None:
 
 def _check() -> None:
     for name, value in (request.view_args or {}).items():
-        if name == "provider" and value not in set(ProviderName):
-            raise Invalid(f"provider must be one of {', '.join(ProviderName)}", param=name)
+        if name == "provider" and value not in registry.names():
+            raise Invalid(f"provider must be one of {', '.join(registry.names())}", param=name)
         if name in IDENTIFIERS:
             pattern, sentence, code = IDENTIFIERS[name]
             if not pattern.fullmatch(value):

@@ -15,7 +15,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.utils import floatToGoString
 
-from providers.names import ProviderName
+from providers import registry
 from store.coordination.heartbeats import LiveProcesses
 from store.coordination.provider_limits import Access, Circuit, CircuitState
 from store.coordination.shares import Quota
@@ -29,7 +29,7 @@ LIMITS = [str(floatToGoString(bound / 1000)) for bound in BOUNDS]  # type: ignor
 # Histograms of durations, each with its label values.
 Timed = Iterable[tuple[tuple[str, ...], Histogram]]
 
-PROVIDERS = tuple(each.value for each in ProviderName)
+PROVIDERS = registry.names()
 CIRCUIT_KEYS = tuple(Circuit(provider, access) for provider in PROVIDERS for access in Access)
 
 

@@ -22,9 +22,9 @@ from app.schemas.groups import GROUP_REASONS
 from app.schemas.organization_grants import GRANT_TYPES
 from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
 from app.schemas.webhooks import EVENTS, RELEASES, SENT_EVENTS, STATUSES
+from providers import registry
 from providers.errors import Reason
 from providers.events import EventStatus, ResponseStatus, ShowAs
-from providers.names import ProviderName
 from providers.scopes import LEVEL_NAMES
 from store.sql.queries.users import RELATIONS
 
@@ -120,7 +120,7 @@ ENUMERATIONS: dict[str, tuple[tuple[str, ...], str]] = {
         ON_FAILURE,
         "What to answer when some calendars could not be read: an error, or what was read.",
     ),
-    "Provider": (tuple(ProviderName), "A calendar provider."),
+    "Provider": (registry.names(), "A calendar provider."),
     "Quota": (REFUSED_QUOTAS, "What one organization may use only a share of at once."),
     "Relation": (tuple(RELATIONS), "A relation of a user."),
     "ReleaseReason": (RELEASES, "Why a hold was released."),

@@ -9,8 +9,8 @@ from marshmallow import Schema, fields
 from app.schemas.errors import FailedCalendarSchema
 from app.schemas.fields import WholeBody, Word, about, given, list_of
 from app.schemas.parameters import NEXT_CURSOR, LongCursorQuery, ProviderQuery
+from providers import registry
 from providers.base import Calendar
-from providers.names import ProviderName
 
 ROLES = ("freeBusyReader", "reader", "writer", "owner")
 ORIGINAL = about(
@@ -31,7 +31,7 @@ class CalendarSchema(Schema):
     """A calendar of one of the user's accounts."""
 
     id = fields.String(required=True, metadata=CALENDAR_ID)
-    provider = Word(tuple(ProviderName), required=True, metadata=PROVIDER)
+    provider = Word(registry.names(), required=True, metadata=PROVIDER)
     subject = given(fields.String, "The title.", "Team")
     accessRole = Word(ROLES, required=True, metadata=about("What the account may do with it."))
     primary = given(fields.Boolean, "Whether it is the main one of its account.")

@@ -21,7 +21,7 @@ from app.schemas.fields import (
     given,
 )
 from app.schemas.parameters import PageQuery
-from providers.names import ProviderName
+from providers import registry
 from providers.scopes import LEVEL_NAMES, Level
 from store.sql.models import OAuthConnection
 from store.sql.queries.connection_rows import Tokens
@@ -101,7 +101,7 @@ class Scopes(fields.List[str]):
 class ConnectionSchema(Schema):
     """A provider account of a user."""
 
-    provider = Word(tuple(ProviderName), required=True, metadata=about("The provider of the account."))
+    provider = Word(registry.names(), required=True, metadata=about("The provider of the account."))
     email = given(
         fields.String, "The address of the account; null if it is not known.", "ada@example.com", null=True
     )
@@ -298,9 +298,7 @@ class LinkSchema(Schema):
 class ProviderLinkSchema(LinkSchema):
     """A link to the consent page of one provider."""
 
-    provider = Word(
-        tuple(ProviderName), required=True, metadata=about("The provider that the link leads to.")
-    )
+    provider = Word(registry.names(), required=True, metadata=about("The provider that the link leads to."))
 
 
 class Granted(fields.Field[Any]):

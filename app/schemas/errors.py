@@ -6,8 +6,8 @@ from marshmallow import Schema, fields
 
 from app.schemas.error_codes import Code
 from app.schemas.fields import Timestamp, Word, about, given, list_of
+from providers import registry
 from providers.errors import Reason
-from providers.names import ProviderName
 from store.coordination.shares import Quota
 
 REASON = about("Why it could not be read; the set is closed.", enum=[str(r) for r in Reason])
@@ -100,7 +100,7 @@ class FailedCalendarSchema(Schema):
         "The id at the provider. An account whose calendars are not known is named by its main calendar.",
         "ada@example.com",
     )
-    provider = Word(tuple(ProviderName), required=True, metadata=about("The provider of the account."))
+    provider = Word(registry.names(), required=True, metadata=about("The provider of the account."))
     code = fields.String(required=True, metadata=CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)

@@ -17,8 +17,8 @@ from app.schemas.fields import (
     list_of,
 )
 from app.schemas.parameters import NEXT_CURSOR
+from providers import registry
 from providers.events import EventStatus, ResponseStatus, ShowAs
-from providers.names import ProviderName
 
 EVENT_ID = about("The id at the provider.", "5k0q7ja3hrfgt8e1u6p2m9c4db")
 GUEST = about("The address of the guest.", "grace@example.com")
@@ -80,7 +80,7 @@ class EventCopySchema(Schema):
 
     id = fields.String(required=True, metadata=EVENT_ID)
     calendarId = fields.String(required=True, metadata=CALENDAR_ID)
-    provider = Word(tuple(ProviderName), required=True, metadata=PROVIDER)
+    provider = Word(registry.names(), required=True, metadata=PROVIDER)
     organizer = fields.Nested(
         OrganizerSchema, metadata=about("Who invites; only when the provider gives it.")
     )

@@ -28,8 +28,8 @@ from app.schemas.fields import (
     at_most,
 )
 from app.schemas.parameters import CALENDAR_IDS, MAX_CALENDARS, LongCursorQuery, ProviderQuery
+from providers import registry
 from providers.etags import ENTITY_TAG
-from providers.names import ProviderName
 
 # Google's limit on the guests of one event; it also bounds an extended property's value, as metaId is.
 MAX_ATTENDEES = 200
@@ -166,7 +166,7 @@ class NotifyFor(Body):
     """Which accounts notify guests of a unified event."""
 
     sendNotificationsFor = fields.List(
-        Word(tuple(ProviderName)), metadata=about("Providers that notify guests; others do not.")
+        Word(registry.names()), metadata=about("Providers that notify guests; others do not.")
     )
 
 
@@ -194,7 +194,7 @@ class UnifiedDeleteQuery(ProviderQuery):
     """A filter for copies, and the providers that notify guests."""
 
     sendNotificationsFor = Several(
-        Word(tuple(ProviderName)), metadata=about("Providers that notify guests; others do not.")
+        Word(registry.names()), metadata=about("Providers that notify guests; others do not.")
     )
 
 

@@ -18,7 +18,7 @@ from app.schemas.availability_answers import (
 from app.schemas.calendars import CALENDAR_ID, PROVIDER
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
 from app.schemas.fields import Instant, OneOf, QuerySchema, Timestamp, WholeBody, Word, about, given, list_of
-from providers.names import ProviderName
+from providers import registry
 from scheduling.explain import Verdict
 
 # Reasons for users whose busy periods the engine does not get.
@@ -53,7 +53,7 @@ class BlockingSchema(BusyPeriodSchema):
     """A busy period that covers the moment when padding is added."""
 
     calendarId = fields.String(required=True, metadata=CALENDAR_ID)
-    provider = Word(tuple(ProviderName), required=True, metadata=PROVIDER)
+    provider = Word(registry.names(), required=True, metadata=PROVIDER)
     email = given(
         fields.String, "The address of the account; null if it is not known.", "ada@example.com", null=True
     )

@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from app.schemas.connections import Access, Address
 from app.schemas.fields import USER_ID, Body, Identifier, Text, Timestamp, Word, about, given
-from providers.names import ProviderName
+from providers import registry
 from store.sql.queries.organization_grants import GrantSummary
 
 GRANT_TYPES = ("serviceAccount", "application")
@@ -106,7 +106,7 @@ class MicrosoftGrantBody(Body):
 class GrantSchema(Schema):
     """The grant of an organization, without its secrets."""
 
-    provider = Word(tuple(ProviderName), required=True, metadata=about("The provider."))
+    provider = Word(registry.names(), required=True, metadata=about("The provider."))
     type = Word(GRANT_TYPES, required=True, metadata=about("What the administrator has authorized."))
     email = fields.String(
         metadata=about("Google: the account that free/busy is read as.", "admin@acme.example")
@@ -181,7 +181,7 @@ class ImportedMembersSchema(Schema):
 
 def grant_view(grant: GrantSummary) -> dict[str, Any]:
     """A grant for ``GrantSchema``."""
-    google = grant.provider == ProviderName.GOOGLE
+    google = grant.provider == "google"
     optional = {
         "email": grant.subject,
         "serviceAccount": grant.client_email,

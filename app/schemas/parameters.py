@@ -25,7 +25,7 @@ from app.schemas.fields import (
     at_most,
     given,
 )
-from providers.names import ProviderName
+from providers import registry
 
 ALIGNMENTS = ("start", "clock")
 ON_FAILURE = ("fail", "partial")
@@ -57,9 +57,7 @@ class RangeQuery(QuerySchema):
 class ProviderQuery(QuerySchema):
     """Which accounts to read."""
 
-    provider = Several(
-        Word(tuple(ProviderName)), load_default=list, metadata=about("Only accounts of these.")
-    )
+    provider = Several(Word(registry.names()), load_default=list, metadata=about("Only accounts of these."))
 
 
 class CalendarIdsQuery(QuerySchema):

@@ -26,7 +26,7 @@ from app.schemas.fields import (
     given,
 )
 from app.schemas.parameters import MAX_AT_ONCE, PageQuery
-from providers.names import ProviderName
+from providers import registry
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import deliveries
 from store.sql.queries.webhook_events import TEST_EVENT, WebhookEvent
@@ -158,7 +158,7 @@ class WebhookDataSchema(Schema):
         SLUG, metadata=about("Only of events of a grant: the organization that has it.")
     )
     provider = Word(
-        tuple(ProviderName),
+        registry.names(),
         metadata=about("The provider of the account; absent from `webhook.test` and from events of a hold."),
     )
     webhookId = Identifier(WEBHOOK_ID, metadata=about("Only of `webhook.test`: the endpoint that is tested."))

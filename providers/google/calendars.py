@@ -17,7 +17,6 @@ from providers.google.errors import PROVIDER, error_for, write_error_for
 from providers.google.parse import canonical, every_page
 from providers.google.parse_events import Reader
 from providers.http.send import Bearer, Call, Json, send
-from providers.names import ProviderName
 from providers.scopes import Operation, require
 from scheduling.zones import iana_zone, renamed_zone
 
@@ -41,7 +40,7 @@ class GoogleCalendar:
         deadline: float,
         bearer: Bearer | None = None,
     ) -> None:
-        require(ProviderName.GOOGLE, account.scopes, operation)
+        require("google", account.scopes, operation)
         self.operation = operation
         self.deadline = deadline
         own = frozenset(map(canonical, account.addresses))

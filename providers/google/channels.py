@@ -16,7 +16,6 @@ from providers.errors import InvalidCalendarId, NotFound
 from providers.google.calendars import NOT_SEGMENTS
 from providers.google.errors import PROVIDER, error_for
 from providers.http.send import Bearer, Call, Json, send, unreadable
-from providers.names import ProviderName
 from providers.notifications import Notification, NotificationKind
 from providers.oauth.endpoints import GoogleEndpoints
 from providers.scopes import Operation, require
@@ -39,7 +38,7 @@ class GoogleChannels:
         self, account: Account, calendar_id: str, wanted: ChannelRequest, *, deadline: float
     ) -> OpenChannel:
         """Open a watch channel; Google sends its first notification a moment later."""
-        require(ProviderName.GOOGLE, account.scopes, OPERATION)
+        require("google", account.scopes, OPERATION)
         if calendar_id in NOT_SEGMENTS:
             raise InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=OPERATION)
         body = {

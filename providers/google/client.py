@@ -30,7 +30,6 @@ from providers.google.errors import PROVIDER, error_for
 from providers.google.parse import every_page
 from providers.google.payloads import CalendarListEntry, CalendarListPage
 from providers.http.send import Bearer, Call, Json, send, token_refused_here
-from providers.names import ProviderName
 from providers.oauth.endpoints import GoogleEndpoints
 from providers.scopes import Operation, require
 from providers.timestamps import DAY, utc_text
@@ -51,7 +50,7 @@ RANGE_PER_QUERY = 60 * DAY
 class Google:
     """Google Calendar as a ``CalendarProvider``."""
 
-    name = ProviderName.GOOGLE
+    name = "google"
     calendars_per_request = CALENDARS_PER_QUERY
 
     def __init__(self, endpoints: GoogleEndpoints) -> None:

@@ -11,7 +11,6 @@ from providers.google.errors import PROVIDER, error_inside
 from providers.google.payloads import CalendarListEntry, CalendarListPage, FreeBusyCalendar
 from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
 from providers.http.send import Json, unreadable
-from providers.names import ProviderName
 from providers.timestamps import instant, ordered
 
 # "writerWithoutPrivateAccess" is newer than the API's role words: may write, but not see private events.
@@ -56,7 +55,7 @@ def calendar(entry: CalendarListEntry) -> Calendar:
     """One entry of the list; the user's own name for it takes precedence over the owner's."""
     return Calendar(
         id=identifier(entry["id"]),
-        provider=ProviderName.GOOGLE,
+        provider="google",
         subject=shown(entry.get("summaryOverride")) or shown(entry.get("summary")),
         access_role=_ROLES.get(shown(entry.get("accessRole")), "freeBusyReader"),
         primary=entry.get("primary") is True,

@@ -19,7 +19,6 @@ from providers.google.parse import canonical
 from providers.google.payloads import EventAttendee, EventEdge, EventOrganizer, EventRecord
 from providers.http.json_validation import SHAPE_ERRORS, identifier, optional_text, original, text
 from providers.http.send import Json, unreadable
-from providers.names import ProviderName
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, instant, ordered, wall_instant
 
 # Names of our private extended properties. Stored events have them, so they must never change. metaId
@@ -57,7 +56,7 @@ class Reader:
         return Event(
             id=identifier(record["id"]),
             calendar_id=self.calendar_id,
-            provider=ProviderName.GOOGLE,
+            provider="google",
             meta_id=private(record, META_ID),
             subject=text(record.get("summary", "")),
             description=text(record.get("description", "")),

@@ -21,7 +21,6 @@ from providers.microsoft import busy, creation, events, parse
 from providers.microsoft.batch import PARTS_PER_BATCH, Part
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.mailbox import SETTINGS, Mailbox
-from providers.names import ProviderName
 from providers.oauth.endpoints import MicrosoftEndpoints
 from providers.scopes import Operation
 
@@ -38,7 +37,7 @@ class Microsoft:
     ``notify`` has no effect.
     """
 
-    name = ProviderName.MICROSOFT
+    name = "microsoft"
     calendars_per_request = PARTS_PER_BATCH
 
     def __init__(self, endpoints: MicrosoftEndpoints) -> None:

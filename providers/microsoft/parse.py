@@ -24,7 +24,6 @@ from providers.microsoft import colors
 from providers.microsoft.batch import Pages
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphCalendar, GraphEvent
-from providers.names import ProviderName
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, ordered, wall_instant
 from scheduling.zones import iana_zone
 
@@ -268,7 +267,7 @@ def _calendar(entry: GraphCalendar, own: set[str], zone: str) -> Calendar:
     color = colors.background(shown(entry.get("color")), shown(entry.get("hexColor")))
     return Calendar(
         id=identifier(entry["id"]),
-        provider=ProviderName.MICROSOFT,
+        provider="microsoft",
         subject=shown(entry.get("name")),
         access_role=_role(entry, own),
         primary=entry.get("isDefaultCalendar") is True,

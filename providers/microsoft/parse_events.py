@@ -18,7 +18,6 @@ from providers.http.send import Json, unreadable
 from providers.microsoft import body, parse, properties
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphAttendee, GraphEvent
-from providers.names import ProviderName
 from providers.timestamps import instant
 
 log = logging.getLogger(__name__)
@@ -83,7 +82,7 @@ class Reader:
         return Event(
             id=identifier(record["id"]),
             calendar_id=self.calendar_id,
-            provider=ProviderName.MICROSOFT,
+            provider="microsoft",
             meta_id=properties.value(record, properties.META_ID),
             subject=text(record.get("subject")),
             description=_description(record),

@@ -17,7 +17,6 @@ from providers.errors import NotFound
 from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.microsoft.batch import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
-from providers.names import ProviderName
 from providers.notifications import Notification, NotificationKind
 from providers.oauth.endpoints import MicrosoftEndpoints
 from providers.scopes import Operation, require
@@ -48,7 +47,7 @@ class MicrosoftSubscriptions:
         self, account: Account, calendar_id: str, wanted: ChannelRequest, *, deadline: float
     ) -> OpenChannel:
         """Subscribe; before it answers, Graph calls our address for its validation handshake."""
-        require(ProviderName.MICROSOFT, account.scopes, OPERATION)
+        require("microsoft", account.scopes, OPERATION)
         body = {
             "changeType": "created,updated,deleted",
             "notificationUrl": wanted.address,

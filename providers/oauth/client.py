@@ -17,7 +17,6 @@ from authlib.oauth2.rfc6749.parameters import prepare_token_request
 from providers.base import IssuedTokens, Token
 from providers.errors import AuthorizationInvalid, ProviderNotConfigured, Unavailable
 from providers.http.send import FORM, Call, ErrorReader, Json, send, unreadable
-from providers.names import ProviderName
 from providers.oauth import consent, identity, registration_probe
 from providers.oauth.consent import ConsentRequest
 from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
@@ -77,7 +76,7 @@ def _lifetime(stated: object) -> float:
 class OAuth(ABC):
     """The common part of both OAuth servers; ``title`` is the provider's name for people."""
 
-    def __init__(self, name: ProviderName, title: str, token_url: str, client: Client) -> None:
+    def __init__(self, name: str, title: str, token_url: str, client: Client) -> None:
         self.name = name
         self.title = title
         self._token_url = token_url
@@ -189,7 +188,7 @@ class GoogleOAuth(OAuth):
     """Google: refresh tokens are not rotated, grants can be revoked."""
 
     def __init__(self, endpoints: GoogleEndpoints, client: Client) -> None:
-        super().__init__(ProviderName.GOOGLE, "Google", endpoints.token, client)
+        super().__init__("google", "Google", endpoints.token, client)
         self._endpoints = endpoints
 
     def link(self, request: ConsentRequest) -> str:
@@ -223,7 +222,7 @@ class MicrosoftOAuth(OAuth):
     """Entra: every refresh rotates the refresh token; applications cannot revoke grants."""
 
     def __init__(self, endpoints: MicrosoftEndpoints, client: Client) -> None:
-        super().__init__(ProviderName.MICROSOFT, "Microsoft", endpoints.token, client)
+        super().__init__("microsoft", "Microsoft", endpoints.token, client)
         self._endpoints = endpoints
 
     def link(self, request: ConsentRequest) -> str:

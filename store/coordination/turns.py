@@ -1,8 +1,8 @@
 """Turns: how many requests of one tenant are worked on at once in a web process.
 
-All threads of a process share one interpreter lock. When many slow reads of one tenant end at the same moment,
-their threads would all run before those of other tenants. So a request takes a turn of its tenant, and pauses
-it while it waits for workers or for a lock.
+All threads of a process share one interpreter lock. When many slow reads of one tenant end at the same
+moment, their threads would all run before those of other tenants. So a request takes a turn of its tenant,
+and pauses it while it waits for workers or for a lock.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from app.accounts import oauth_clients
 from app.accounts.oauth_clients import Registration
 from app.http.hosts import base_url
 from app.services import EXTENSION, Services
-from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding
 from store.sql.models import AuditRecord
 from store.sql.queries import api_keys, provider_clients
@@ -44,17 +43,15 @@ def save(
     app: Flask, provider: str, client_id: str = "ours", secret: str = "planted", tenant: str | None = None
 ) -> Finding:
     with app.app_context():
-        return oauth_clients.check_and_save(
-            ProviderName(provider), client_id, secret, tenant, site=SITE, actor=ACTOR
-        )
+        return oauth_clients.check_and_save(provider, client_id, secret, tenant, site=SITE, actor=ACTOR)
 
 
 def remove(app: Flask, provider: str) -> None:
     with app.test_request_context():
-        oauth_clients.remove(ProviderName(provider), actor=ACTOR)
+        oauth_clients.remove(provider, actor=ACTOR)
 
 
-def overview(app: Flask, host_url: str = SITE) -> dict[ProviderName, Registration]:
+def overview(app: Flask, host_url: str = SITE) -> dict[str, Registration]:
     with app.test_request_context(base_url=host_url):
         return {each.provider: each for each in oauth_clients.overview(base_url())}
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from providers.names import ProviderName
 from tests import rsa_keys
 from tests.benchmarks import calendars, people, pressure
 from tests.benchmarks.client import Answer, Client
@@ -196,7 +195,7 @@ def key_files(
     installation: Installation, tenants: Tenants, over: threading.Event
 ) -> Sequence[Callable[[], object]]:
     """The largest key file that is admitted, stored again and again."""
-    path = f"/v1/organizations/{HOSTILE}/grants/{ProviderName.GOOGLE}"
+    path = f"/v1/organizations/{HOSTILE}/grants/{'google'}"
 
     def put(bits: int) -> Answer:
         return tenants.hostile.put(path, {"serviceAccountKey": _key_file(bits), "subject": _ROBOT})

@@ -15,7 +15,6 @@ from providers.errors import ProviderError
 from providers.google.client import Google
 from providers.http import send
 from providers.microsoft.client import Microsoft
-from providers.names import ProviderName
 from providers.oauth.client import GoogleOAuth, MicrosoftOAuth
 from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.sandbox.client import Sandbox, SandboxAccount
@@ -58,8 +57,8 @@ def oauth(
     google_endpoints: GoogleEndpoints, microsoft_endpoints: MicrosoftEndpoints
 ) -> dict[str, OAuthServer]:
     return {
-        ProviderName.GOOGLE: GoogleOAuth(google_endpoints, CLIENT),
-        ProviderName.MICROSOFT: MicrosoftOAuth(microsoft_endpoints, CLIENT),
+        "google": GoogleOAuth(google_endpoints, CLIENT),
+        "microsoft": MicrosoftOAuth(microsoft_endpoints, CLIENT),
     }
 
 

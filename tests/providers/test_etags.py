@@ -9,11 +9,8 @@ import pytest
 from providers import etags
 from providers.errors import EventChanged, EventNotFound, ProviderError, Unavailable
 from providers.events import Changes, Event
-from providers.names import ProviderName
 
-EVENT = Event(
-    *("id", "primary", ProviderName.GOOGLE, None, "Review", "", "", 0, 1, False, None, None, ()), original={}
-)
+EVENT = Event(*("id", "primary", "google", None, "Review", "", "", 0, 1, False, None, None, ()), original={})
 RENAMED = Changes(subject="Review")
 
 

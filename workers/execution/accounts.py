@@ -14,7 +14,6 @@ from functools import partial
 from providers.base import Account, CalendarProvider, IssuedTokens, Token, TokenSource
 from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, TokenRejected, Unavailable
 from providers.microsoft.mailbox import user_path
-from providers.names import ProviderName
 from providers.oauth.client import OAuth
 from store.coordination import locks, token_rejections
 from store.coordination.locks import LockTimeout
@@ -47,7 +46,7 @@ def open_account(
     runtime: Runtime, credentials: Credentials, access: Access, *, grace: float = 0.0
 ) -> tuple[CalendarProvider, Account]:
     """The adapter for a connection, and the account to pass to it, for reads or writes."""
-    provider = runtime.providers[ProviderName(credentials.provider)]
+    provider = runtime.providers[credentials.provider]
     reporter = call_reporter(runtime, credentials, access)
     request_id = request_ids.current.get()
     tokens: TokenSource
@@ -96,7 +95,7 @@ def _is_ours(runtime: Runtime, credentials: Credentials, project: str | None) ->
     Google's client ids begin with the number of their project. Where one of the two numbers is unknown, only
     a grant that this service obtained counts against our project.
     """
-    ours, _, _ = runtime.providers[ProviderName(credentials.provider)].oauth.client_id.partition("-")
+    ours, _, _ = runtime.providers[credentials.provider].oauth.client_id.partition("-")
     if project is not None and ours.isdecimal():
         return project == ours
     return credentials.obtained
@@ -206,7 +205,7 @@ def freshen(runtime: Runtime, credentials: Credentials, deadline: float) -> None
         return
     if tokens.refresh_token is None and tokens.expires_at and tokens.expires_at <= datetime.now(UTC):
         raise AuthorizationInvalid(ENDED)
-    oauth = runtime.providers[ProviderName(credentials.provider)].oauth
+    oauth = runtime.providers[credentials.provider].oauth
     ConnectionTokens(runtime.stores, oauth, credentials).access_token(deadline=deadline)
 
 

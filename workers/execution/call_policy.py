@@ -22,7 +22,6 @@ from providers.google.client import CALENDARS_PER_QUERY, RANGE_PER_QUERY, Google
 from providers.http.send import late
 from providers.microsoft import errors as microsoft
 from providers.microsoft.client import Microsoft
-from providers.names import ProviderName
 from providers.scopes import Operation, allows
 from store.coordination.provider_limits import (
     Access,
@@ -48,15 +47,15 @@ from workers.jobs import (
 )
 
 PROVIDER_TITLES: dict[str, str] = {
-    ProviderName.GOOGLE: google.PROVIDER,
-    ProviderName.MICROSOFT: microsoft.PROVIDER,
+    "google": google.PROVIDER,
+    "microsoft": microsoft.PROVIDER,
 }
 
 
 # The most calendars of members of an organization grant that one request reads.
 BUNDLE_CALENDARS: dict[str, int] = {
-    ProviderName.GOOGLE: Google.calendars_per_request,
-    ProviderName.MICROSOFT: Microsoft.calendars_per_request,
+    "google": Google.calendars_per_request,
+    "microsoft": Microsoft.calendars_per_request,
 }
 
 
@@ -139,7 +138,7 @@ class AccountCallReporter:
 
 def acquire_request(job: Job, row: SealedConnection, name: str) -> AcquireRequest | None:
     """The permit that a job needs from the rate limiter; None for a job that calls no calendar API."""
-    cost = calls(ProviderName(row.provider), job)
+    cost = calls(row.provider, job)
     if not cost:
         return None
     # The main calendar of a delegated connection is read by its address, without its id.
@@ -147,10 +146,10 @@ def acquire_request(job: Job, row: SealedConnection, name: str) -> AcquireReques
     if (
         row.main_calendar_id is None
         and not by_address
-        and allows(ProviderName(row.provider), row.scope, Operation.LIST_CALENDARS)
+        and allows(row.provider, row.scope, Operation.LIST_CALENDARS)
     ):
         # The id of the main calendar is read too, at Microsoft together with the mailbox's time zone.
-        cost += 2 if row.provider == ProviderName.MICROSOFT else 1
+        cost += 2 if row.provider == "microsoft" else 1
     return AcquireRequest(Circuit(row.provider, access_of(job)), row.id, cost, leased_mailbox(row), name)
 
 
@@ -161,7 +160,7 @@ def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
     the connection, which the API client can choose: one tenant could take the leases of another tenant's
     mailbox. Until Graph has returned either, a connection has leases of its own.
     """
-    if row.provider != ProviderName.MICROSOFT:
+    if row.provider != "microsoft":
         return None
     return row.mailbox or row.main_calendar_id or row.id
 
@@ -171,12 +170,12 @@ def access_of(job: Job) -> Access:
     return Access.WRITES if isinstance(job, CreateEvent | UpdateEvent | DeleteEvent) else Access.READS
 
 
-def calls(provider: ProviderName, job: Job) -> int:
+def calls(provider: str, job: Job) -> int:
     """The number of provider calls of a job, without retries and further pages.
 
     Each part of a batch of Graph counts as one.
     """
-    is_microsoft = provider == ProviderName.MICROSOFT
+    is_microsoft = provider == "microsoft"
     match job:
         case ReadBusy():
             number = len(job.calendars or ("primary",))

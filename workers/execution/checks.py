@@ -6,7 +6,6 @@ import logging
 
 from providers.base import Failed, IssuedTokens
 from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason, SubjectRefused
-from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding
 from store.security.one_time_secrets import GrantTrial, RegistrationTrial
 from store.sql.queries.provider_clients import StoredClient
@@ -35,7 +34,7 @@ def check_grant(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
 
 
 def _token(runtime: Runtime, trial: GrantTrial, deadline: float) -> IssuedTokens:
-    if trial.provider == ProviderName.GOOGLE:
+    if trial.provider == "google":
         return organization_tokens.by_service_account(
             runtime, trial.secret or "", trial.subject or "", trial.scope, deadline=deadline
         )
@@ -64,5 +63,5 @@ def check_registration(runtime: Runtime, job: CheckRegistration, deadline: float
 
 def _probe(runtime: Runtime, trial: RegistrationTrial, deadline: float) -> Finding:
     client = StoredClient(trial.client_id, trial.secret, trial.tenant)
-    oauth = runtime.registrations.oauth(ProviderName(trial.provider), client)
+    oauth = runtime.registrations.oauth(trial.provider, client)
     return oauth.check(trial.redirect_uri, deadline=deadline)

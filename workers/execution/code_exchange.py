@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 
 from providers.base import Failed, IssuedTokens
 from providers.errors import GrantGone, ProviderError, Reason
-from providers.names import ProviderName
 from providers.oauth.identity import AccountIdentity
 from providers.scopes import permitted, reaches_calendars, shows_times
 from store.coordination.locks import LockTimeout
@@ -75,7 +74,7 @@ def _refused(refused: Refused) -> Reply:
 def _exchange(runtime: Runtime, pending: PendingExchange, deadline: float) -> _Exchanged:
     """Exchange the code at the provider, and read whose account it is for."""
     consent = pending.authorization
-    provider = ProviderName(consent.provider)
+    provider = consent.provider
     # The link was made with the registration of that moment, which may have been saved just before.
     oauth = runtime.registrations.current()[provider].oauth
     began = runtime.stores.account_locks.now()
@@ -91,7 +90,7 @@ def _refusal(consent: PendingConsent, exchanged: _Exchanged) -> Refused | None:
     if consent.expected_email is not None and not exchanged.account.is_verified_as(consent.expected_email):
         verified = exchanged.account.verified
         return Refused(ConsentRefusal.OTHER_ACCOUNT if verified else ConsentRefusal.UNNAMED_ACCOUNT)
-    provider = ProviderName(consent.provider)
+    provider = consent.provider
     if not reaches_calendars(provider, exchanged.scopes):
         return Refused(ConsentRefusal.NO_CALENDARS)
     # A client may request less on purpose, such as only the list of calendars.
@@ -126,7 +125,7 @@ def _store(
 
 def _use_invitation(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> None:
     """Use up the invitation of a consent, unless a requested permission is missing: it can be repeated."""
-    provider = ProviderName(consent.provider)
+    provider = consent.provider
     complete = not missing_permissions(
         permitted(provider, consent.scopes), permitted(provider, exchanged.scopes)
     )
@@ -144,7 +143,7 @@ def _missing(session: Session, consent: PendingConsent, exchanged: _Exchanged) -
         return ()
     if row.sealed_refresh_token is None and row.expires_at is not None and row.expires_at <= now():
         return ()
-    provider = ProviderName(consent.provider)
+    provider = consent.provider
     wanted = permitted(provider, consent.scopes) & permitted(provider, row.scope)
     return missing_permissions(wanted, permitted(provider, exchanged.scopes))
 

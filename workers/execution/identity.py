@@ -14,7 +14,6 @@ from functools import cached_property
 
 from providers.base import PRIMARY, Account, Calendar, CalendarProvider, MainCalendar
 from providers.errors import AuthorizationInvalid, ProviderError
-from providers.names import ProviderName
 from providers.scopes import Operation, allows
 from scheduling.windows import zone_exists
 from store.cache.busy_cache import CalendarKey
@@ -85,7 +84,7 @@ def owners(
 
     :raise ProviderError: when the list cannot be read
     """
-    if credentials.provider == ProviderName.GOOGLE:
+    if credentials.provider == "google":
         return {}
     shared = _not_main(credentials, calendars)
     known = stores.calendar_lists.owners(credentials.id, shared)
@@ -108,7 +107,7 @@ def known_tags(
     main = of.main_calendar_id
     if main is None and (of.grant is None or tuple(calendars) != (PRIMARY,)):
         return None
-    if of.provider != ProviderName.GOOGLE and any(each not in (PRIMARY, main) for each in calendars):
+    if of.provider != "google" and any(each not in (PRIMARY, main) for each in calendars):
         # Another mailbox may own such a calendar.
         return None
     return {CalendarKey(of.id, each): read_tags(of, each) for each in calendars}
@@ -149,7 +148,7 @@ def listing(credentials: Credentials, calendars: Sequence[Calendar]) -> tuple[Li
         primary = each.primary or each.id == main
         listed.append(ListedCalendar(each.id, primary, "" if primary else owner_of(credentials, each.owner)))
     if not any(each.primary for each in listed):
-        google = credentials.provider == ProviderName.GOOGLE
+        google = credentials.provider == "google"
         main = main or (google and credentials.email) or PRIMARY
         listed.insert(0, ListedCalendar(main, primary=True, unlisted=True))
     return tuple(listed)
@@ -162,14 +161,14 @@ def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Cale
     """
     for each in calendars:
         if each.primary:
-            address = each.id if credentials.provider == ProviderName.GOOGLE else each.owner
+            address = each.id if credentials.provider == "google" else each.owner
             before = credentials
             main = MainCalendar(each.id, address, each.known_time_zone)
             credentials = _store(stores, credentials, main)
             if before.main_calendar_id is not None and _names(credentials) != _names(before):
                 # The cached calendars carry tags of the old name.
                 stores.busy.invalidate_connections([credentials.id])
-    if credentials.provider != ProviderName.GOOGLE:
+    if credentials.provider != "google":
         found = {each.id: each.owner for each in listing(credentials, calendars)}
         stores.calendar_lists.store_owners(credentials.id, found)
     return credentials
@@ -194,7 +193,7 @@ def register_readers(
 
 
 def _may_ask(stores: Stores, credentials: Credentials) -> bool:
-    provider = ProviderName(credentials.provider)
+    provider = credentials.provider
     if not allows(provider, credentials.scope, Operation.LIST_CALENDARS):
         return False
     return paused(stores, credentials.id) != REFUSED

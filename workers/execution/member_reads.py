@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from providers.base import Account, CallReporter, Failed, Member, ReadAlone
 from providers.errors import ProviderError, SubjectRefused
-from providers.names import ProviderName
 from store.coordination.provider_limits import Access
 from store.sql.queries.connection_rows import Credentials
 from workers.execution import identity
@@ -66,7 +65,7 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
 
 def _read(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> list[Reply | ReadAlone]:
     job, first = reads[0]
-    provider = runtime.providers[ProviderName(first.provider)].calendars
+    provider = runtime.providers[first.provider].calendars
     members = [
         Member(
             each.credentials.email or "",
@@ -94,7 +93,7 @@ def _account(runtime: Runtime, first: Credentials, members: Sequence[Member]) ->
     """The account that makes the request: Google's reads for all members, Microsoft's is the application."""
     grant = first.grant or ""
     reporter: CallReporter
-    if first.provider == ProviderName.GOOGLE:
+    if first.provider == "google":
         # The rate limit and circuit breaker of the grant: no member's own account is used.
         reporter = call_reporter(runtime, replace(first, id=grant), Access.READS)
     else:

@@ -19,7 +19,6 @@ from providers.errors import (
     SubjectRefused,
     Unavailable,
 )
-from providers.names import ProviderName
 from providers.oauth.endpoints import Client
 from providers.oauth.organization_grants import InvalidKey, ServiceAccountKey, google_token, microsoft_token
 from store.coordination import locks
@@ -54,7 +53,7 @@ class OrganizationTokens:
         """The tokens for the mailbox of one delegated connection."""
         if credentials.grant is None:
             raise ValueError("a personal connection has tokens of its own")
-        member = credentials.email if credentials.provider == ProviderName.GOOGLE else None
+        member = credentials.email if credentials.provider == "google" else None
         return cls(runtime, credentials.grant, member)
 
     def access_token(self, *, deadline: float) -> Token:
@@ -150,12 +149,12 @@ class OrganizationTokens:
 
 
 def _token(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadline: float) -> IssuedTokens:
-    if grant.provider == ProviderName.GOOGLE:
+    if grant.provider == "google":
         return by_service_account(runtime, grant.secret or "", subject or "", grant.scope, deadline=deadline)
     tenant, client_id = grant.tenant or "", grant.client_id
     if client_id is not None:
         return by_application(runtime, tenant, client_id, grant.secret, deadline=deadline)
-    ours = runtime.providers[ProviderName.MICROSOFT].oauth
+    ours = runtime.providers["microsoft"].oauth
     # The token may be cached.
     with note_registration(runtime.stores, ours, calls=False):
         try:
@@ -191,7 +190,7 @@ def by_application(
     :raise ProviderError: as ``microsoft_token``
     """
     if client_id is None or secret is None:
-        client = runtime.providers[ProviderName.MICROSOFT].oauth.client
+        client = runtime.providers["microsoft"].oauth.client
     else:
         client = Client(client_id, Token(secret))
     return microsoft_token(runtime.registrations.microsoft_endpoints(), tenant, client, deadline=deadline)

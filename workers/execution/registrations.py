@@ -13,7 +13,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from providers.base import Token
 from providers.errors import Misconfigured
-from providers.names import ProviderName
 from providers.oauth.client import GoogleOAuth, MicrosoftOAuth, OAuth
 from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.registry import Provider, providers
@@ -28,7 +27,7 @@ log = logging.getLogger(__name__)
 # Seconds for which a registration saved by one process may be unknown to reads in another.
 REFRESH_SECONDS = 1.0
 
-Providers = Mapping[ProviderName, Provider]
+Providers = Mapping[str, Provider]
 
 
 class Registrations:
@@ -82,14 +81,14 @@ class Registrations:
                     self._refresh()
         return self._known
 
-    def set_by_environment(self, name: ProviderName) -> bool:
+    def set_by_environment(self, name: str) -> bool:
         """Whether the environment sets the id and the secret, which then take precedence."""
         return name not in self._unset
 
-    def oauth(self, name: ProviderName, client: StoredClient) -> OAuth:
+    def oauth(self, name: str, client: StoredClient) -> OAuth:
         """A provider's OAuth client with this registration."""
         ours = Client(client.client_id, Token(client.secret))
-        if name is ProviderName.GOOGLE:
+        if name == "google":
             return GoogleOAuth(self._google, ours)
         tenant = client.tenant or self._microsoft.tenant
         return MicrosoftOAuth(replace(self._microsoft, tenant=tenant), ours)
@@ -124,7 +123,7 @@ class Registrations:
             self._rows = rows
             return self._known
 
-    def _registered(self, name: ProviderName, row: SealedClient | None) -> Provider:
+    def _registered(self, name: str, row: SealedClient | None) -> Provider:
         provider = self._by_environment[name]
         if row is None:
             return provider

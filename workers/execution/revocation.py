@@ -12,7 +12,6 @@ from redis.exceptions import RedisError
 
 from providers.base import Failed, Token
 from providers.errors import ProviderError, Reason
-from providers.names import ProviderName
 from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
 from store.security.one_time_secrets import PendingRevocation
@@ -25,7 +24,7 @@ from workers.runtime import Runtime
 log = logging.getLogger(__name__)
 
 # Microsoft Entra has no endpoint by which an application revokes one grant.
-REVOCABLE = frozenset({ProviderName.GOOGLE})
+REVOCABLE = frozenset({"google"})
 
 LOST = Failed(Reason.PROVIDER_ERROR, "The grant to revoke was lost on the way to a worker")
 BUSY = Failed(Reason.PROVIDER_ERROR, "Another consent or revocation of the account took too long")
@@ -106,7 +105,7 @@ def revoke_unused(runtime: Runtime, revocation: PendingRevocation, deadline: flo
         if used:
             log.info("grant not revoked: another connection uses its account")
             return
-        oauth = runtime.providers[ProviderName(revocation.provider)].oauth
+        oauth = runtime.providers[revocation.provider].oauth
         # Before the call, in case this process dies, and after it: a code that is redeemed meanwhile may get
         # tokens that die.
         stores.account_locks.note_revocation(account)

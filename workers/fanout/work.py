@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from providers.base import Failed
-from providers.names import ProviderName
 from store.coordination.provider_limits import Access, AcquireRequest, Circuit
 from store.coordination.single_flight import ReadTerms, SharedRead
 from store.sql.queries.connection_rows import SealedConnection
@@ -121,7 +120,7 @@ def divide(work: Work) -> list[Work]:
 
 def divide_waiting(work: Work) -> list[Work]:
     """The parts of a bundle without a permit that try again together: all of it if it has one permit."""
-    return [work] if work[0].provider == ProviderName.GOOGLE else [[each] for each in work]
+    return [work] if work[0].provider == "google" else [[each] for each in work]
 
 
 def without_probes(ready: Work) -> list[Work]:
@@ -176,8 +175,8 @@ def _belongs(taken: TakenJob) -> bool:
 
 def _shared_permit(first: TakenJob) -> AcquireRequest | None:
     """The permit of a whole bundle at Google; None at Microsoft."""
-    if first.row is None or first.row.grant is None or first.provider != ProviderName.GOOGLE:
+    if first.row is None or first.row.grant is None or first.provider != "google":
         return None
-    cost = call_policy.calls(ProviderName.GOOGLE, first.job)
+    cost = call_policy.calls("google", first.job)
     circuit = Circuit(first.row.provider, Access.READS)
     return AcquireRequest(circuit, first.row.grant, cost, None, first.name)

@@ -17,7 +17,6 @@ import numpy as np
 
 from providers.base import Failed, Outcome
 from providers.errors import ProviderError, Reason
-from providers.names import ProviderName
 from scheduling.intervals import Intervals, clip
 from store.cache.busy_cache import BusyRead
 from store.coordination.provider_limits import Access
@@ -138,7 +137,7 @@ def _audit(runtime: Runtime, due: _Audit) -> bool:
 def _read(runtime: Runtime, credentials: Credentials, job: ReadBusy) -> Reply:
     """Read the calendar from the provider."""
     deadline = time.monotonic() + SECONDS_FOR_EACH
-    cost = calls(ProviderName(credentials.provider), job)
+    cost = calls(credentials.provider, job)
     try:
         with acquire(runtime, credentials, cost, Access.READS, deadline=deadline):
             return reads.perform(runtime, job, credentials, deadline)

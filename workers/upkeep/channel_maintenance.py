@@ -6,7 +6,6 @@ import logging
 import time
 
 from providers.errors import ProviderError
-from providers.names import ProviderName
 from store.coordination import locks
 from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
@@ -72,7 +71,7 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
     if successor is not None:
         return _succeeded(runtime, row, successor)
     _, account = open_account(runtime, credentials, Access.WRITES)
-    provider = runtime.providers[ProviderName(credentials.provider)]
+    provider = runtime.providers[credentials.provider]
     try:
         deadline = time.monotonic() + SECONDS_FOR_EACH
         with (

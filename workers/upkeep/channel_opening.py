@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
+from providers import registry
 from providers.base import ChannelRequest, OpenChannel, Token
 from providers.errors import ProviderError
-from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
 from store.coordination.provider_limits import Access
 from store.security.crypto import Undecipherable
@@ -40,7 +40,7 @@ def note_use(
     runtime: Runtime, send_task: Callable[..., object], read: Sequence[tuple[str, CalendarKey]]
 ) -> None:
     """Record which calendars were read, and enqueue a task that opens channels for those without one."""
-    notifying = {name for name in ProviderName if runtime.settings.push_address(name)}
+    notifying = {name for name in registry.names() if runtime.settings.push_address(name)}
     keys = [key for provider, key in read if provider in notifying]
     if not keys:
         return
@@ -158,7 +158,7 @@ def close(
 ) -> None:
     """Close a channel at its provider. If that fails, it expires, and its notifications are refused."""
     _, account = open_account(runtime, credentials, Access.WRITES)
-    provider = runtime.providers[ProviderName(credentials.provider)]
+    provider = runtime.providers[credentials.provider]
     deadline = deadline or _deadline()
     try:
         with acquire(runtime, credentials, 1, Access.WRITES, deadline=deadline):
@@ -191,7 +191,7 @@ def _open(
     runtime: Runtime, credentials: Credentials, key: CalendarKey, wanted: ChannelRequest
 ) -> OpenChannel:
     _, account = open_account(runtime, credentials, Access.WRITES)
-    provider = runtime.providers[ProviderName(credentials.provider)]
+    provider = runtime.providers[credentials.provider]
     deadline = _deadline()
     with (
         mark_dead_on_revoked_grant(runtime, credentials.id),

@@ -8,7 +8,6 @@ import requests
 
 from app.accounts import oauth_clients
 from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
-from providers.names import ProviderName
 from providers.oauth.registration_probe import SECRET_UNSEEN, ProbeVerdict
 from store.security.crypto import Undecipherable
 from store.security.redirect_allowlist import is_this_machine
@@ -16,12 +15,12 @@ from store.security.redirect_allowlist import is_this_machine
 
 def google(examination: Examination) -> CheckResult:
     """The OAuth client registered with Google is valid."""
-    return _provider(examination, ProviderName.GOOGLE)
+    return _provider(examination, "google")
 
 
 def microsoft(examination: Examination) -> CheckResult:
     """The OAuth client registered with Microsoft is valid."""
-    return _provider(examination, ProviderName.MICROSOFT)
+    return _provider(examination, "microsoft")
 
 
 def public_url(examination: Examination) -> CheckResult:
@@ -64,7 +63,7 @@ def proxies(examination: Examination) -> CheckResult:
     return State.OK, "No proxy is declared: the address of a client is that of its connection", ""
 
 
-def _provider(examination: Examination, name: ProviderName) -> CheckResult:
+def _provider(examination: Examination, name: str) -> CheckResult:
     try:
         with examination.app.app_context():
             finding = oauth_clients.check(name, site=examination.settings.public_url or None)

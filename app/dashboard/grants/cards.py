@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.dashboard import connection_badge
-from providers.names import ProviderName
+from providers import registry
 from store.sql.queries import organization_grants
 from store.sql.queries.organization_grants import GrantSummary
 
@@ -16,7 +16,7 @@ from store.sql.queries.organization_grants import GrantSummary
 class GrantCard:
     """One provider on the page of an organization; ``grant`` is None when nothing is stored."""
 
-    provider: ProviderName
+    provider: str
     grant: GrantSummary | None
     members: int
 
@@ -58,7 +58,7 @@ def cards(session: Session, organization_id: int) -> list[GrantCard]:
     """A card for each provider."""
     stored = {each.provider: each for each in organization_grants.of_organization(session, organization_id)}
     members = organization_grants.delegated(session, organization_id)
-    found = ((provider, stored.get(provider)) for provider in ProviderName)
+    found = ((provider, stored.get(provider)) for provider in registry.names())
     return [
         GrantCard(provider, grant, 0 if grant is None else members.get(grant.id, 0))
         for provider, grant in found

@@ -17,7 +17,6 @@ from app.schemas.connections import Address
 from app.schemas.error_codes import Code
 from app.schemas.fields import Word
 from app.schemas.organization_grants import MicrosoftGrantBody
-from providers.names import ProviderName
 from providers.scopes import Level, expand_levels
 from store.sql.queries.organization_grants import GrantSummary
 
@@ -31,7 +30,7 @@ LABELS = {
     "clientSecret": "Client secret",
 }
 # The field that a provider's refusal is shown beside when it concerns none of the others.
-REFUSED_BESIDE = {ProviderName.GOOGLE: "key", ProviderName.MICROSOFT: "tenant"}
+REFUSED_BESIDE = {"google": "key", "microsoft": "tenant"}
 
 NO_JSON = "is no JSON: paste or choose the whole file, as Google offers it for download"
 TOGETHER = "is required: enter the client ID together with its secret, or neither"
@@ -81,7 +80,7 @@ def read_microsoft(*, registered: bool) -> forms.Form:
     return form
 
 
-def stored(provider: ProviderName, grant: GrantSummary | None) -> forms.Form:
+def stored(provider: str, grant: GrantSummary | None) -> forms.Form:
     """The form with what is stored, without secrets."""
     if grant is None:
         return forms.blank(scope=Level.WRITE)
@@ -92,7 +91,7 @@ def stored(provider: ProviderName, grant: GrantSummary | None) -> forms.Form:
     )
 
 
-def refuse(form: forms.Form, provider: ProviderName, error: ApiError) -> None:
+def refuse(form: forms.Form, provider: str, error: ApiError) -> None:
     """Show the answer of the API's function in the form: beside the field that it concerns, or above."""
     title = connection_badge.title(provider)
     if error.code is Code.GRANT_REFUSED:

@@ -16,7 +16,6 @@ from app.http.errors import ApiError, NotFound
 from app.http.routes import route_facts
 from app.schemas.error_codes import Code
 from app.services import services
-from providers.names import ProviderName
 from providers.scopes import expand_levels
 from store.sql.models import Role
 from store.sql.queries import organization_grants as queries
@@ -24,7 +23,7 @@ from store.sql.queries.organization_grants import GrantSummary
 
 # The administrator does this before the form can be filled in.
 STEPS = {
-    ProviderName.GOOGLE: (
+    "google": (
         "In the Google Cloud console, enable the Google Calendar API, make a service account, and add a key "
         "of the type JSON to it. Google downloads the key file.",
         "In the Google Admin console, under Domain-wide delegation, add the client ID of the service account "
@@ -32,7 +31,7 @@ STEPS = {
         "Choose the subject: an active account of the domain that sees the free and busy times of its "
         "colleagues. Members have addresses in the domain of the subject.",
     ),
-    ProviderName.MICROSOFT: (
+    "microsoft": (
         "In the Microsoft Entra admin center, register an application, or use the registration of this "
         "installation.",
         "Add application permissions of Microsoft Graph: MailboxSettings.Read, and Calendars.ReadBasic.All, "
@@ -46,19 +45,17 @@ STEPS = {
 @route_facts(role=Role.OPERATOR)
 def grant(slug: str, provider: str) -> ResponseReturnValue:
     """The form to enter a grant, or to replace the one that is stored."""
-    return _form(slug, ProviderName(provider))
+    return _form(slug, provider)
 
 
 @blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>")
 @route_facts(role=Role.OPERATOR)
 def store_grant(slug: str, provider: str) -> ResponseReturnValue:
     """Check a grant with its provider, and store it unless the provider refuses it."""
-    name = ProviderName(provider)
+    name = provider
     with services().stores.database.reading() as session:
         get_organization(session, slug)
-    form = (
-        forms.read_google() if name is ProviderName.GOOGLE else forms.read_microsoft(registered=_registered())
-    )
+    form = forms.read_google() if name == "google" else forms.read_microsoft(registered=_registered())
     status = 400
     if form:
         try:
@@ -100,12 +97,12 @@ def remove_grant(slug: str, provider: str) -> ResponseReturnValue:
 
 def _registered() -> bool:
     """Whether the installation has a registration with Microsoft, which a tenant may consent to."""
-    return oauth_flow.providers()[ProviderName.MICROSOFT].configured
+    return oauth_flow.providers()["microsoft"].configured
 
 
-def _store(slug: str, provider: ProviderName, form: Form) -> GrantSummary:
+def _store(slug: str, provider: str, form: Form) -> GrantSummary:
     sent = form.data
-    if provider is ProviderName.GOOGLE:
+    if provider == "google":
         key, subject, scope = sent["key"], sent["subject"], sent["scope"]
         return organization_grants.store_google(caller(), slug, key, subject, scope)
     return organization_grants.store_microsoft(
@@ -113,9 +110,7 @@ def _store(slug: str, provider: ProviderName, form: Form) -> GrantSummary:
     )
 
 
-def _form(
-    slug: str, provider: ProviderName, sent: Form | None = None, status: int = 200
-) -> ResponseReturnValue:
+def _form(slug: str, provider: str, sent: Form | None = None, status: int = 200) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         found = get_organization(session, slug)
         stored = next(iter(queries.of_organization(session, found.id, provider)), None)

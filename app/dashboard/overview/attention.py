@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 from app.accounts.oauth_clients import Registration
 from app.dashboard import connection_badge
 from app.dashboard.sign_in import roles
-from providers.names import ProviderName
 from providers.scopes import shows_times
 from store.sql.models import User
 from store.sql.queries import attention, connections, organization_grants, user_invitations
@@ -85,7 +84,7 @@ def useless_scopes(texts: Iterable[ScopeText]) -> ScopesWithoutCalendars:
     """The scopes by which no busy time can be read."""
     found: dict[str, list[str]] = {}
     for each in texts:
-        if not shows_times(ProviderName(each.provider), each.scope):
+        if not shows_times(each.provider, each.scope):
             found.setdefault(each.provider, []).append(each.text)
     return found
 
@@ -153,7 +152,7 @@ def _subject(kind: UserKind, row: User) -> Subject:
 def _registrations(registrations: Iterable[Registration]) -> Item:
     settings = url_for("dashboard.settings")
     subjects = [
-        Subject(each.title, f"{settings}#{each.provider.value}", _refusal(each))
+        Subject(each.title, f"{settings}#{each.provider}", _refusal(each))
         for each in registrations
         if each.source != "nowhere" and (not each.configured or (each.checked and not each.checked.accepted))
     ]

@@ -26,7 +26,6 @@ from app.observability import health
 from app.observability.metrics import CIRCUIT_KEYS
 from app.observability.probes import Fault, FaultKind
 from app.services import Services, services
-from providers.names import ProviderName
 from providers.scopes import shows_times
 from store.coordination.provider_limits import Access, CircuitState
 from store.metrics.counters import DAY, Counts, together
@@ -136,7 +135,7 @@ def overview() -> ResponseReturnValue:
         figures=figures,
         items=items,
         providers=registrations,
-        titles={each.provider.value: each.title for each in registrations},
+        titles={each.provider: each.title for each in registrations},
         badge_of=badge_of,
         steps=_steps(figures, registrations),
         version=version("almanac"),
@@ -195,7 +194,7 @@ def _figures(session: Session) -> Figures:
 def _useless(session: Session) -> dict[str, int]:
     found: Counter[str] = Counter()
     for each in stored_attention.scope_texts(session):
-        if not shows_times(ProviderName(each.provider), each.scope):
+        if not shows_times(each.provider, each.scope):
             found[each.provider] += each.connections
     return dict(found)
 

@@ -14,7 +14,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import delete, func, select
 
-from providers.names import ProviderName
+from providers import registry
 from providers.oauth.registration_probe import ProbeVerdict
 from store.config.settings import Settings
 from store.sql.models import AuditRecord, ProviderClient
@@ -39,7 +39,7 @@ from tests.installation.processes import running_redis, running_worker
 
 pytestmark = pytest.mark.slow
 
-GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
+GOOGLE, MICROSOFT = "google", "microsoft"
 TENANT = "contoso.onmicrosoft.com"
 TOKEN = {"google": "google.token", "microsoft": "microsoft.token"}
 
@@ -49,7 +49,7 @@ def bare(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
     """The environment of an installation without any registration; its Redis runs."""
     folder = tmp_path_factory.mktemp("bare")
     clients = {
-        f"ALMANAC_{each.upper()}_CLIENT_{part}": "" for each in ProviderName for part in ("ID", "SECRET")
+        f"ALMANAC_{each.upper()}_CLIENT_{part}": "" for each in registry.names() for part in ("ID", "SECRET")
     }
     ours = environment | clients | {"ALMANAC_DATA_DIR": str(folder), "ALMANAC_BUSY_TTL": "0"}
     settings = settings_of(ours)

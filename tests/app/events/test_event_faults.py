@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from providers.names import ProviderName
 from providers.scopes import level_scopes, valid_scopes
 from tests.app.answers import OF_ERROR, OF_PROVIDER, error
 from tests.app.at_provider import DELETE, GET, INSERT, NINE, UPDATE, AtProvider, Person, one
@@ -48,7 +47,7 @@ def ask(person, call, event_id="AAMk1", calendar="primary"):
 @pytest.mark.parametrize("call", NEEDS)
 def test_a_grant_too_narrow_is_403_before_the_provider_call(api, sandbox, person, call):
     operation, level = NEEDS[call]
-    name = ProviderName(person.provider)
+    name = person.provider
     connect(api, person.user, person.account, scope=level_scopes(name, ONE_LEVEL_LESS[level]))
     answer = ask(person, call)
     assert answer.status_code == 403
@@ -66,7 +65,7 @@ def test_a_grant_too_narrow_is_403_before_the_provider_call(api, sandbox, person
 @pytest.mark.parametrize("call", NEEDS)
 def test_the_level_that_an_operation_needs_is_enough(api, sandbox, person, call):
     event_id = person.there.post()["id"]
-    scopes = level_scopes(ProviderName(person.provider), NEEDS[call][1])
+    scopes = level_scopes(person.provider, NEEDS[call][1])
     narrow = sandbox.account(person.provider, "eve@example.com", scope=scopes, events=[NINE])
     connect(api, person.user, narrow)
     (event,) = AtProvider(sandbox, narrow).events()

@@ -9,7 +9,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from providers.names import ProviderName
 from providers.oauth.consent import (
     ConsentRequest,
     google_link,
@@ -18,7 +17,7 @@ from providers.oauth.consent import (
     scopes_to_request,
 )
 
-GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
+GOOGLE, MICROSOFT = "google", "microsoft"
 AUTH = "https://auth.example.com/authorize"
 CALENDAR = "https://www.googleapis.com/auth/calendar"
 GRAPH = "https://graph.microsoft.com/Calendars.Read"

@@ -13,7 +13,6 @@ from sqlalchemy import update
 
 from providers.base import Failed
 from providers.errors import LocalResourceExhausted, Reason, TimedOut
-from providers.names import ProviderName
 from providers.sandbox.client import SandboxAccount
 from store.coordination.provider_limits import Access, Circuit, Limit, record_key
 from store.sql.models import OAuthConnection
@@ -36,7 +35,7 @@ from workers.jobs import (
 
 pytestmark = pytest.mark.slow
 
-GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
+GOOGLE, MICROSOFT = "google", "microsoft"
 
 
 @pytest.fixture

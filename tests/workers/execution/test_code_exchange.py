@@ -16,7 +16,6 @@ from sqlalchemy.exc import OperationalError
 
 from providers.base import Token
 from providers.errors import Reason
-from providers.names import ProviderName
 from providers.oauth.client import GoogleOAuth
 from store.security.one_time_secrets import JOB_SECONDS, PendingConsent, PendingExchange
 from store.sql.models import ApiKey, Organization, Role, User
@@ -376,7 +375,7 @@ def test_refused_registration_is_logged_with_advice_for_operators(
     wrong = Runtime(replace(runtime.settings, providers=replace(runtime.settings.providers, **secret)))
 
     exchange = run(waiting, by=wrong).failed
-    source = ConnectionTokens(wrong.stores, wrong.providers[ProviderName(provider)].oauth, opened(row.id))
+    source = ConnectionTokens(wrong.stores, wrong.providers[provider].oauth, opened(row.id))
     with pytest.raises(Exception, match="refuses the registration of this installation"):
         source.renewed(Token(stored(provider)[1].access_token), deadline=time.monotonic() + 5)
     wrong.stores.close()

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import update
 
 from providers.base import Calendar
-from providers.names import ProviderName
 from store.cache.cache_tags import change_tags
 from store.cache.versioned_cache import VERSION_KEY
 from store.coordination.provider_limits import Access
@@ -43,7 +42,7 @@ def unidentified(sandbox, runtime, connected):
     return make
 
 
-def listed(zone, *, provider=ProviderName.GOOGLE, name="ada@example.com"):
+def listed(zone, *, provider="google", name="ada@example.com"):
     """The main calendar on a list."""
     return Calendar(name, provider, "", "owner", True, True, "", "", zone, {}, "ada@example.com")
 
@@ -100,7 +99,7 @@ def known(runtime, connected, opened):
 
     def make(provider="google"):
         connection = connected(provider=provider)
-        first = listed(ZONE, provider=ProviderName(provider))
+        first = listed(ZONE, provider=provider)
         identity.note_list(runtime.stores, opened(connection), [first])
         return opened(connection)
 
@@ -151,7 +150,7 @@ def test_a_name_that_no_zone_has_changes_nothing(runtime, row, known, zone):
 def test_utc_on_a_list_of_microsoft_may_be_a_zone_that_was_not_read(runtime, row, known):
     credentials = known("microsoft")
 
-    identity.note_list(runtime.stores, credentials, [listed("UTC", provider=ProviderName.MICROSOFT)])
+    identity.note_list(runtime.stores, credentials, [listed("UTC", provider="microsoft")])
 
     assert row(credentials.id).time_zone == ZONE
 
@@ -189,7 +188,7 @@ def test_a_default_calendar_answers_by_its_earlier_id(sandbox, runtime, do, open
     renamed = replace(opened(connection), main_calendar_id="AAMkEarlier=")
     refused = do(ReadBusy(connection, ("AAMkEarlier=",), START, END)).outcomes["AAMkEarlier="]
     assert refused.reason in ("notFound", "invalidCalendarId")
-    now = listed(ZONE, provider=ProviderName.MICROSOFT, name="AAMkNow=")
+    now = listed(ZONE, provider="microsoft", name="AAMkNow=")
     identity.note_list(runtime.stores, renamed, [now])
     for job in (
         ReadBusy(connection, ("AAMkEarlier=",), START, END),
@@ -205,7 +204,7 @@ def test_a_change_of_the_main_calendar_invalidates_what_was_read_by_its_earlier_
 ):
     connection = connected(sandbox.account("microsoft", "ada@example.com"))
     stores, renamed = runtime.stores, replace(opened(connection), main_calendar_id="AAMkEarlier=")
-    now = listed(ZONE, provider=ProviderName.MICROSOFT, name="AAMkNow=")
+    now = listed(ZONE, provider="microsoft", name="AAMkNow=")
     credentials = identity.note_list(stores, renamed, [now])
     do(ReadBusy(connection, ("AAMkEarlier=",), START, END))
     before = stores.busy.begin_reads([connection], {})

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import delete, event
 from sqlalchemy.exc import OperationalError
 
-from providers.names import ProviderName
+from providers import registry
 from store.cache.versioned_cache import VERSION_KEY
 from store.sql.models import ProviderClient, User
 from store.sql.queries import provider_clients
@@ -20,8 +20,8 @@ from store.sql.queries.provider_clients import StoredClient
 from workers.execution import registrations
 from workers.runtime import Runtime
 
-GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
-NOBODY = {f"{provider}_client_{part}": "" for provider in ProviderName for part in ("id", "secret")}
+GOOGLE, MICROSOFT = "google", "microsoft"
+NOBODY = {f"{provider}_client_{part}": "" for provider in registry.names() for part in ("id", "secret")}
 ADA = StoredClient("ada's", "planted-secret", None)
 BOB = StoredClient("bob's", "planted-other", None)
 
@@ -88,7 +88,7 @@ def test_registrations_in_the_environment_need_no_database(runtime, save):
     assert runtime.stores.redis.info("stats")["total_commands_processed"] - before == 1
     assert asked == []
     assert [each[GOOGLE].oauth.client_id for each in found] == ["sandbox", "sandbox"]
-    assert all(runtime.registrations.set_by_environment(each) for each in ProviderName)
+    assert all(runtime.registrations.set_by_environment(each) for each in registry.names())
 
 
 @pytest.mark.parametrize("alone", ["google_client_id", "google_client_secret"])

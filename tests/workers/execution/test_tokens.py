@@ -10,7 +10,6 @@ import pytest
 
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, GrantGone, Reason, Unavailable
-from providers.names import ProviderName
 from store.coordination.locks import hold
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
@@ -28,7 +27,7 @@ def tokens(runtime, opened):
 
     def make(connection):
         credentials = opened(connection)
-        oauth = runtime.providers[ProviderName(credentials.provider)].oauth
+        oauth = runtime.providers[credentials.provider].oauth
         return ConnectionTokens(runtime.stores, oauth, credentials)
 
     return make

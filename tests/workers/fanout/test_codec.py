@@ -22,7 +22,6 @@ from providers.events import (
     ResponseStatus,
     ShowAs,
 )
-from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, ProbeVerdict
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
@@ -94,13 +93,13 @@ failures = st.builds(
 records = st.dictionaries(names, st.none() | names | st.booleans() | st.lists(names, max_size=2), max_size=3)
 calendars = st.builds(
     Calendar,
-    *(names, st.sampled_from(ProviderName), names, names, st.booleans(), st.booleans(), names, names, names),
+    *(names, st.sampled_from(str), names, names, st.booleans(), st.booleans(), names, names, names),
     original=records,
 )
 attendees = st.builds(Attendee, names, st.booleans(), st.sampled_from(ResponseStatus), records)
 events = st.builds(
     Event,
-    *(names, names, st.sampled_from(ProviderName), st.none() | names, names, names, names, moments, moments),
+    *(names, names, st.sampled_from(str), st.none() | names, names, names, names, moments, moments),
     all_day=st.booleans(),
     meeting_url=st.none() | names,
     mark=st.none() | names,

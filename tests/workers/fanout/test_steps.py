@@ -14,7 +14,6 @@ from redis.client import Pipeline
 
 from providers.base import Calendar, Failed
 from providers.errors import Reason
-from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.config.settings import Settings
@@ -110,7 +109,7 @@ def test_unexpected_failure_of_one_job_does_not_affect_others(runtime, connected
 def test_a_reply_that_cannot_be_packed_fails_its_own_job_alone(runtime, connected):
     # MessagePack has no such number.
     original = {"number": 2**64}
-    calendar = Calendar("a", ProviderName.GOOGLE, "", "owner", True, True, "", "", "UTC", original)
+    calendar = Calendar("a", "google", "", "owner", True, True, "", "", "UTC", original)
 
     def perform(runtime, job, credentials, deadline):
         if period_end(job.calendars[0]) % 2:

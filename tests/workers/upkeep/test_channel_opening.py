@@ -12,9 +12,9 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from sqlalchemy import select
 
+from providers import registry
 from providers.base import OpenChannel
 from providers.errors import RateLimited
-from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
 from store.coordination.provider_limits import Access
 from store.sql.models import Channel
@@ -298,7 +298,7 @@ def test_real_providers_get_only_https_addresses(reached):
     )
     for url, reachable in (("http://127.0.0.1:8080", False), ("https://calendar.example.com", True)):
         settings = replace(reached.settings, public_url=url, providers=real)
-        for provider in ProviderName:
+        for provider in registry.names():
             address = f"{url}/v1/push/{provider}" if reachable else None
             assert settings.push_address(provider) == address
 
