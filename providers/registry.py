@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from providers.base import CalendarProvider, Channels
+from providers.google import scopes as google_scopes
 from providers.google.channels import GoogleChannels
 from providers.google.client import Google
+from providers.microsoft import scopes as microsoft_scopes
 from providers.microsoft.client import Microsoft
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
 from providers.oauth.client import GoogleOAuth, MicrosoftOAuth, OAuth
 from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.scopes import Scopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,14 @@ def providers(
     }
 
 
+_SCOPES = {"google": google_scopes.SCOPES, "microsoft": microsoft_scopes.SCOPES}
+
+
 def names() -> tuple[str, ...]:
     """The names of the providers, as spelled in URLs and answers."""
-    return ("google", "microsoft")
+    return tuple(_SCOPES)
+
+
+def scopes(name: str) -> Scopes:
+    """The scopes of a provider."""
+    return _SCOPES[name]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 from providers.errors import InsufficientScopes
-
-GOOGLE, MICROSOFT = "google", "microsoft"
 
 
 class Level(StrEnum):
@@ -47,67 +46,8 @@ REQUIRED_LEVEL = {
     Operation.WATCH_EVENTS: Level.READ,
 }
 
-_GOOGLE_PREFIX = "https://www.googleapis.com/auth/"
-_MICROSOFT_PREFIX = "https://graph.microsoft.com/"
-
-
-def _google(*names: str) -> tuple[str, ...]:
-    return tuple(_GOOGLE_PREFIX + name for name in names)
-
-
-# For the account's e-mail address, which identifies its own attendee entry.
-_GOOGLE_IDENTITY = ("openid", "email")
-# MailboxSettings.Read: the mailbox's zone, which decides when an all-day event begins.
-_MICROSOFT_IDENTITY = ("offline_access", "openid", "email", "profile", "User.Read", "MailboxSettings.Read")
-
-_LEVEL_SCOPES = {
-    (GOOGLE, Level.FREE_BUSY): (
-        *_google("calendar.freebusy", "calendar.calendarlist.readonly"),
-        *_GOOGLE_IDENTITY,
-    ),
-    (GOOGLE, Level.READ): (*_google("calendar.readonly"), *_GOOGLE_IDENTITY),
-    (GOOGLE, Level.WRITE): (*_google("calendar"), *_GOOGLE_IDENTITY),
-    (MICROSOFT, Level.FREE_BUSY): ("Calendars.ReadBasic", *_MICROSOFT_IDENTITY),
-    (MICROSOFT, Level.READ): ("Calendars.Read", *_MICROSOFT_IDENTITY),
-    (MICROSOFT, Level.WRITE): ("Calendars.ReadWrite", *_MICROSOFT_IDENTITY),
-}
-
-# https://developers.google.com/workspace/calendar/api/v3/reference (discovery document 20261030).
-# calendar.events allows neither calendarList.list nor freebusy.query.
-_GOOGLE_READ = _google(
-    "calendar",
-    "calendar.app.created",
-    "calendar.events",
-    "calendar.events.freebusy",
-    "calendar.events.owned",
-    "calendar.events.owned.readonly",
-    "calendar.events.public.readonly",
-    "calendar.events.readonly",
-    "calendar.readonly",
-)
-_GOOGLE_WRITE = _google("calendar", "calendar.app.created", "calendar.events", "calendar.events.owned")
-
-# https://learn.microsoft.com/en-us/graph/permissions-reference
-_MICROSOFT_BY_LEVEL = {
-    Level.FREE_BUSY: ("Calendars.ReadBasic", "Calendars.Read", "Calendars.ReadWrite"),
-    Level.READ: ("Calendars.Read", "Calendars.ReadWrite"),
-    Level.WRITE: ("Calendars.ReadWrite",),
-}
-
-_VALID = {
-    (GOOGLE, Operation.LIST_CALENDARS): _google(
-        "calendar", "calendar.calendarlist", "calendar.calendarlist.readonly", "calendar.readonly"
-    ),
-    (GOOGLE, Operation.FREE_BUSY): _google(
-        "calendar", "calendar.events.freebusy", "calendar.freebusy", "calendar.readonly"
-    ),
-    (GOOGLE, Operation.LIST_EVENTS): _GOOGLE_READ,
-    (GOOGLE, Operation.GET_EVENT): _GOOGLE_READ,
-    (GOOGLE, Operation.INSERT_EVENT): _GOOGLE_WRITE,
-    (GOOGLE, Operation.UPDATE_EVENT): _GOOGLE_WRITE,
-    (GOOGLE, Operation.DELETE_EVENT): _GOOGLE_WRITE,
-    (GOOGLE, Operation.WATCH_EVENTS): _GOOGLE_READ,
-} | {(MICROSOFT, operation): _MICROSOFT_BY_LEVEL[level] for operation, level in REQUIRED_LEVEL.items()}
+# Clients of every provider may send it; only some providers have it.
+OFFLINE = "offline_access"
 
 
 def level(name: str) -> Level:
@@ -118,103 +58,113 @@ def level(name: str) -> Level:
     return Level.WRITE if name == "edit" else Level(name)
 
 
-def expand_levels(provider: str, scopes: Iterable[str]) -> list[str]:
-    """The provider's scopes, without duplicates; a level expands to its calendar scopes."""
-    expanded: list[str] = []
-    for each in scopes:
-        if each in LEVEL_NAMES:
-            expanded += [
-                scope for scope in level_scopes(provider, each) if reaches_calendars(provider, [scope])
-            ]
-        else:
-            expanded.append(each)
-    return list(dict.fromkeys(expanded))
-
-
-def reaches_calendars(provider: str, granted: Iterable[str]) -> bool:
-    """Whether the scopes allow any calendar operation."""
-    scopes = frozenset(granted)
-    return any(_allows(provider, scopes, operation) for operation in Operation)
-
-
-def permitted(provider: str, granted: Iterable[str]) -> frozenset[Operation]:
-    """The operations that the scopes allow."""
-    scopes = frozenset(granted)
-    return frozenset(each for each in Operation if _allows(provider, scopes, each))
-
-
-def shows_times(provider: str, granted: Iterable[str]) -> bool:
-    """Whether the scopes let a person's busy times be read, from events or without them.
-
-    A connection without them answers no availability request.
-    """
-    return bool(permitted(provider, granted) & {Operation.FREE_BUSY, Operation.LIST_EVENTS})
-
-
-def level_scopes(provider: str, name: str) -> tuple[str, ...]:
-    """The scopes to request for a level of access."""
-    return _LEVEL_SCOPES[provider, level(name)]
-
-
-def every_scope(provider: str) -> tuple[str, ...]:
-    """The scopes of all levels, without duplicates; an OAuth client has to allow all of them."""
-    return tuple(dict.fromkeys(scope for each in Level for scope in _LEVEL_SCOPES[provider, each]))
-
-
 def required_level(operation: str) -> Level:
     """The lowest level that allows an operation."""
     return REQUIRED_LEVEL[Operation(operation)]
 
 
-def valid_scopes(provider: str, operation: str) -> tuple[str, ...]:
-    """The provider's scopes that allow an operation; one of them suffices."""
-    return _VALID[provider, Operation(operation)]
+@dataclass(frozen=True, eq=False)
+class Scopes:
+    """The scopes of one provider.
 
-
-def allows(provider: str, granted: Iterable[str], operation: str) -> bool:
-    """Whether the granted scopes allow an operation; scopes may be short names or URLs, in any case."""
-    return _allows(provider, frozenset(granted), Operation(operation))
-
-
-def has_scope(provider: str, granted: Iterable[str], scope: str) -> bool:
-    """Whether ``scope`` is among those granted, compared in short form."""
-    return _short(provider, scope) in {_short(provider, each) for each in granted}
-
-
-def insufficient(provider: str, operation: str) -> InsufficientScopes:
-    """The error when the granted scopes do not allow an operation."""
-    needed = required_level(operation)
-    scopes = " ".join(level_scopes(provider, needed))
-    return InsufficientScopes(
-        f"{operation} needs the scope level {needed}: connect the account again and request {scopes}",
-        operation=operation,
-    )
-
-
-def require(provider: str, granted: Iterable[str], operation: str) -> None:
-    """Check that the granted scopes allow an operation.
-
-    :raise InsufficientScopes: when they do not
+    ``levels`` are those to request for each level, ``valid`` those of which each operation needs one.
+    ``address`` reveal the account's address, for clients that choose the other scopes themselves.
+    ``offline`` makes the provider issue a refresh token, if a scope does. A scope may be written as a short
+    name or with ``prefix``, in any case, and ``suffixes`` change nothing of what is allowed.
     """
-    if not allows(provider, granted, operation):
-        raise insufficient(provider, operation)
+
+    levels: Mapping[Level, tuple[str, ...]]
+    valid: Mapping[Operation, tuple[str, ...]]
+    address: tuple[str, ...] = ()
+    offline: str | None = None
+    prefix: str = ""
+    suffixes: tuple[str, ...] = ()
+
+    def expand_levels(self, scopes: Iterable[str]) -> list[str]:
+        """These scopes without duplicates; a level expands to its calendar scopes."""
+        expanded: list[str] = []
+        for each in scopes:
+            if each in LEVEL_NAMES:
+                expanded += [scope for scope in self.level_scopes(each) if self.reaches_calendars([scope])]
+            else:
+                expanded.append(each)
+        return list(dict.fromkeys(expanded))
+
+    def to_request(self, wanted: str | Sequence[str], *, offline: bool) -> list[str]:
+        """The scopes for a level of access, or the named ones and those for the account's address.
+
+        :raise ValueError: for a word that is not a level
+        """
+        if isinstance(wanted, str):
+            scopes = list(self.level_scopes(wanted))
+        else:
+            scopes = list(dict.fromkeys(wanted))
+            scopes += [each for each in self.address if not self.has_scope(scopes, each)]
+        scopes = [each for each in scopes if each.lower() != OFFLINE]
+        return [*scopes, self.offline] if offline and self.offline else scopes
+
+    def reaches_calendars(self, granted: Iterable[str]) -> bool:
+        """Whether the scopes allow any calendar operation."""
+        return bool(self.permitted(granted))
+
+    def permitted(self, granted: Iterable[str]) -> frozenset[Operation]:
+        """The operations that the scopes allow."""
+        scopes = frozenset(granted)
+        return frozenset(each for each in Operation if _allows(self, scopes, each))
+
+    def shows_times(self, granted: Iterable[str]) -> bool:
+        """Whether the scopes let a person's busy times be read, from events or without them.
+
+        A connection without them answers no availability request.
+        """
+        return bool(self.permitted(granted) & {Operation.FREE_BUSY, Operation.LIST_EVENTS})
+
+    def level_scopes(self, name: str) -> tuple[str, ...]:
+        """The scopes to request for a level of access."""
+        return self.levels[level(name)]
+
+    def every_scope(self) -> tuple[str, ...]:
+        """The scopes of all levels, without duplicates; an OAuth client has to allow all of them."""
+        return tuple(dict.fromkeys(scope for each in Level for scope in self.levels[each]))
+
+    def valid_scopes(self, operation: str) -> tuple[str, ...]:
+        """The scopes that allow an operation; one of them suffices."""
+        return self.valid[Operation(operation)]
+
+    def allows(self, granted: Iterable[str], operation: str) -> bool:
+        """Whether the granted scopes allow an operation."""
+        return _allows(self, frozenset(granted), Operation(operation))
+
+    def has_scope(self, granted: Iterable[str], scope: str) -> bool:
+        """Whether ``scope`` is among those granted, compared in short form."""
+        return self.short(scope) in {self.short(each) for each in granted}
+
+    def insufficient(self, operation: str) -> InsufficientScopes:
+        """The error when the granted scopes do not allow an operation."""
+        needed = required_level(operation)
+        scopes = " ".join(self.level_scopes(needed))
+        return InsufficientScopes(
+            f"{operation} needs the scope level {needed}: connect the account again and request {scopes}",
+            operation=operation,
+        )
+
+    def require(self, granted: Iterable[str], operation: str) -> None:
+        """Check that the granted scopes allow an operation.
+
+        :raise InsufficientScopes: when they do not
+        """
+        if not self.allows(granted, operation):
+            raise self.insufficient(operation)
+
+    def short(self, scope: str) -> str:
+        """The scope in lower case without prefix, suffixes, and a slash too many on either side."""
+        short = scope.lower().removeprefix(self.prefix).strip("/")
+        for suffix in self.suffixes:
+            short = short.removesuffix(suffix)
+        return short
 
 
 @lru_cache(maxsize=1024)
-def _allows(provider: str, granted: frozenset[str], operation: Operation) -> bool:
-    short = {_short(provider, scope) for scope in granted}
-    return any(_short(provider, scope) in short for scope in _VALID[provider, operation])
-
-
-def _short(provider: str, scope: str) -> str:
-    """The scope in lower case without its URL prefix, and without a slash too many on either side.
-
-    A resource whose name ends with a slash makes "https://graph.microsoft.com//Calendars.Read":
-    https://learn.microsoft.com/en-us/entra/identity-platform/scopes-oidc#trailing-slash-and-default
-    Microsoft's "shared" scopes include the plain ones. An application permission has the name of the
-    delegated one, except ``Calendars.ReadBasic.All``:
-    https://learn.microsoft.com/en-us/graph/permissions-reference#calendarsreadbasicall
-    """
-    prefix = _GOOGLE_PREFIX if provider == GOOGLE else _MICROSOFT_PREFIX
-    short = scope.lower().removeprefix(prefix).strip("/")
-    return short.removesuffix(".shared").removesuffix(".all") if provider == MICROSOFT else short
+def _allows(scopes: Scopes, granted: frozenset[str], operation: Operation) -> bool:
+    short = {scopes.short(each) for each in granted}
+    return any(scopes.short(each) in short for each in scopes.valid[operation])

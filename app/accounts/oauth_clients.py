@@ -13,7 +13,6 @@ from app.services import services
 from providers import registry
 from providers.oauth import registration_probe
 from providers.oauth.registration_probe import Finding, ProbeVerdict
-from providers.scopes import every_scope
 from store.coordination.registration_checks import RegistrationCheck
 from store.security.one_time_secrets import RegistrationTrial
 from store.sql.queries import audit, provider_clients
@@ -206,7 +205,7 @@ def _registration(
         redirect_url=oauth_flow.callback(provider, site),
         push_address=settings.push_address(provider),
         console=CONSOLES[provider],
-        scopes=every_scope(provider),
+        scopes=registry.scopes(provider).every_scope(),
         checked=checked if known.configured else None,
     )
 

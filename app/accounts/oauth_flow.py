@@ -16,11 +16,11 @@ from app.http.errors import ApiError, Invalid, NotFound
 from app.http.provider_failures import request_failed
 from app.schemas.error_codes import Code
 from app.services import services
+from providers import registry
 from providers.base import Failed
 from providers.errors import Reason
-from providers.oauth.consent import ConsentRequest, new_verifier, scopes_to_request
+from providers.oauth.consent import ConsentRequest, new_verifier
 from providers.registry import Provider
-from providers.scopes import permitted
 from store.security import redirect_allowlist
 from store.security.crypto import digest
 from store.security.one_time_secrets import STATE_SECONDS, PendingConsent, PendingExchange
@@ -118,7 +118,7 @@ def _begin(
         user_id = own_user(session, caller, custom_id, otherwise=CONNECTION).id
         connected = connections.find(session, user_id, provider, organization_id=caller.organization_id)
     offline = options["accessType"] == "offline"
-    scopes = scopes_to_request(provider, options["scope"], offline=offline)
+    scopes = registry.scopes(provider).to_request(options["scope"], offline=offline)
     verifier, issuer = new_verifier(), caller.issuer
     state = stores.oauth_states.begin(
         PendingConsent(
@@ -241,7 +241,9 @@ def again(consent: PendingConsent) -> str | None:
 def not_granted(consent: PendingConsent, scopes: Sequence[str]) -> str | None:
     """The requested access that the granted scopes lack, in words; None if they lack nothing."""
     provider = consent.provider
-    missing = missing_permissions(permitted(provider, consent.scopes), permitted(provider, scopes))
+    missing = missing_permissions(
+        registry.scopes(provider).permitted(consent.scopes), registry.scopes(provider).permitted(scopes)
+    )
     return join_names(missing) if missing else None
 
 

@@ -11,7 +11,8 @@ from flask import Response, render_template
 from app.accounts import oauth_flow
 from app.accounts.consent_refusals import ConsentRefused
 from app.http.errors import ApiError
-from providers.scopes import Operation, allows
+from providers import registry
+from providers.scopes import Operation
 from store.security.one_time_secrets import PendingConsent
 
 # Widest access first.
@@ -68,7 +69,9 @@ def finished(consent: PendingConsent, error: ApiError | None) -> Response:
 def access(provider: str, scopes: Iterable[str]) -> str | None:
     """A description of the access that scopes grant; None without access to calendars."""
     granted = frozenset(scopes)
-    return next((words for operation, words in _ACCESS if allows(provider, granted, operation)), None)
+    return next(
+        (words for operation, words in _ACCESS if registry.scopes(provider).allows(granted, operation)), None
+    )
 
 
 def _back(url: str, provider: str, error: ApiError | None) -> Response:

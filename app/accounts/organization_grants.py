@@ -16,9 +16,9 @@ from app.http.errors import ApiError, Invalid, NotFound
 from app.http.provider_failures import request_failed
 from app.schemas.error_codes import Code
 from app.services import services
+from providers import registry
 from providers.oauth.client import MANY_TENANTS
 from providers.oauth.organization_grants import InvalidKey, ServiceAccountKey
-from providers.scopes import expand_levels, reaches_calendars
 from store.security.one_time_secrets import GrantTrial
 from store.sql.queries import audit, organization_grants
 from store.sql.queries.api_keys import Caller
@@ -54,8 +54,8 @@ def store_google(
     :raise ApiError: for an invalid key file, or when Google refuses the grant
     """
     key = _key(key_file)
-    scopes = expand_levels("google", [scope] if isinstance(scope, str) else scope)
-    if not reaches_calendars("google", scopes):
+    scopes = registry.scopes("google").expand_levels([scope] if isinstance(scope, str) else scope)
+    if not registry.scopes("google").reaches_calendars(scopes):
         raise Invalid("scope must have a scope that reaches calendars", param="scope")
     stored = {name: key_file[name] for name in KEY_FIELDS if key_file.get(name) is not None}
     grant = NewGrant(
@@ -148,7 +148,9 @@ def _store(caller: Caller, slug: str, grant: NewGrant) -> GrantSummary:
         organizations.number(session, caller, slug)
     checked = _check(grant)
     scope = list(grant.scope) or list(checked.scope or UNKNOWN_PERMISSIONS)
-    if grant.provider == "microsoft" and (checked.scope == () or not reaches_calendars("microsoft", scope)):
+    if grant.provider == "microsoft" and (
+        checked.scope == () or not registry.scopes("microsoft").reaches_calendars(scope)
+    ):
         raise ApiError(NO_CALENDARS, Code.GRANT_REFUSED)
     with stores.database.writing() as session:
         number = organizations.number(session, caller, slug, keep=True)

@@ -32,9 +32,9 @@ from app.schemas.error_codes import Code
 from app.schemas.records import SuccessSchema
 from app.schemas.timestamps import EPOCH, MILLISECOND, Moment
 from app.services import services
+from providers import registry
 from providers.base import Failed
 from providers.errors import Reason, connection_ended
-from providers.scopes import expand_levels
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connection_rows, connections, users
 from store.sql.queries.connection_rows import Tokens
@@ -116,7 +116,7 @@ class Connection(MethodView):
                 user_id=own_user(session, caller(), userId, otherwise=CONNECTION).id,
                 provider=provider,
                 email=body["email"],
-                scope=expand_levels(provider, body["scope"]),
+                scope=registry.scopes(provider).expand_levels(body["scope"]),
                 tokens=tokens,
             )
             action = "storeConnection" if replaced is None else "replaceConnection"

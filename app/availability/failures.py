@@ -10,9 +10,9 @@ from app.availability.selection import main_calendar
 from app.http.errors import ApiError
 from app.http.provider_failures import most_telling, reason_and_message, request_failed
 from app.schemas.error_codes import Code
+from providers import registry
 from providers.base import Failed
 from providers.errors import Reason
-from providers.scopes import allows, valid_scopes
 from store.sql.queries.connection_rows import ConnectionRef
 
 NO_CALENDARS = "User has no connected calendars"
@@ -145,6 +145,6 @@ def sufficient_scopes(connection: ConnectionRef, failed: Failed) -> tuple[str, .
     if failed.reason is not Reason.INSUFFICIENT_SCOPES or operation is None:
         return None
     provider = connection.provider
-    if allows(provider, connection.scope, operation):
+    if registry.scopes(provider).allows(connection.scope, operation):
         return None
-    return valid_scopes(provider, operation)
+    return registry.scopes(provider).valid_scopes(operation)

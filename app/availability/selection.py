@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from providers import registry
 from providers.base import PRIMARY, Failed
 from providers.errors import ProviderError, Reason, connection_ended
 from providers.google.parse import is_same_address
-from providers.scopes import Operation, allows, require
+from providers.scopes import Operation
 from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.sql.queries.connection_rows import ConnectionRef
@@ -64,7 +65,7 @@ def _precheck(
         return Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title()))
     try:
         for operation in operations:
-            require(provider, scope, operation)
+            registry.scopes(provider).require(scope, operation)
     except ProviderError as error:
         return Failed.from_error(error)
     return None
@@ -76,9 +77,9 @@ def reads_main_only(connection: ConnectionRef) -> bool:
     That is so with only Google's scope ``calendar.freebusy``. All calendars then means the main calendar.
     """
     provider, scope = connection.provider, connection.scope
-    return allows(provider, scope, Operation.FREE_BUSY) and not allows(
-        provider, scope, Operation.LIST_CALENDARS
-    )
+    return registry.scopes(provider).allows(scope, Operation.FREE_BUSY) and not registry.scopes(
+        provider
+    ).allows(scope, Operation.LIST_CALENDARS)
 
 
 def main_calendar(connection: ConnectionRef) -> Target:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from app.accounts import oauth_result_page
-from providers.scopes import Level, Operation, allows, level_scopes, permitted
+from providers import registry
+from providers.scopes import Level, Operation
 from store.sql.models import OAuthConnection, UserInvitation, now
 from store.sql.queries import user_invitations
 from store.sql.queries.attention import ACCESS_NOTICE, UserKind
@@ -86,15 +87,18 @@ def missing(connection: OAuthConnection, requested: str) -> str | None:
     if requested not in LEVELS:
         return None
     provider = connection.provider
-    wanted = permitted(provider, level_scopes(provider, requested))
-    left_out = missing_permissions(wanted, permitted(provider, connection.scope))
+    wanted = registry.scopes(provider).permitted(registry.scopes(provider).level_scopes(requested))
+    left_out = missing_permissions(wanted, registry.scopes(provider).permitted(connection.scope))
     return join_names(left_out) if left_out else None
 
 
 def level(connection: OAuthConnection) -> Level:
     """The level to request when the user connects again: the one that was granted."""
     provider, scopes = connection.provider, connection.scope
-    return next((level for level, each in _PROVES.items() if allows(provider, scopes, each)), Level.WRITE)
+    return next(
+        (level for level, each in _PROVES.items() if registry.scopes(provider).allows(scopes, each)),
+        Level.WRITE,
+    )
 
 
 def badge(connection: OAuthConnection) -> tuple[str, str]:

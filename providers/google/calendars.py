@@ -16,8 +16,9 @@ from providers.event_writes import with_outcome, write_with_known_zone
 from providers.google.errors import PROVIDER, error_for, write_error_for
 from providers.google.parse import canonical, every_page
 from providers.google.parse_events import Reader
+from providers.google.scopes import SCOPES
 from providers.http.send import Bearer, Call, Json, send
-from providers.scopes import Operation, require
+from providers.scopes import Operation
 from scheduling.zones import iana_zone, renamed_zone
 
 # Maximum: https://developers.google.com/workspace/calendar/api/v3/reference/events/list
@@ -40,7 +41,7 @@ class GoogleCalendar:
         deadline: float,
         bearer: Bearer | None = None,
     ) -> None:
-        require("google", account.scopes, operation)
+        SCOPES.require(account.scopes, operation)
         self.operation = operation
         self.deadline = deadline
         own = frozenset(map(canonical, account.addresses))

@@ -15,10 +15,11 @@ from providers.base import Account, ChannelRequest, OpenChannel
 from providers.errors import InvalidCalendarId, NotFound
 from providers.google.calendars import NOT_SEGMENTS
 from providers.google.errors import PROVIDER, error_for
+from providers.google.scopes import SCOPES
 from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.notifications import Notification, NotificationKind
 from providers.oauth.endpoints import GoogleEndpoints
-from providers.scopes import Operation, require
+from providers.scopes import Operation
 
 OPERATION = Operation.WATCH_EVENTS
 
@@ -38,7 +39,7 @@ class GoogleChannels:
         self, account: Account, calendar_id: str, wanted: ChannelRequest, *, deadline: float
     ) -> OpenChannel:
         """Open a watch channel; Google sends its first notification a moment later."""
-        require("google", account.scopes, OPERATION)
+        SCOPES.require(account.scopes, OPERATION)
         if calendar_id in NOT_SEGMENTS:
             raise InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=OPERATION)
         body = {

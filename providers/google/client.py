@@ -29,9 +29,10 @@ from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
 from providers.google.parse import every_page
 from providers.google.payloads import CalendarListEntry, CalendarListPage
+from providers.google.scopes import SCOPES
 from providers.http.send import Bearer, Call, Json, send, token_refused_here
 from providers.oauth.endpoints import GoogleEndpoints
-from providers.scopes import Operation, require
+from providers.scopes import Operation
 from providers.timestamps import DAY, utc_text
 
 # Maximum of calendars in one freeBusy query (calendarExpansionMax), and of entries on a page:
@@ -61,7 +62,7 @@ class Google:
 
         The main calendar is included also if it is hidden.
         """
-        require(self.name, account.scopes, Operation.LIST_CALENDARS)
+        SCOPES.require(account.scopes, Operation.LIST_CALENDARS)
         pages = self._calendar_pages(Bearer.of(account), deadline)
         found = (each for page in pages for each in parse.calendars(page, Operation.LIST_CALENDARS))
         return list({each.id: each for each in found}.values())
@@ -69,7 +70,7 @@ class Google:
     def main_calendar(self, account: Account, *, deadline: float) -> MainCalendar:
         """The main calendar, whose id is the account's address."""
         operation = Operation.LIST_CALENDARS
-        require(self.name, account.scopes, operation)
+        SCOPES.require(account.scopes, operation)
         call = Call(PROVIDER, operation, "GET", f"{self._api}/users/me/calendarList/{PRIMARY}")
         entry = send(call, error_for, deadline=deadline, bearer=Bearer.of(account))
         return parse.main_calendar(cast("CalendarListEntry", entry), operation)
@@ -83,7 +84,7 @@ class Google:
         authorization is raised at once, unless only a token is rejected: another call may show that it is
         valid.
         """
-        require(self.name, account.scopes, Operation.FREE_BUSY)
+        SCOPES.require(account.scopes, Operation.FREE_BUSY)
         bearer = Bearer.of(account)
         outcomes: dict[str, Outcome] = {}
         refused: dict[str, ProviderError] = {}

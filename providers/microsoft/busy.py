@@ -33,7 +33,8 @@ from providers.microsoft.mailbox import (
     user_path,
     view_path,
 )
-from providers.scopes import Operation, has_scope, require
+from providers.microsoft.scopes import SCOPES
+from providers.scopes import Operation
 from providers.timestamps import DAY
 
 
@@ -161,7 +162,7 @@ def of_members(
     A second batch reads the zones of those mailboxes that have busy all-day events.
     """
     operation = Operation.FREE_BUSY
-    require("microsoft", account.scopes, operation)
+    SCOPES.require(account.scopes, operation)
     wanted = dict.fromkeys((member.address, each) for member in members for each in member.calendars)
     numbers = {each: str(number) for number, each in enumerate(wanted)}
     address_of = {number: address for (address, _), number in numbers.items()}
@@ -180,7 +181,7 @@ def of_members(
             for (address, calendar), number in numbers.items()
         ],
     )
-    may_read_zones = has_scope("microsoft", account.scopes, "MailboxSettings.Read")
+    may_read_zones = SCOPES.has_scope(account.scopes, "MailboxSettings.Read")
     no_zone = _ZoneNeeded("The zone of the mailbox was not read") if may_read_zones else None
     found: dict[str, list[Period]] = {}
     failed: dict[str, ProviderError] = {}

@@ -16,7 +16,8 @@ from providers.http.send import Bearer, Call, Decode, Json, json_object, send
 from providers.microsoft import parse
 from providers.microsoft.batch import Batches, Pages, Part, correlation_header, every_page
 from providers.microsoft.errors import PROVIDER, error_for, write_error_for
-from providers.scopes import Operation, has_scope, require
+from providers.microsoft.scopes import SCOPES
+from providers.scopes import Operation
 from providers.timestamps import utc_text
 from scheduling.zones import iana_zone, windows_zone
 
@@ -37,7 +38,7 @@ class Mailbox:
     """
 
     def __init__(self, graph: str, account: Account, operation: Operation, *, deadline: float) -> None:
-        require("microsoft", account.scopes, operation)
+        SCOPES.require(account.scopes, operation)
         self.addresses = account.addresses
         self._former_calendars = account.former_calendars
         self.path = account.mailbox_path
@@ -45,7 +46,7 @@ class Mailbox:
         self._graph = graph
         self.deadline = deadline
         self._bearer = Bearer.of(account)
-        self._tells_zone = has_scope("microsoft", account.scopes, "MailboxSettings.Read")
+        self._tells_zone = SCOPES.has_scope(account.scopes, "MailboxSettings.Read")
 
     def until(self, deadline: float) -> Mailbox:
         """The same mailbox with another deadline."""

@@ -17,9 +17,10 @@ from providers.errors import NotFound
 from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.microsoft.batch import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
+from providers.microsoft.scopes import SCOPES
 from providers.notifications import Notification, NotificationKind
 from providers.oauth.endpoints import MicrosoftEndpoints
-from providers.scopes import Operation, require
+from providers.scopes import Operation
 from providers.timestamps import instant, utc_text
 
 OPERATION = Operation.WATCH_EVENTS
@@ -47,7 +48,7 @@ class MicrosoftSubscriptions:
         self, account: Account, calendar_id: str, wanted: ChannelRequest, *, deadline: float
     ) -> OpenChannel:
         """Subscribe; before it answers, Graph calls our address for its validation handshake."""
-        require("microsoft", account.scopes, OPERATION)
+        SCOPES.require(account.scopes, OPERATION)
         body = {
             "changeType": "created,updated,deleted",
             "notificationUrl": wanted.address,

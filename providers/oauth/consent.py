@@ -13,17 +13,6 @@ from dataclasses import dataclass, field
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
-from providers.scopes import has_scope, level_scopes
-
-# Makes Microsoft issue a refresh token; Google uses a query parameter for that.
-OFFLINE = "offline_access"
-
-# Scopes that reveal the account's address, for clients that choose the other scopes themselves.
-NAMING = {
-    "google": ("openid", "email"),
-    "microsoft": ("openid", "email", "profile"),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class ConsentRequest:
@@ -44,20 +33,6 @@ class ConsentRequest:
 def new_verifier() -> str:
     """A PKCE verifier: https://www.rfc-editor.org/rfc/rfc7636#section-4.1"""
     return secrets.token_urlsafe(48)
-
-
-def scopes_to_request(provider: str, wanted: str | Sequence[str], *, offline: bool) -> list[str]:
-    """The provider's scopes for a level of access, or the named scopes and those for the account's address.
-
-    :raise ValueError: for a word that is not a level
-    """
-    if isinstance(wanted, str):
-        scopes = list(level_scopes(provider, wanted))
-    else:
-        scopes = list(dict.fromkeys(wanted))
-        scopes += [each for each in NAMING[provider] if not has_scope(provider, scopes, each)]
-    scopes = [each for each in scopes if each.lower() != OFFLINE]
-    return [*scopes, OFFLINE] if offline and provider == "microsoft" else scopes
 
 
 def google_link(auth_url: str, client_id: str, request: ConsentRequest) -> str:

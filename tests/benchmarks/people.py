@@ -10,7 +10,8 @@ from joserfc.jwk import RSAKey
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from providers.scopes import Level, level_scopes
+from providers import registry
+from providers.scopes import Level
 from store.security.crypto import Keyring
 from store.sql.models import Membership, OAuthConnection, Organization, User
 from store.sql.queries import connection_rows, organization_grants
@@ -57,7 +58,7 @@ def _connection(keyring: Keyring, person: int, user: int) -> dict[str, object]:
         "user_id": user,
         "provider": provider,
         "email": address(person),
-        "scope": level_scopes(provider, Level.FREE_BUSY),
+        "scope": registry.scopes(provider).level_scopes(Level.FREE_BUSY),
         "alive": True,
         # Known since their first read, which is not measured.
         "main_calendar_id": address(person),
@@ -99,7 +100,7 @@ def delegate(stores: Stores, slug: str, count: int) -> None:
             known = dict.fromkeys(("email", "main_calendar_id", "mailbox"), address(number))
             provider = provider_of(number)
             grant = grants[provider]
-            scope = level_scopes(provider, Level.FREE_BUSY)
+            scope = registry.scopes(provider).level_scopes(Level.FREE_BUSY)
             row = {"provider": provider, "scope": scope, "grant_id": grant, **known}
             connected.append({"id": secrets.token_hex(16), "user_id": members[number], **row})
         session.execute(insert(OAuthConnection), connected)
@@ -117,7 +118,7 @@ def _google_grant() -> NewGrant:
         "client_email": service,
         "private_key": RSAKey.generate_key(2048).as_pem(private=True).decode(),
     }
-    scope = level_scopes("google", Level.FREE_BUSY)
+    scope = registry.scopes("google").level_scopes(Level.FREE_BUSY)
     return NewGrant("google", address(0), service, None, None, json.dumps(key), scope)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import time
 
+from providers import registry
 from providers.base import PRIMARY, Account, Read, Token
 from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.registry import providers
 from providers.sandbox.client import Sandbox
-from providers.scopes import Level, level_scopes
+from providers.scopes import Level
 from tests.benchmarks import calendars
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.report import Report, progress
@@ -67,7 +68,7 @@ def _busy(port: int, name: str, email: str, token: str) -> list[calendars.Period
         MicrosoftEndpoints(f"{url}/microsoft/v1.0", url, "common"),
         client,
     )
-    account = Account(email, frozenset(level_scopes(name, Level.FREE_BUSY)), _Fixed(token))
+    account = Account(email, frozenset(registry.scopes(name).level_scopes(Level.FREE_BUSY)), _Fixed(token))
     outcomes = both[name].calendars.busy(account, [PRIMARY], *RANGE, deadline=time.monotonic() + 10)
     found = outcomes[PRIMARY]
     assert isinstance(found, Read), found

@@ -9,7 +9,7 @@ from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from providers import registry
-from providers.scopes import Level, level_scopes
+from providers.scopes import Level
 from store.sql.models import (
     ApiKey,
     AuditRecord,
@@ -28,7 +28,7 @@ from store.stores import Stores
 USERS = 500
 ORGANIZATIONS = ("acme", "bright", "cedar", "delta", "elm", "fjord", "grove", "harbor", "iris", "juniper")
 QUIET_ORGANIZATIONS = ("kestrel", "linden")
-FULL = {each.value: list(level_scopes(each, Level.WRITE)) for each in registry.names()}
+FULL = {each: list(registry.scopes(each).level_scopes(Level.WRITE)) for each in registry.names()}
 LIST_ONLY = {
     "google": ["openid", "https://www.googleapis.com/auth/calendar.calendarlist.readonly"],
     "microsoft": ["openid", "email", "offline_access", "User.Read"],

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from providers.scopes import every_scope
+from providers import registry
 from store.sql.models import ProviderClient
 from store.sql.queries import provider_clients
 from tests.dashboard.audit_records import actions
@@ -73,7 +73,9 @@ def test_settings_show_what_to_enter_at_the_provider(bare, provider):
 
     assert badges(section) == ["not configured"]
     assert words(section.find(id=f"redirect-{provider}")) == f"http://localhost/v1/oauth/{provider}/callback"
-    assert words(section.find(id=f"scopes-{provider}")).split() == list(every_scope(provider))
+    assert words(section.find(id=f"scopes-{provider}")).split() == list(
+        registry.scopes(provider).every_scope()
+    )
     assert len(section.select("ol.steps li")) == 3
     console = section.find("a", {"target": "_blank"})
     assert console["href"].startswith("https://")

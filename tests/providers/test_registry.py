@@ -14,9 +14,9 @@ URL = "http://127.0.0.1:1"
 def test_registry_has_both_providers_with_configured_flag():
     nobody = Client("", Token(""))
     found = providers(google_at(URL), Client("id", Token("secret")), microsoft_at(URL), nobody)
-    assert set(found) == registry.names()
+    assert tuple(found) == registry.names()
     assert {name: each.configured for name, each in found.items()} == {"google": True, "microsoft": False}
-    assert all(found[name].calendars.name is name for name in registry.names())
+    assert all(found[name].calendars.name == name for name in registry.names())
 
 
 def test_the_tenant_is_part_of_microsofts_addresses():

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from providers import registry
 from providers.base import Failed
 from providers.errors import (
     LocalResourceExhausted,
@@ -22,7 +23,7 @@ from providers.google.client import CALENDARS_PER_QUERY, RANGE_PER_QUERY, Google
 from providers.http.send import late
 from providers.microsoft import errors as microsoft
 from providers.microsoft.client import Microsoft
-from providers.scopes import Operation, allows
+from providers.scopes import Operation
 from store.coordination.provider_limits import (
     Access,
     AcquireRequest,
@@ -146,7 +147,7 @@ def acquire_request(job: Job, row: SealedConnection, name: str) -> AcquireReques
     if (
         row.main_calendar_id is None
         and not by_address
-        and allows(row.provider, row.scope, Operation.LIST_CALENDARS)
+        and registry.scopes(row.provider).allows(row.scope, Operation.LIST_CALENDARS)
     ):
         # The id of the main calendar is read too, at Microsoft together with the mailbox's time zone.
         cost += 2 if row.provider == "microsoft" else 1

@@ -10,10 +10,10 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from providers import registry
 from providers.base import Failed, IssuedTokens
 from providers.errors import GrantGone, ProviderError, Reason
 from providers.oauth.identity import AccountIdentity
-from providers.scopes import permitted, reaches_calendars, shows_times
 from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
 from store.security.one_time_secrets import PendingConsent, PendingExchange
@@ -90,11 +90,11 @@ def _refusal(consent: PendingConsent, exchanged: _Exchanged) -> Refused | None:
     if consent.expected_email is not None and not exchanged.account.is_verified_as(consent.expected_email):
         verified = exchanged.account.verified
         return Refused(ConsentRefusal.OTHER_ACCOUNT if verified else ConsentRefusal.UNNAMED_ACCOUNT)
-    provider = consent.provider
-    if not reaches_calendars(provider, exchanged.scopes):
+    scopes = registry.scopes(consent.provider)
+    if not scopes.reaches_calendars(exchanged.scopes):
         return Refused(ConsentRefusal.NO_CALENDARS)
     # A client may request less on purpose, such as only the list of calendars.
-    if shows_times(provider, consent.scopes) and not shows_times(provider, exchanged.scopes):
+    if scopes.shows_times(consent.scopes) and not scopes.shows_times(exchanged.scopes):
         return Refused(ConsentRefusal.NO_CALENDARS)
     return None
 
@@ -125,10 +125,8 @@ def _store(
 
 def _use_invitation(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> None:
     """Use up the invitation of a consent, unless a requested permission is missing: it can be repeated."""
-    provider = consent.provider
-    complete = not missing_permissions(
-        permitted(provider, consent.scopes), permitted(provider, exchanged.scopes)
-    )
+    permitted = registry.scopes(consent.provider).permitted
+    complete = not missing_permissions(permitted(consent.scopes), permitted(exchanged.scopes))
     if consent.invitation_id is not None and complete:
         user_invitations.use(session, consent.invitation_id)
 
@@ -143,9 +141,9 @@ def _missing(session: Session, consent: PendingConsent, exchanged: _Exchanged) -
         return ()
     if row.sealed_refresh_token is None and row.expires_at is not None and row.expires_at <= now():
         return ()
-    provider = consent.provider
-    wanted = permitted(provider, consent.scopes) & permitted(provider, row.scope)
-    return missing_permissions(wanted, permitted(provider, exchanged.scopes))
+    permitted = registry.scopes(consent.provider).permitted
+    wanted = permitted(consent.scopes) & permitted(row.scope)
+    return missing_permissions(wanted, permitted(exchanged.scopes))
 
 
 def _replace(

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 
+from providers import registry
 from providers.base import PRIMARY, Account, Calendar, CalendarProvider, MainCalendar
 from providers.errors import AuthorizationInvalid, ProviderError
-from providers.scopes import Operation, allows
+from providers.scopes import Operation
 from scheduling.windows import zone_exists
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import Tags, owner_of, read_tags
@@ -194,7 +195,7 @@ def register_readers(
 
 def _may_ask(stores: Stores, credentials: Credentials) -> bool:
     provider = credentials.provider
-    if not allows(provider, credentials.scope, Operation.LIST_CALENDARS):
+    if not registry.scopes(provider).allows(credentials.scope, Operation.LIST_CALENDARS):
         return False
     return paused(stores, credentials.id) != REFUSED
 

@@ -17,7 +17,8 @@ from app.schemas.connections import Address
 from app.schemas.error_codes import Code
 from app.schemas.fields import Word
 from app.schemas.organization_grants import MicrosoftGrantBody
-from providers.scopes import Level, expand_levels
+from providers import registry
+from providers.scopes import Level
 from store.sql.queries.organization_grants import GrantSummary
 
 # The names of fields, at the start of their errors.
@@ -85,7 +86,10 @@ def stored(provider: str, grant: GrantSummary | None) -> forms.Form:
     if grant is None:
         return forms.blank(scope=Level.WRITE)
     values = {"subject": grant.subject, "tenant": grant.tenant, "clientId": grant.client_id}
-    level = next((each for each in LEVELS if set(expand_levels(provider, [each])) == set(grant.scope)), None)
+    level = next(
+        (each for each in LEVELS if set(registry.scopes(provider).expand_levels([each])) == set(grant.scope)),
+        None,
+    )
     return forms.blank(
         scope=level or Level.WRITE, **{name: value for name, value in values.items() if value is not None}
     )

@@ -16,7 +16,7 @@ from app.http.errors import ApiError, NotFound
 from app.http.routes import route_facts
 from app.schemas.error_codes import Code
 from app.services import services
-from providers.scopes import expand_levels
+from providers import registry
 from store.sql.models import Role
 from store.sql.queries import organization_grants as queries
 from store.sql.queries.organization_grants import GrantSummary
@@ -114,6 +114,7 @@ def _form(slug: str, provider: str, sent: Form | None = None, status: int = 200)
     with services().stores.database.reading() as session:
         found = get_organization(session, slug)
         stored = next(iter(queries.of_organization(session, found.id, provider)), None)
+    scopes = registry.scopes(provider)
     return page(
         "grant.html",
         status,
@@ -123,6 +124,6 @@ def _form(slug: str, provider: str, sent: Form | None = None, status: int = 200)
         stored=stored,
         form=forms.stored(provider, stored) if sent is None else sent,
         steps=STEPS[provider],
-        levels={each: (words, expand_levels(provider, [each])) for each, words in LEVELS.items()},
+        levels={each: (words, scopes.expand_levels([each])) for each, words in LEVELS.items()},
         registered=_registered(),
     )

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.accounts.oauth_clients import Registration
 from app.dashboard import connection_badge
 from app.dashboard.sign_in import roles
-from providers.scopes import shows_times
+from providers import registry
 from store.sql.models import User
 from store.sql.queries import attention, connections, organization_grants, user_invitations
 from store.sql.queries.attention import OtherCounts, ScopesWithoutCalendars, ScopeText, UserCounts, UserKind
@@ -84,7 +84,7 @@ def useless_scopes(texts: Iterable[ScopeText]) -> ScopesWithoutCalendars:
     """The scopes by which no busy time can be read."""
     found: dict[str, list[str]] = {}
     for each in texts:
-        if not shows_times(each.provider, each.scope):
+        if not registry.scopes(each.provider).shows_times(each.scope):
             found.setdefault(each.provider, []).append(each.text)
     return found
 

@@ -26,7 +26,7 @@ from app.observability import health
 from app.observability.metrics import CIRCUIT_KEYS
 from app.observability.probes import Fault, FaultKind
 from app.services import Services, services
-from providers.scopes import shows_times
+from providers import registry
 from store.coordination.provider_limits import Access, CircuitState
 from store.metrics.counters import DAY, Counts, together
 from store.sql.queries import api_keys, connections, deliveries, organizations, users
@@ -194,7 +194,7 @@ def _figures(session: Session) -> Figures:
 def _useless(session: Session) -> dict[str, int]:
     found: Counter[str] = Counter()
     for each in stored_attention.scope_texts(session):
-        if not shows_times(each.provider, each.scope):
+        if not registry.scopes(each.provider).shows_times(each.scope):
             found[each.provider] += each.connections
     return dict(found)
 

@@ -20,8 +20,9 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.services import EXTENSION
+from providers import registry
 from providers.sandbox.client import Sandbox, SandboxAccount
-from providers.scopes import Operation, valid_scopes
+from providers.scopes import Operation
 from store.sql.queries import api_keys, connection_rows, connections
 from tests.app.answers import forget_patience
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts, starts_of
@@ -304,7 +305,7 @@ def status_and_body(world: World, name: str, answer: TestResponse | None = None)
     expected = dict(sickness.extra_fields)
     if "scope" in sickness.connected:
         operation = answer.json["operation"]
-        scopes = list(valid_scopes(world.provider, operation))
+        scopes = list(registry.scopes(world.provider).valid_scopes(operation))
         expected = {"operation": Operation.FREE_BUSY, "validScopes": scopes}
     rest = {key: value for key, value in answer.json.items() if key not in ("data", "error")}
     assert rest.pop("reason") == rest.pop("code") == sickness.reason

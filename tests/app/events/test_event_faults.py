@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from providers.scopes import level_scopes, valid_scopes
+from providers import registry
 from tests.app.answers import OF_ERROR, OF_PROVIDER, error
 from tests.app.at_provider import DELETE, GET, INSERT, NINE, UPDATE, AtProvider, Person, one
 from tests.app.days import DAY, PROVIDERS, periods
@@ -48,16 +48,16 @@ def ask(person, call, event_id="AAMk1", calendar="primary"):
 def test_a_grant_too_narrow_is_403_before_the_provider_call(api, sandbox, person, call):
     operation, level = NEEDS[call]
     name = person.provider
-    connect(api, person.user, person.account, scope=level_scopes(name, ONE_LEVEL_LESS[level]))
+    connect(api, person.user, person.account, scope=registry.scopes(name).level_scopes(ONE_LEVEL_LESS[level]))
     answer = ask(person, call)
     assert answer.status_code == 403
     message = answer.json["error"]
     assert answer.json.keys() == OF_ERROR | OF_PROVIDER | {"operation", "validScopes"}
     assert answer.json["operation"] == operation
-    assert answer.json["validScopes"] == list(valid_scopes(name, operation))
+    assert answer.json["validScopes"] == list(registry.scopes(name).valid_scopes(operation))
     assert operation in message
     assert f"scope level {level}" in message
-    assert all(scope in message for scope in level_scopes(name, level))
+    assert all(scope in message for scope in registry.scopes(name).level_scopes(level))
     assert sandbox.requests().total == 0
 
 
@@ -65,7 +65,7 @@ def test_a_grant_too_narrow_is_403_before_the_provider_call(api, sandbox, person
 @pytest.mark.parametrize("call", NEEDS)
 def test_the_level_that_an_operation_needs_is_enough(api, sandbox, person, call):
     event_id = person.there.post()["id"]
-    scopes = level_scopes(person.provider, NEEDS[call][1])
+    scopes = registry.scopes(person.provider).level_scopes(NEEDS[call][1])
     narrow = sandbox.account(person.provider, "eve@example.com", scope=scopes, events=[NINE])
     connect(api, person.user, narrow)
     (event,) = AtProvider(sandbox, narrow).events()

@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from providers import registry
 from providers.oauth.consent import (
     ConsentRequest,
     google_link,
     microsoft_link,
     new_verifier,
-    scopes_to_request,
 )
 
 GOOGLE, MICROSOFT = "google", "microsoft"
@@ -109,9 +109,9 @@ def test_verifiers_are_long_random_and_as_the_standard_writes_them():
     ],
 )
 def test_requested_scopes_identify_account_and_depend_on_offline(provider, wanted, offline, expected):
-    assert " ".join(scopes_to_request(provider, wanted, offline=offline)) == expected
+    assert " ".join(registry.scopes(provider).to_request(wanted, offline=offline)) == expected
 
 
 def test_a_word_that_is_no_level_is_an_error():
     with pytest.raises(ValueError, match="admin"):
-        scopes_to_request(GOOGLE, "admin", offline=True)
+        registry.scopes(GOOGLE).to_request("admin", offline=True)

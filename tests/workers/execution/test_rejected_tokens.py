@@ -7,8 +7,12 @@ import time
 import pytest
 
 from providers.errors import Reason
+from store.coordination import token_rejections
 from store.sql.models import OAuthConnection
-from workers.execution import accounts, reads
+from workers.execution import reads
+from workers.fanout import reports
+from workers.fanout.reports import Reporter
+from workers.fanout.work import FinishedJob, Request, TakenJob
 from workers.jobs import ReadBusy, ReadEvents
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
@@ -17,8 +21,20 @@ CALLS = {"google": ["google.freebusy.query", "google.events.list"], "microsoft":
 
 @pytest.fixture
 def do(runtime, opened):
-    """Perform one job of the reads queue."""
-    return lambda job: reads.perform(runtime, job, opened(job.connection), time.monotonic() + 30)
+    """Perform one job of the reads queue, and report its result."""
+
+    def perform(job):
+        request = Request("request", time.monotonic() + 30)
+        reply = reads.perform(runtime, job, opened(job.connection), request.deadline)
+        taken = TakenJob(0, job, "request:0")
+        report, _ = reports.finished(request, [FinishedJob(taken, reply, b"")])
+        reporter = Reporter(runtime.stores, runtime.pool.locks)
+        reporter.report(report)
+        reporter.stop()
+        reporter.join(10)
+        return reply
+
+    return perform
 
 
 @pytest.fixture(params=["google", "microsoft"])
@@ -49,7 +65,7 @@ def later(runtime, monkeypatch):
 
     def wait(minutes):
         now = began + minutes * 60
-        monkeypatch.setattr(accounts.time, "time", lambda: now)
+        monkeypatch.setattr(token_rejections.time, "time", lambda: now)
 
     return wait
 

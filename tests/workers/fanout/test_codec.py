@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from providers import registry
 from providers.base import Calendar, Failed, Read
 from providers.errors import Problem, Reason
 from providers.events import (
@@ -91,15 +92,36 @@ failures = st.builds(
     st.none() | st.sampled_from(Problem),
 )
 records = st.dictionaries(names, st.none() | names | st.booleans() | st.lists(names, max_size=2), max_size=3)
+providers = st.sampled_from(registry.names())
 calendars = st.builds(
     Calendar,
-    *(names, st.sampled_from(str), names, names, st.booleans(), st.booleans(), names, names, names),
+    *(
+        names,
+        providers,
+        names,
+        names,
+        st.booleans(),
+        st.booleans(),
+        names,
+        names,
+        names,
+    ),
     original=records,
 )
 attendees = st.builds(Attendee, names, st.booleans(), st.sampled_from(ResponseStatus), records)
 events = st.builds(
     Event,
-    *(names, names, st.sampled_from(str), st.none() | names, names, names, names, moments, moments),
+    *(
+        names,
+        names,
+        providers,
+        st.none() | names,
+        names,
+        names,
+        names,
+        moments,
+        moments,
+    ),
     all_day=st.booleans(),
     meeting_url=st.none() | names,
     mark=st.none() | names,
