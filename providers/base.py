@@ -83,7 +83,7 @@ class Account:
     ``grace``: seconds by which the first call of an operation may exceed the deadline. The request has
     ended by then, but the answer fills the cache for later requests.
     ``request_id``: id of the API request that the calls are made for, None without one.
-    ``mailbox_path``: Graph's path of the mailbox; another one than the token's own for an organization grant.
+    ``delegated``: an organization's grant reads it, and its token may be for other mailboxes too.
     ``mailbox``: the mailbox's address as the provider has returned it, if known. ``email`` may be another
     one, with which the person signs in.
     ``former_calendars``: earlier ids of the main calendar.
@@ -95,7 +95,7 @@ class Account:
     reporter: CallReporter | None = None
     grace: float = 0.0
     request_id: str | None = None
-    mailbox_path: str = "/me"
+    delegated: bool = False
     mailbox: str | None = None
     former_calendars: AbstractSet[str] = frozenset()
 

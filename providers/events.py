@@ -196,9 +196,12 @@ class Draft:
         """The value stored with the event, which identifies the create and the request."""
         return f"{self.fingerprint}.{self.attempt}"
 
-    def conflict_message(self, provider: str) -> str:
-        """The error of a create whose id or metaId belongs to another event; it names the fields."""
-        names = ["id"] if self.id is not None and provider == "google" else []
+    def conflict_message(self, *, takes_id: bool) -> str:
+        """The error of a create whose id or metaId belongs to another event; it names the fields.
+
+        ``takes_id``: the provider uses the id of the draft.
+        """
+        names = ["id"] if self.id is not None and takes_id else []
         if self.content.meta_id is not None and not self.meta_id_is_new:
             names.append("metaId")
         return f"{' or '.join(names) or 'Idempotency-Key'} belongs to another event of this calendar"

@@ -1,66 +1,44 @@
-"""Builds the providers of one installation from their endpoints and OAuth clients."""
+"""The providers of this service: one line for each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from providers.base import CalendarProvider, Channels
-from providers.google import scopes as google_scopes
-from providers.google.channels import GoogleChannels
-from providers.google.client import Google
-from providers.microsoft import scopes as microsoft_scopes
-from providers.microsoft.client import Microsoft
-from providers.microsoft.subscriptions import MicrosoftSubscriptions
-from providers.oauth.client import GoogleOAuth, MicrosoftOAuth, OAuth
-from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.definition import Definition
+from providers.google.definition import DEFINITION as GOOGLE
+from providers.microsoft.definition import DEFINITION as MICROSOFT
 from providers.scopes import Scopes
 
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """One provider: calendars, channels, OAuth server, and whether the operator has set its OAuth client."""
-
-    calendars: CalendarProvider
-    channels: Channels
-    oauth: OAuth
-    configured: bool
-
-    def registered(self, oauth: OAuth) -> Provider:
-        """The same provider with another OAuth client."""
-        return replace(self, oauth=oauth, configured=True)
+_DEFINITIONS: dict[str, Definition] = {each.name: each for each in (GOOGLE, MICROSOFT)}
 
 
-def providers(
-    google: GoogleEndpoints,
-    google_client: Client,
-    microsoft: MicrosoftEndpoints,
-    microsoft_client: Client,
-) -> dict[str, Provider]:
-    """Both providers, configured or not: stored access tokens work without an OAuth client until expiry."""
-    return {
-        "google": Provider(
-            Google(google),
-            GoogleChannels(google),
-            GoogleOAuth(google, google_client),
-            google_client.complete,
-        ),
-        "microsoft": Provider(
-            Microsoft(microsoft),
-            MicrosoftSubscriptions(microsoft),
-            MicrosoftOAuth(microsoft, microsoft_client),
-            microsoft_client.complete,
-        ),
-    }
-
-
-_SCOPES = {"google": google_scopes.SCOPES, "microsoft": microsoft_scopes.SCOPES}
+def register(definition: Definition) -> None:
+    """Add a provider, before the application or a worker is made."""
+    _DEFINITIONS[definition.name] = definition
 
 
 def names() -> tuple[str, ...]:
     """The names of the providers, as spelled in URLs and answers."""
-    return tuple(_SCOPES)
+    return tuple(_DEFINITIONS)
+
+
+def definition(name: str) -> Definition:
+    """What is true of the provider of this name.
+
+    :raise KeyError: if there is none
+    """
+    return _DEFINITIONS[name]
+
+
+def title(name: str) -> str:
+    """The name of a provider for people."""
+    return _DEFINITIONS[name].title
+
+
+def titles(word: str) -> str:
+    """The names of all providers for people, such as "Google and Microsoft"."""
+    *others, last = (each.title for each in _DEFINITIONS.values())
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def scopes(name: str) -> Scopes:
     """The scopes of a provider."""
-    return _SCOPES[name]
+    return _DEFINITIONS[name].scopes

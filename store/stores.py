@@ -20,7 +20,7 @@ from store.config.settings import Settings
 from store.coordination.api_rate_limiter import ApiRateLimiter
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.locks import AccountLocks
-from store.coordination.provider_limits import MICROSOFT_APP, BreakerLimits, Limit, ProviderLimits
+from store.coordination.provider_limits import BreakerLimits, Limit, ProviderLimits
 from store.coordination.registration_checks import RegistrationChecks
 from store.coordination.single_flight import SingleFlight
 from store.lua import ScriptRedis
@@ -42,6 +42,9 @@ from store.sql.queries import holds
 
 # Seconds. Redis is on the same network: if it takes longer, it is down, and the caller should fail early.
 REDIS_TIMEOUT = 2.0
+
+# For one app across all tenants: https://learn.microsoft.com/en-us/graph/throttling-limits
+MICROSOFT_APP = Limit(130_000, 10)
 
 # Seconds of one blocking pop. A caller that waits longer pops again, so that a Redis that hangs is noticed.
 MAX_POP = 1.0

@@ -25,7 +25,6 @@ from redis.exceptions import RedisError
 
 from providers.errors import NoAnswer
 from providers.http import transport
-from store.config.settings import ProviderSettings
 from store.coordination.heartbeats import Heartbeats, LiveProcesses
 
 log = logging.getLogger(__name__)
@@ -249,11 +248,3 @@ class Egress:
             return False
         reaching = (set(self._known.reaching(each)) for each in providers)
         return bool(set.intersection(*reaching) - {self._name})
-
-
-def hosts(there: ProviderSettings) -> dict[str, tuple[str, ...]]:
-    """One address of each host that the jobs of a provider call."""
-    return {
-        "google": (there.google_api_url, there.google_token_url),
-        "microsoft": (there.microsoft_graph_url, there.microsoft_login_url),
-    }

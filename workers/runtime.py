@@ -12,14 +12,13 @@ from threading import BoundedSemaphore
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
+from providers.definition import Provider
 from providers.http import transport
-from providers.registry import Provider
 from store.config.garbage_collection import OF_JOBS, collect_seldom
 from store.config.settings import Settings
 from store.coordination import shares
 from store.coordination.shares import Quota, SharedPlaces, share_of
 from store.stores import Stores
-from workers import egress
 from workers.egress import Egress
 from workers.execution.registrations import Registrations
 from workers.fanout.pool import StepPool
@@ -114,12 +113,12 @@ class Runtime:
 
     @cached_property
     def registrations(self) -> Registrations:
-        """Both providers, at the addresses of the settings, with the OAuth registrations in force."""
+        """All providers, at the addresses of the settings, with the OAuth registrations in force."""
         return Registrations(self.settings.providers, self.stores)
 
     @property
     def providers(self) -> Mapping[str, Provider]:
-        """Both providers; a registration that another process saved is seen within a second."""
+        """All providers; a registration that another process saved is seen within a second."""
         return self.registrations.recent()
 
     @property
@@ -136,7 +135,7 @@ class Runtime:
         """Whether this process can reach the providers."""
         return Egress(
             self.stores.heartbeats,
-            egress.hosts(self.settings.providers),
+            {name: each.hosts for name, each in self.registrations.recent().items()},
             self._send_heartbeat,
             consume=lambda wanted: self.consume(wanted),
         )

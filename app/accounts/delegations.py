@@ -11,6 +11,7 @@ from app.accounts import organization_grants as grants
 from app.accounts.ownership import CONNECTION, own_user
 from app.http.errors import Conflict, Forbidden, Invalid, NotFound
 from app.schemas.error_codes import Code
+from providers import registry
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connections, organization_grants, organizations, users
 from store.sql.queries.api_keys import Caller
@@ -129,8 +130,8 @@ def preview_import(
 
 
 def required_domain(grant: GrantSummary) -> str | None:
-    """The domain that members' addresses must be in; None for Microsoft, whose tenant confines them."""
-    if grant.provider != "google" or grant.subject is None:
+    """The domain that members' addresses must be in; None where the grant confines them."""
+    if grant.subject is None or not registry.definition(grant.provider).grant.impersonates:
         return None
     return grants.domain_of(grant.subject)
 

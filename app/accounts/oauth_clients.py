@@ -20,12 +20,6 @@ from store.sql.queries.provider_clients import SealedClient, StoredClient
 from workers.jobs import CheckRegistration
 from workers.queues import Queue
 
-# Where administrators register applications.
-CONSOLES = {
-    "google": "https://console.cloud.google.com/apis/credentials",
-    "microsoft": ("https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade"),
-}
-
 # Names of the fields of a registration in the providers' consoles.
 FIELDS = {"client_id": "Client ID", "client_secret": "Client secret", "tenant": "Tenant"}
 
@@ -140,6 +134,11 @@ def check_and_save(
     return finding
 
 
+def default_tenant(provider: str) -> str | None:
+    """The tenant of the settings, for a provider whose registrations belong to one."""
+    return services().settings.providers.of(provider).get("tenant")
+
+
 def variables(provider: str) -> tuple[str, str]:
     """The two settings that override a saved registration if both are set."""
     return f"ALMANAC_{provider.upper()}_CLIENT_ID", f"ALMANAC_{provider.upper()}_CLIENT_SECRET"
@@ -192,8 +191,8 @@ def _registration(
     elif row is not None:
         source, client_id, updated_at = Source.DATABASE, row.client_id, row.updated_at
     tenant = None
-    if provider == "microsoft":
-        tenant = (row.tenant if row else None) or settings.providers.microsoft_tenant
+    if registry.definition(provider).consent.has_tenant:
+        tenant = (row.tenant if row else None) or default_tenant(provider)
     return Registration(
         provider=provider,
         title=known.oauth.title,
@@ -204,7 +203,7 @@ def _registration(
         updated_at=updated_at,
         redirect_url=oauth_flow.callback(provider, site),
         push_address=settings.push_address(provider),
-        console=CONSOLES[provider],
+        console=registry.definition(provider).consent.console,
         scopes=registry.scopes(provider).every_scope(),
         checked=checked if known.configured else None,
     )
@@ -213,7 +212,7 @@ def _registration(
 def _client(provider: str, client_id: str, client_secret: str, tenant: str | None) -> StoredClient:
     """The registration that was entered, without surrounding white space."""
     tenant = (tenant or "").strip() or None
-    if tenant is not None and provider != "microsoft":
+    if tenant is not None and not registry.definition(provider).consent.has_tenant:
         raise FieldRefused("tenant", f"must be empty: {_title(provider)} has none")
     if tenant is not None and not (len(tenant) <= MAX_TENANT and _TENANT.fullmatch(tenant)):
         raise FieldRefused("tenant", "must be the Directory (tenant) ID, a domain, or common")
@@ -234,11 +233,10 @@ def _visible(field: str, text: str, longest: int) -> str:
 
 
 def _in_force(provider: str) -> StoredClient | None:
-    stores, there = services().stores, services().settings.providers
+    stores = services().stores
     if services().celery.runtime.registrations.set_by_environment(provider):
-        if provider == "google":
-            return StoredClient(there.google_client_id, there.google_client_secret, None)
-        return StoredClient(there.microsoft_client_id, there.microsoft_client_secret, there.microsoft_tenant)
+        own = services().settings.providers.of(provider)
+        return StoredClient(own["client_id"], own["client_secret"], own.get("tenant"))
     with stores.database.reading() as session:
         row = provider_clients.load(session).get(provider)
     return None if row is None else provider_clients.open_client(row, stores.keyring)

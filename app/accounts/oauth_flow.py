@@ -18,9 +18,9 @@ from app.schemas.error_codes import Code
 from app.services import services
 from providers import registry
 from providers.base import Failed
+from providers.definition import Provider
 from providers.errors import Reason
 from providers.oauth.consent import ConsentRequest, new_verifier
-from providers.registry import Provider
 from store.security import redirect_allowlist
 from store.security.crypto import digest
 from store.security.one_time_secrets import STATE_SECONDS, PendingConsent, PendingExchange

@@ -46,7 +46,7 @@ blp = Blueprint(
     "oauth",
     __name__,
     metric_group="oauth",
-    description="The accounts of a user at Google and Microsoft, at most one with each. An account is "
+    description=f"The accounts of a user at {registry.titles('and')}, at most one with each. An account is "
     "connected by consent, or from tokens that you have already.",
     no_store=True,
 )

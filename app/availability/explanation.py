@@ -14,6 +14,7 @@ from app.availability.failures import Failure, Failures
 from app.availability.result import BusyResult
 from app.availability.selection import Target
 from app.schemas.explain import CALENDAR_UNREAD, NO_CALENDARS, NO_USER
+from providers import registry
 from providers.base import PRIMARY
 from scheduling.explain import Covering, Explanation, Verdict, explain
 from scheduling.query import Query
@@ -112,10 +113,10 @@ def _unread(failures: Failures) -> Sequence[Unreadable]:
 
 
 def _unread_name(failure: Failure) -> str:
-    """The name of an unread calendar: its id, or ``primary`` for Microsoft's main calendar."""
+    """The name of an unread calendar: its id, or ``primary`` for a main calendar whose id says nothing."""
     ref = failure.connection
-    microsoft = ref.provider == "microsoft"
-    return PRIMARY if microsoft and failure.calendar_id == ref.main_calendar_id else failure.calendar_id
+    readable = registry.definition(ref.provider).global_ids
+    return PRIMARY if not readable and failure.calendar_id == ref.main_calendar_id else failure.calendar_id
 
 
 def _name(target: Target) -> str:

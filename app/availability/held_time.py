@@ -9,6 +9,7 @@ from itertools import chain
 from app.availability.parameters import now_ms
 from app.availability.selection import CalendarRequest, Lists, Target, is_main
 from app.services import services
+from providers import registry
 from providers.base import PRIMARY
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import UserNames, booked_names, user_name
@@ -60,7 +61,7 @@ def owners(rows: CachedRows, targets: Iterable[Sequence[Target]], lists: Lists) 
     found: dict[tuple[str, str], str] = {}
     unknown: dict[str, list[str]] = {}
     for connection, key, _ in chain.from_iterable(targets):
-        if connection.provider == "google" or is_main(connection, key.calendar):
+        if registry.definition(connection.provider).global_ids or is_main(connection, key.calendar):
             continue
         if connection.id in lists:
             listed = lists[connection.id].calendars

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from providers import registry
 from providers.base import PRIMARY, Failed
 from providers.errors import ProviderError, Reason, connection_ended
-from providers.google.parse import is_same_address
 from providers.scopes import Operation
 from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
@@ -95,8 +94,8 @@ def shown_as(connection: ConnectionRef, calendar_id: str) -> str:
     """
     if calendar_id != PRIMARY:
         return calendar_id
-    google = connection.provider == "google"
-    return connection.main_calendar_id or (google and connection.email) or PRIMARY
+    by_address = registry.definition(connection.provider).global_ids
+    return connection.main_calendar_id or (by_address and connection.email) or PRIMARY
 
 
 def is_main(connection: ConnectionRef, calendar_id: str) -> bool:
@@ -106,7 +105,8 @@ def is_main(connection: ConnectionRef, calendar_id: str) -> bool:
 
 def is_account_address(connection: ConnectionRef, calendar_id: str) -> bool:
     """Whether an id is the address with which a Google account was connected, in any of its spellings."""
-    return connection.provider == "google" and _is_same(connection, calendar_id, connection.email)
+    by_address = registry.definition(connection.provider).global_ids
+    return by_address and _is_same(connection, calendar_id, connection.email)
 
 
 def id_at_provider(connection: ConnectionRef, calendar_id: str) -> str:
@@ -121,11 +121,8 @@ def id_at_provider(connection: ConnectionRef, calendar_id: str) -> str:
 
 
 def _is_same(connection: ConnectionRef, calendar_id: str, known: str | None) -> bool:
-    """Whether an id names the calendar with the id ``known``. Google's ids are addresses."""
-    if known is None:
-        return False
-    google = connection.provider == "google"
-    return is_same_address(calendar_id, known) if google else calendar_id == known
+    """Whether an id names the calendar with the id ``known``. Some providers have several spellings."""
+    return known is not None and registry.definition(connection.provider).same_id(calendar_id, known)
 
 
 def listed_targets(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:
@@ -148,7 +145,7 @@ def connections_to_list(
         return connections
     if len(connections) > 1 and any(not _is_address(each) for each in selector.ids if each != PRIMARY):
         # An e-mail address is a Google id; any other id is Microsoft's, unless a Google account lists it.
-        return [connection for connection in connections if connection.provider == "google"]
+        return [each for each in connections if registry.definition(each.provider).global_ids]
     # Google may know the main calendar by another spelling of the address than the connection.
     return [
         connection
@@ -219,8 +216,8 @@ def _in_account(
                 return listed_targets(connection, [calendar])[0]
     for connection in connections:
         calendar_id = id_at_provider(connection, calendar_id)
-    likely = "google" if _is_address(calendar_id) else "microsoft"
-    by_form = [connection for connection in connections if connection.provider == likely]
+    global_ids = _is_address(calendar_id)
+    by_form = [each for each in connections if registry.definition(each.provider).global_ids is global_ids]
     connection = (by_form or list(connections))[0]
     return Target(connection, CalendarKey(connection.id, calendar_id), calendar_id)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from app.availability.parameters import now_ms
 from app.dashboard.blueprint import blp, page
 from app.http.routes import route_facts
 from app.services import services
+from providers import registry
 from store.metrics.counters import DAY, GROUPS, HOUR, MINUTE, Counts, Histogram, Point, Status, together
 
 
@@ -34,6 +36,8 @@ SPANS = {
     "30d": Span("30 days", 30 * DAY, 8 * HOUR),
 }
 ORDINARY = "3h"
+# The colours of providers.
+PROVIDER_STYLES = ("one", "two", "three", "four", "five")
 REASON_STYLES = ("four", "three", "five", "two", "one")
 # Shown when there is no number.
 NONE = "\N{EN DASH}"
@@ -106,8 +110,8 @@ def _charts(points: Sequence[Point]) -> list[Chart]:
         series("read from a provider", "two", lambda each: each.cache.misses),
     ]
     providers = [
-        series("Google", "one", lambda each: each.reads("google").total),
-        series("Microsoft", "two", lambda each: each.reads("microsoft").total),
+        series(registry.title(name), style, partial(_reads, name))
+        for name, style in zip(registry.names(), cycle(PROVIDER_STYLES), strict=False)
     ]
     reasons = sorted({reason for each in counts for _, reason in each.failed})
     failed = [each.failures() for each in counts]
@@ -122,6 +126,10 @@ def _charts(points: Sequence[Point]) -> list[Chart]:
         Chart("Reads from providers", providers, "", stacked=True),
     ]
     return [*charts, Chart("Provider failures by reason", failures, "", stacked=True)] if failures else charts
+
+
+def _reads(provider: str, counts: Counts) -> int:
+    return counts.reads(provider).total
 
 
 def _total(counts: Counts, status: Status) -> int:

@@ -22,6 +22,7 @@ from app.http.routes import route_facts
 from app.schemas.connections import AuthorizeBody
 from app.schemas.fields import Word
 from app.services import services
+from providers import registry
 from providers.scopes import Level
 from store.sql.models import Role, now
 from store.sql.queries import audit, connections, users
@@ -46,12 +47,12 @@ class ConnectForm(forms.Body):
     scope = Word(tuple(LEVELS), required=True)
 
 
-@blp.post("/users/<custom_id>/connect/<any(google, microsoft):provider>")
+@blp.post("/users/<custom_id>/connect/<known_provider:provider>")
 @route_facts(role=Role.OPERATOR)
 def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Make two links to connect an account: one for this browser, one to send to the user."""
     user = get_user(custom_id)
-    title = connection_badge.title(provider)
+    title = registry.title(provider)
     if not oauth_flow.providers()[provider].configured:
         return failed(
             f"{title} is not set up yet: enter its client id and secret first.", "user", custom_id=custom_id
@@ -84,18 +85,18 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     return response
 
 
-@blp.get("/users/<custom_id>/connect/<any(google, microsoft):provider>")
+@blp.get("/users/<custom_id>/connect/<known_provider:provider>")
 def reload_connect(custom_id: str, provider: str) -> ResponseReturnValue:
     """The address of the page with the links, opened again: the links are shown only when they are made."""
     get_user(custom_id)
     return warned(
-        f"Links to connect {connection_badge.title(provider)} are shown once. Make new ones here.",
+        f"Links to connect {registry.title(provider)} are shown once. Make new ones here.",
         "user",
         custom_id=custom_id,
     )
 
 
-@blp.get("/connected/<int(max=2147483647):number>/<any(google, microsoft):provider>")
+@blp.get("/connected/<int(max=2147483647):number>/<known_provider:provider>")
 def connected(number: int, provider: str) -> ResponseReturnValue:
     """The target of the redirect after a link that was opened in this browser.
 
@@ -106,7 +107,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
         row = None if user is None else connections.find(session, user.id, provider)
     if user is None:
         return failed("That user was deleted meanwhile.", "users")
-    title = connection_badge.title(provider)
+    title = registry.title(provider)
     says_connected = request.args.get("connected") == "true"
     if says_connected and row is not None and row.usable and now() - row.created_at < JUST_NOW:
         sentence = (
@@ -126,12 +127,12 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
     )
 
 
-@blp.post("/users/<custom_id>/disconnect/<any(google, microsoft):provider>")
+@blp.post("/users/<custom_id>/disconnect/<known_provider:provider>")
 @route_facts(role=Role.OPERATOR)
 def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Delete a connection; its grant is revoked under the rules of the API."""
     delegated = any(each.grant_id for each in get_user(custom_id).connections if each.provider == provider)
-    title = connection_badge.title(provider)
+    title = registry.title(provider)
     if not forget_connections(caller(), custom_id, provider):
         return failed(f"{title} was already disconnected.", "user", custom_id=custom_id)
     gone = "cached data is" if delegated else "tokens and cached data are"

@@ -28,8 +28,6 @@ _PROVES = {
     Level.FREE_BUSY: Operation.FREE_BUSY,
 }
 
-_PROVIDER_TITLES = {"google": "Google", "microsoft": "Microsoft"}
-
 # The word of each state, wherever it is shown: badges, filters, columns of lists and what needs attention.
 ENDED, EXPIRING, NO_CALENDARS = "ended", "expiring or expired", "without calendars"
 CONNECTED, NEVER = "connected", "never connected"
@@ -42,11 +40,6 @@ WORDS = {
 }
 # The same as titles.
 KIND_TITLES = {kind: word.capitalize() for kind, word in WORDS.items()}
-
-
-def title(provider: str) -> str:
-    """A provider's name as people know it, whether it is set up or not."""
-    return _PROVIDER_TITLES[provider]
 
 
 def health(connection: OAuthConnection) -> str:
@@ -110,7 +103,7 @@ def badge(connection: OAuthConnection) -> tuple[str, str]:
 def badge_of(connection: OAuthConnection) -> tuple[str, str]:
     """As ``badge``, with the provider's name before the word."""
     kind, word = badge(connection)
-    return kind, f"{title(connection.provider)}: {word}"
+    return kind, f"{registry.title(connection.provider)}: {word}"
 
 
 INVITATION_TITLES = {

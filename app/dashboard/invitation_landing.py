@@ -92,7 +92,7 @@ def opened(secret: str) -> ResponseReturnValue:
     )
 
 
-@blp.post("/<secret>/<any(google, microsoft):provider>")
+@blp.post("/<secret>/<known_provider:provider>")
 def begin(secret: str, provider: str) -> ResponseReturnValue:
     """Make the provider's state for this browser, and send it to the consent page."""
     found = _found(secret)
@@ -161,8 +161,7 @@ def _page(status: int, **values: object) -> Response:
 
 def _origins() -> set[str]:
     """The origins of the providers' consent pages."""
-    registrations = services().celery.runtime.registrations
-    urls = (registrations.google_endpoints().auth, registrations.microsoft_endpoints().login)
+    urls = [each.consent_page for each in oauth_flow.providers().values()]
     return {f"{parts.scheme}://{parts.netloc}" for parts in map(urlsplit, urls)}
 
 

@@ -16,28 +16,10 @@ from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.sign_in import sessions
 from app.http.hosts import base_url
 from app.http.routes import route_facts
-from app.services import services
+from providers import registry
 from providers.oauth.registration_probe import Finding, ProbeVerdict
 from store.security.crypto import Undecipherable
 from store.sql.models import Role
-
-# How to register an OAuth client with each provider.
-STEPS = {
-    "google": (
-        "In the Google Cloud console, enable the Google Calendar API and create an OAuth client of the type "
-        "Web application.",
-        "Give it the redirect URL below, and add the scopes on the page Data access.",
-        "Copy its client ID and its client secret into the form.",
-    ),
-    "microsoft": (
-        "In the Microsoft Entra admin center, register an application for the accounts that you want to "
-        "connect.",
-        "Give it the redirect URL below as platform Web, and the scopes as delegated permissions of "
-        "Microsoft Graph.",
-        "Make a client secret, and copy its Value, the Application (client) ID and the Directory (tenant) ID "
-        "into the form.",
-    ),
-}
 
 
 class RegistrationForm(forms.Body):
@@ -57,6 +39,7 @@ class Card:
     steps: tuple[str, ...]
     variables: tuple[str, ...]
     badge: tuple[str, str]
+    default_tenant: str | None
 
     @property
     def by_environment(self) -> bool:
@@ -77,11 +60,11 @@ class Card:
 
 @blp.get("/settings")
 def settings() -> ResponseReturnValue:
-    """The registrations with both providers."""
+    """The registrations with all providers."""
     return _cards({})
 
 
-@blp.post("/settings/<any(google, microsoft):provider>")
+@blp.post("/settings/<known_provider:provider>")
 @route_facts(role=Role.ADMINISTRATOR)
 def save_registration(provider: str) -> ResponseReturnValue:
     """Check a registration with its provider, and save it unless the provider rejects it."""
@@ -97,7 +80,7 @@ def save_registration(provider: str) -> ResponseReturnValue:
     return report(f"Saved. {finding.sentence}. {finding.advice}", "settings")
 
 
-@blp.post("/settings/<any(google, microsoft):provider>/check")
+@blp.post("/settings/<known_provider:provider>/check")
 @route_facts(role=Role.ADMINISTRATOR)
 def check_registration(provider: str) -> ResponseReturnValue:
     """Ask the provider whether it accepts the registration in force."""
@@ -115,7 +98,7 @@ def check_registration(provider: str) -> ResponseReturnValue:
     return report(f"{title}: {finding.sentence}. {finding.advice}", "settings")
 
 
-@blp.post("/settings/<any(google, microsoft):provider>/remove")
+@blp.post("/settings/<known_provider:provider>/remove")
 @route_facts(role=Role.ADMINISTRATOR)
 def remove_registration(provider: str) -> ResponseReturnValue:
     """Remove a stored registration."""
@@ -160,8 +143,7 @@ def _check_and_save(provider: str, form: forms.Form) -> Finding | None:
 
 def _cards(submitted: Mapping[str, forms.Form], status: int = 200) -> ResponseReturnValue:
     cards = [_card(each, submitted.get(each.provider)) for each in oauth_clients.overview(base_url())]
-    default = services().settings.providers.microsoft_tenant
-    return page("settings.html", status, cards=cards, default_tenant=default)
+    return page("settings.html", status, cards=cards)
 
 
 def _card(registration: Registration, submitted: forms.Form | None) -> Card:
@@ -169,9 +151,10 @@ def _card(registration: Registration, submitted: forms.Form | None) -> Card:
     return Card(
         registration=registration,
         form=_as_saved(registration) if submitted is None else submitted,
-        steps=STEPS[registration.provider],
+        steps=registry.definition(registration.provider).consent.steps,
         variables=variables,
         badge=badge_of(registration),
+        default_tenant=oauth_clients.default_tenant(registration.provider),
     )
 
 
@@ -181,6 +164,6 @@ def _as_saved(registration: Registration) -> forms.Form:
     The default tenant of the settings is left out: saving the form must not store it.
     """
     values = {"client_id": registration.client_id or ""}
-    if registration.tenant != services().settings.providers.microsoft_tenant:
+    if registration.tenant != oauth_clients.default_tenant(registration.provider):
         values["tenant"] = registration.tenant or ""
     return forms.blank(**values)

@@ -12,6 +12,7 @@ from app.dashboard.blueprint import blp, page
 from app.dashboard.pagination import searched
 from app.dashboard.sign_in import roles
 from app.services import services
+from providers import registry
 from store.sql.queries import organizations, users
 
 # A field suggests at most this many choices; the palette as many of each kind.
@@ -29,7 +30,7 @@ PAGES = (
     ("new_webhook", "Create a webhook", "new endpoint add"),
     ("activity", "Activity", "requests latency charts"),
     ("audit_log", "Audit log", "history actions who"),
-    ("settings", "Providers", "settings google microsoft registration client"),
+    ("settings", "Providers", f"settings {' '.join(registry.names())} registration client"),
     ("account", "Account", "password sessions administrators"),
 )
 

@@ -16,12 +16,12 @@ from app.availability import connections
 from app.availability.failures import Failures
 from app.availability.parameters import Freshness
 from app.availability.selection import CalendarSelector
-from app.dashboard import connection_badge
 from app.dashboard.blueprint import blp, page
 from app.dashboard.users import get_user
 from app.events import lists
 from app.http.authentication import authentication
 from app.schemas.timestamps import EPOCH, MILLISECOND
+from providers import registry
 from providers.base import Calendar
 from providers.errors import Reason
 from providers.events import Event
@@ -85,7 +85,7 @@ def user_calendars(custom_id: str) -> ResponseReturnValue:
         calendars=found.calendars,
         failed=_failed_calendars(found.failures),
         roles=ROLES,
-        title=connection_badge.title,
+        title=registry.title,
         what_to_do=_what_to_do(row),
     )
 
@@ -107,7 +107,7 @@ def user_events(custom_id: str) -> ResponseReturnValue:
         more=len(found.events) - len(entries),
         failed=_failed_calendars(found.failures),
         zones=sorted({str(entry.start.tzinfo) for entry in entries}),
-        title=connection_badge.title,
+        title=registry.title,
         what_to_do=_what_to_do(row),
     )
 

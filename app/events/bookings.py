@@ -30,6 +30,7 @@ from app.http.errors import ApiError, Conflict, Invalid, NotFound
 from app.http.provider_failures import most_telling
 from app.schemas.error_codes import Code
 from app.services import services
+from providers import registry
 from providers.errors import Reason
 from providers.scopes import Operation
 from scheduling.intervals import Groups, Intervals, free_parts
@@ -321,7 +322,7 @@ def _owners(
 
 
 def _shareable(ref: ConnectionRef, calendars: Sequence[str]) -> list[str]:
-    if ref.provider == "google":
+    if registry.definition(ref.provider).global_ids:
         return []
     return [each for each in calendars if not is_main(ref, each)]
 

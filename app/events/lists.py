@@ -21,16 +21,13 @@ from app.availability.selection import (
 )
 from app.events import worker_calls
 from app.services import services
+from providers import registry
 from providers.base import Calendar, Failed
 from providers.events import Event
 from providers.scopes import Operation
 from store.cache.calendar_lists import CalendarList
 from store.sql.queries.connection_rows import ConnectionRef
 from workers.jobs import ListCalendars, ReadEvents, Reply, ShowCalendars
-
-# Calendars per job. Microsoft: a Graph batch of 20, of which one request reads the zone of the mailbox.
-# Google: one calendar per call, with many calls in parallel.
-CALENDARS_PER_JOB = {"google": 1, "microsoft": 19}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,7 @@ def _read(
 def _batches(targets: Sequence[Target]) -> Iterator[tuple[Target, ...]]:
     """The calendars of each account, divided into batches of the size that its provider allows."""
     for ref, own in groupby(targets, key=lambda target: target.connection):
-        size = CALENDARS_PER_JOB[ref.provider]
+        size = registry.definition(ref.provider).costs.calendars_of_events
         while batch := tuple(islice(own, size)):
             yield batch
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.schemas.error_codes import Code
+from providers import registry
 from workers.fanout.admission import NoWorker, Overloaded, TenantQueueFull
 
 
@@ -84,14 +85,17 @@ class Conflict(ApiError):
     """409: the identifier is taken, or a limit on the number of resources is reached."""
 
 
+PROVIDERS = registry.titles("and")
+
+
 class WorkersOverloaded(ApiError):
     """503: the queue for workers is full, or no worker is running. Nothing was read or written."""
 
     def __init__(self, overloaded: Overloaded) -> None:
         seconds = overloaded.retry_after
-        code, sentence = Code.OVERLOADED, "Too much is waiting for Google and Microsoft just now"
+        code, sentence = Code.OVERLOADED, f"Too much is waiting for {PROVIDERS} just now"
         if isinstance(overloaded, NoWorker):
-            code, sentence = Code.NO_WORKER, "Nobody is there to ask Google and Microsoft just now"
+            code, sentence = Code.NO_WORKER, f"Nobody is there to ask {PROVIDERS} just now"
         super().__init__(f"{sentence}; try again in {seconds} s", code, retry_after=seconds)
 
 
@@ -108,8 +112,8 @@ class ServiceUnavailable(ApiError):
 
 
 _QUOTA_SENTENCES = {
-    "waitingReads": "Too many requests of this organization are waiting for Google and Microsoft",
-    "waitingWrites": "Too many writes of this organization are waiting for Google and Microsoft",
+    "waitingReads": f"Too many requests of this organization are waiting for {PROVIDERS}",
+    "waitingWrites": f"Too many writes of this organization are waiting for {PROVIDERS}",
     "heldUsers": "This organization holds time of as many users as it may",
     "bodyBytes": "Too many request bodies of this organization are arriving at once",
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 from flask import Flask, request
-from werkzeug.routing import UnicodeConverter
+from werkzeug.routing import UnicodeConverter, ValidationError
 
 from app.http.errors import Invalid, NotFound
 from app.schemas.error_codes import Code
@@ -38,7 +38,7 @@ LONE_BYTE = re.compile("[\udc80-\udcff]")
 def install(app: Flask) -> None:
     """Rebuild the path of every request, and register the converters of its identifiers."""
     app.wsgi_app = _RawPath(app.wsgi_app)  # type: ignore[method-assign]
-    app.url_map.converters |= CONVERTERS
+    app.url_map.converters |= {**CONVERTERS, "known_provider": KnownProvider}
     app.url_map.converters |= dict.fromkeys(("calendar_id", "event_id", "meta_id"), ForeignId)
 
 
@@ -147,6 +147,18 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "provider": {"enum": [str(name) for name in registry.names()]},
 }
 CONVERTERS = {name: type(name, (UnicodeConverter,), {}) for name in _SHAPES}
+
+
+class KnownProvider(UnicodeConverter):
+    """The name of a provider in the path of a page; the page of another one does not exist."""
+
+    def to_python(self, value: str) -> str:
+        """The name."""
+        if value not in registry.names():
+            raise ValidationError
+        return value
+
+
 SHAPES = {CONVERTERS[name]: {"type": "string", **shape} for name, shape in _SHAPES.items()}
 SHAPES[ForeignId] = {"type": "string", "minLength": 1, "maxLength": MAX_FOREIGN_ID}
 

@@ -14,6 +14,7 @@ from app.http.idempotency import HEADER, REPLAYED
 from app.http.routes import Blueprint, RouteFacts, declared_facts
 from app.schemas.error_codes import Code
 from app.schemas.errors import STATUS_DESCRIPTIONS
+from providers import registry
 from providers.errors import Reason
 
 _ERROR = {"$ref": "#/components/schemas/Error"}
@@ -23,7 +24,7 @@ _EVENTS = {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}
 PATH_PARAMETERS = {
     "userId": ("The id of the user, chosen by you.", "ada"),
     "orgSlug": ("The slug of the organization.", "acme"),
-    "provider": ("The provider of the account.", "google"),
+    "provider": ("The provider of the account.", registry.names()[0]),
     "calendarId": ("The id of the calendar at the provider, or `primary` for the main one.", "primary"),
     "eventId": ("The id of the event at the provider.", "5k0q7ja3hrfgt8e1u6p2m9c4db"),
     "metaId": ("The id that ties the copies of the unified event together.", "review-2026-12"),

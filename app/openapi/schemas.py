@@ -44,7 +44,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
     },
     "Original": {
         "type": "object",
-        "description": "A provider's own record. Its fields are those of Google or Microsoft.",
+        "description": f"A provider's own record. Its fields are those of {registry.titles('or')}.",
         "additionalProperties": True,
     },
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from providers import registry
 from store.sql.queries.webhook_events import TEST_EVENT, WebhookEvent
 
 # The summary and the description of each event.
@@ -53,7 +54,7 @@ SIGNED = (
 )
 
 _ID = "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f"
-_SUBJECT = {"userId": "ada", "provider": "google"}
+_SUBJECT = {"userId": "ada", "provider": registry.names()[0]}
 _HELD = {
     "holdId": "hold_5d9a3b4c2e8d6f7a901f0c7e",
     "users": ["ada"],
@@ -120,7 +121,7 @@ def _example(event: str) -> dict[str, Any]:
         {"calendarId": "ada@example.com"} if event == WebhookEvent.CALENDAR_CHANGED else {}
     )
     if event in (WebhookEvent.GRANT_EXPIRED, WebhookEvent.GRANT_RESTORED):
-        subject = {"organization": "acme", "provider": "google"}
+        subject = {"organization": "acme", "provider": registry.names()[0]}
     if event.startswith("hold."):
         subject = _HELD | ({"reason": "used"} if event == WebhookEvent.HOLD_RELEASED else {})
     if event == TEST_EVENT:

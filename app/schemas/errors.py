@@ -13,7 +13,7 @@ from store.coordination.shares import Quota
 REASON = about("Why it could not be read; the set is closed.", enum=[str(r) for r in Reason])
 MESSAGE = about(
     "The same for people: it names no token, address or internal.",
-    "Google says that this connection has ended",
+    f"{registry.title(registry.names()[0])} says that this connection has ended",
 )
 
 CODE = about(

@@ -15,10 +15,10 @@ from providers.base import Account, ChannelRequest, OpenChannel
 from providers.errors import InvalidCalendarId, NotFound
 from providers.google.calendars import NOT_SEGMENTS
 from providers.google.errors import PROVIDER, error_for
+from providers.google.oauth import GoogleEndpoints
 from providers.google.scopes import SCOPES
 from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.notifications import Notification, NotificationKind
-from providers.oauth.endpoints import GoogleEndpoints
 from providers.scopes import Operation
 
 OPERATION = Operation.WATCH_EVENTS

@@ -27,11 +27,11 @@ from providers.events import Changes, CreateResult, Draft, Event
 from providers.google import events, parse
 from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
+from providers.google.oauth import GoogleEndpoints
 from providers.google.parse import every_page
 from providers.google.payloads import CalendarListEntry, CalendarListPage
 from providers.google.scopes import SCOPES
 from providers.http.send import Bearer, Call, Json, send, token_refused_here
-from providers.oauth.endpoints import GoogleEndpoints
 from providers.scopes import Operation
 from providers.timestamps import DAY, utc_text
 

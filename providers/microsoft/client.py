@@ -21,7 +21,7 @@ from providers.microsoft import busy, creation, events, parse
 from providers.microsoft.batch import PARTS_PER_BATCH, Part
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.mailbox import SETTINGS, Mailbox
-from providers.oauth.endpoints import MicrosoftEndpoints
+from providers.microsoft.oauth import MicrosoftEndpoints
 from providers.scopes import Operation
 
 CALENDARS_PER_PAGE = 100

@@ -41,7 +41,7 @@ class Mailbox:
         SCOPES.require(account.scopes, operation)
         self.addresses = account.addresses
         self._former_calendars = account.former_calendars
-        self.path = account.mailbox_path
+        self.path = account_path(account)
         self.operation = operation
         self._graph = graph
         self.deadline = deadline
@@ -138,6 +138,11 @@ def _other_name(zone: str) -> str | None:
     """Windows' name of an IANA zone, or the other way round."""
     other = windows_zone(zone) or iana_zone(zone)
     return other if other != zone else None
+
+
+def account_path(account: Account) -> str:
+    """The path of an account's mailbox: the one of the token, unless that is for the whole tenant."""
+    return user_path(account.email or "") if account.delegated else "/me"
 
 
 def user_path(address: str) -> str:

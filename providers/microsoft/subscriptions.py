@@ -17,9 +17,10 @@ from providers.errors import NotFound
 from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.microsoft.batch import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
+from providers.microsoft.mailbox import account_path
+from providers.microsoft.oauth import MicrosoftEndpoints
 from providers.microsoft.scopes import SCOPES
 from providers.notifications import Notification, NotificationKind
-from providers.oauth.endpoints import MicrosoftEndpoints
 from providers.scopes import Operation
 from providers.timestamps import instant, utc_text
 
@@ -115,7 +116,7 @@ def notifications(body: Any) -> Iterator[Notification]:
 
 
 def _resource(account: Account, calendar_id: str) -> str:
-    mailbox = account.mailbox_path.removeprefix("/")
+    mailbox = account_path(account).removeprefix("/")
     return f"{mailbox}/events" if calendar_id == PRIMARY else f"{mailbox}/calendars/{calendar_id}/events"
 
 

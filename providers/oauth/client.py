@@ -1,25 +1,20 @@
-"""The OAuth servers of both providers: request consent, exchange codes and refresh tokens, revoke grants.
-
-https://developers.google.com/identity/protocols/oauth2/web-server
-https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow
-"""
+"""What all OAuth servers have in common: exchange codes, refresh tokens, check a registration (RFC 6749)."""
 
 from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from urllib.parse import urlencode
 
 from authlib.oauth2.rfc6749.parameters import prepare_token_request
 
 from providers.base import IssuedTokens, Token
-from providers.errors import AuthorizationInvalid, ProviderNotConfigured, Unavailable
+from providers.errors import ProviderNotConfigured, Unavailable
 from providers.http.send import FORM, Call, ErrorReader, Json, send, unreadable
-from providers.oauth import consent, identity, registration_probe
+from providers.oauth import identity, registration_probe
 from providers.oauth.consent import ConsentRequest
-from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.oauth.identity import AccountIdentity
 from providers.oauth.registration_probe import Finding
 from providers.oauth.token_errors import error_for
@@ -29,14 +24,23 @@ REFRESH = "oauth.token.refresh"
 REVOKE = "oauth.revoke"
 CHECK = "oauth.token.check"
 
-# Tenant names that mean many tenants: https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols
-MANY_TENANTS = frozenset({"common", "organizations", "consumers"})
-
-# Lifetime, in seconds, of a token whose answer gives none that makes sense; both providers' tokens have it. A
-# token that ends sooner is refreshed when it is rejected.
+# In seconds: of a token whose answer gives no lifetime that makes sense. A token that ends sooner is
+# refreshed when it is rejected.
 DEFAULT_LIFE = 3600
 # The longest lifetime that makes sense: Microsoft's longest is a day.
 LONGEST_LIFE = 7 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Our OAuth client at a provider; without both id and secret the provider is not configured."""
+
+    id: str
+    secret: Token
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.id and self.secret.reveal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,10 @@ def _lifetime(stated: object) -> float:
 
 
 class OAuth(ABC):
-    """The common part of both OAuth servers; ``title`` is the provider's name for people."""
+    """The common part of all OAuth servers; ``title`` is the provider's name for people."""
+
+    # What this server's own error codes and words say about a registration.
+    findings: Mapping[object, Finding] = {}
 
     def __init__(self, name: str, title: str, token_url: str, client: Client) -> None:
         self.name = name
@@ -148,7 +155,7 @@ class OAuth(ABC):
                 CHECK, grant_type, form, deadline, read_error=registration_probe.TokenEndpointError
             )
         except registration_probe.TokenEndpointError as refusal:
-            return registration_probe.read(refusal.reply)
+            return registration_probe.read(refusal.reply, self.findings)
         except Unavailable:
             return registration_probe.unreachable(self.title)
         return None
@@ -182,70 +189,3 @@ class OAuth(ABC):
             repeatable=repeatable,
         )
         return send(call, read_error, deadline=deadline)
-
-
-class GoogleOAuth(OAuth):
-    """Google: refresh tokens are not rotated, grants can be revoked."""
-
-    def __init__(self, endpoints: GoogleEndpoints, client: Client) -> None:
-        super().__init__("google", "Google", endpoints.token, client)
-        self._endpoints = endpoints
-
-    def link(self, request: ConsentRequest) -> str:
-        """The URL of Google's consent page."""
-        self._require_client()
-        return consent.google_link(self._endpoints.auth, self._client.id, request)
-
-    def account(self, consented: CodeExchangeResult, *, deadline: float) -> AccountIdentity:
-        """The identity of the connected account, as far as the grant allows to read it."""
-        token = consented.grant.access_token
-        return identity.google_account(self._endpoints, token, consented.claims, deadline=deadline)
-
-    def revoke(self, token: Token, *, deadline: float) -> None:
-        """Revoke the grant of an access or refresh token; one already revoked counts as success.
-
-        Google revokes every token that the account granted to this OAuth client, for all connections.
-
-        https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke
-        """
-        body = urlencode({"token": token.reveal}).encode()
-        call = Call(
-            self.title, REVOKE, "POST", self._endpoints.revoke, body, content_type=FORM, answers=False
-        )
-        try:
-            send(call, error_for, deadline=deadline)
-        except AuthorizationInvalid:
-            return  # 400 invalid_token: already revoked
-
-
-class MicrosoftOAuth(OAuth):
-    """Entra: every refresh rotates the refresh token; applications cannot revoke grants."""
-
-    def __init__(self, endpoints: MicrosoftEndpoints, client: Client) -> None:
-        super().__init__("microsoft", "Microsoft", endpoints.token, client)
-        self._endpoints = endpoints
-
-    def link(self, request: ConsentRequest) -> str:
-        """The URL of Microsoft's consent page."""
-        self._require_client()
-        return consent.microsoft_link(self._endpoints.auth, self._client.id, request)
-
-    def account(self, consented: CodeExchangeResult, *, deadline: float) -> AccountIdentity:
-        """The identity of the connected account, as far as the grant allows to read it."""
-        token = consented.grant.access_token
-        return identity.microsoft_account(self._endpoints, token, consented.claims, deadline=deadline)
-
-    def check(self, redirect_uri: str, *, deadline: float) -> Finding:
-        """As for every provider. When that does not verify the secret, request a token for the application.
-
-        Such a token belongs to one tenant and allows only what an administrator has consented to. It is
-        discarded at once.
-        """
-        finding = super().check(redirect_uri, deadline=deadline)
-        if finding is not registration_probe.SECRET_UNSEEN or self._endpoints.tenant.lower() in MANY_TENANTS:
-            return finding
-        form = {"scope": "https://graph.microsoft.com/.default"}
-        return self._refusal("client_credentials", form, deadline) or registration_probe.right(self.title)
-
-    def revoke(self, token: Token, *, deadline: float) -> None:
-        """Do nothing: Entra offers applications no way to revoke one grant."""

@@ -1,8 +1,4 @@
-"""The URL of the consent page: the authorization request to either provider.
-
-https://developers.google.com/identity/protocols/oauth2/web-server#creatingclient
-https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow#request-an-authorization-code
-"""
+"""The URL of a consent page: the authorization request (RFC 6749, 4.1.1) with PKCE (RFC 7636)."""
 
 from __future__ import annotations
 
@@ -35,34 +31,9 @@ def new_verifier() -> str:
     return secrets.token_urlsafe(48)
 
 
-def google_link(auth_url: str, client_id: str, request: ConsentRequest) -> str:
-    """The URL of Google's consent page.
-
-    A refresh token is issued with the first consent only, unless ``prompt=consent`` requests another:
-    https://developers.google.com/identity/protocols/oauth2/web-server#offline
-    """
-    return _link(
-        auth_url,
-        client_id,
-        request,
-        access_type="offline" if request.offline else "online",
-        prompt="consent" if request.offline else None,
-    )
-
-
-def microsoft_link(auth_url: str, client_id: str, request: ConsentRequest) -> str:
-    """The URL of Microsoft's consent page; a user with several accounts chooses one there."""
-    return _link(
-        auth_url,
-        client_id,
-        request,
-        response_mode="query",
-        prompt=None if request.login_hint else "select_account",
-    )
-
-
-def _link(auth_url: str, client_id: str, request: ConsentRequest, **more: str | None) -> str:
-    link: str = prepare_grant_uri(
+def link(auth_url: str, client_id: str, request: ConsentRequest, **more: str | None) -> str:
+    """The URL of a consent page; ``more`` are the parameters of its provider alone."""
+    url: str = prepare_grant_uri(
         auth_url,
         client_id,
         "code",
@@ -74,4 +45,4 @@ def _link(auth_url: str, client_id: str, request: ConsentRequest, **more: str | 
         login_hint=request.login_hint,
         **more,
     )
-    return link
+    return url

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, ProviderError
-from providers.google.parse import is_same_address
 from providers.http import errors
 from providers.http.send import Bearer, Call, HttpReply, Json, json_object, send
-from providers.oauth.endpoints import GoogleEndpoints, MicrosoftEndpoints
 
 log = logging.getLogger(__name__)
 
@@ -61,47 +59,7 @@ class AccountIdentity:
         return any(self.same(email, address) for address in self.verified)
 
 
-def google_account(
-    endpoints: GoogleEndpoints, access_token: Token, claimed: Json, *, deadline: float
-) -> AccountIdentity:
-    """A Google account from its claims, else from userinfo, else from the id of its main calendar.
-
-    https://developers.google.com/identity/openid-connect/openid-connect#an-id-tokens-payload
-    """
-    caller = _IdentityCaller("Google", access_token, deadline)
-    answer = claimed
-    if _address(answer, "email") is None:
-        answer = caller.get(endpoints.userinfo)
-    account_id = _account_id(claimed, "sub") or _account_id(answer, "sub")
-    if (email := _address(answer, "email")) is not None:
-        verified = answer.get("email_verified") in (True, "true")
-        return AccountIdentity(account_id, email, frozenset((email,) if verified else ()), is_same_address)
-    email = _address(caller.get(f"{endpoints.api}/users/me/calendarList/primary"), "id")
-    return AccountIdentity(account_id, email, frozenset((email,) if email else ()), is_same_address)
-
-
-def microsoft_account(
-    endpoints: MicrosoftEndpoints, access_token: Token, claimed: Json, *, deadline: float
-) -> AccountIdentity:
-    """A Microsoft account from its claims, else from its profile, where ``mail`` may be null.
-
-    An administrator of any tenant can write any address into ``email`` and ``mail``. Microsoft guarantees
-    the sign-in name, whose domain belongs to the tenant, and ``email`` when ``xms_edov`` says so:
-    https://learn.microsoft.com/en-us/entra/identity-platform/migrate-off-email-claim-authorization
-    """
-    account_id = _account_id(claimed, "oid")
-    if (email := _address(claimed, "email", "preferred_username")) is not None:
-        owned = claimed.get("xms_edov") in (True, 1, "1", "true")
-        vouched = ("email", "preferred_username") if owned else ("preferred_username",)
-        return AccountIdentity(account_id, email, frozenset(_addresses(claimed, vouched)))
-    profile = f"{endpoints.graph}/me?$select=id,mail,userPrincipalName"
-    answer = _IdentityCaller("Microsoft", access_token, deadline).get(profile)
-    email = _address(answer, "mail", "userPrincipalName")
-    verified = frozenset(_addresses(answer, ("userPrincipalName",)))
-    return AccountIdentity(account_id or _account_id(answer, "id"), email, verified)
-
-
-class _IdentityCaller:
+class IdentityCaller:
     """Calls with a new access token. The address is optional: without it the connection works too."""
 
     def __init__(self, provider: str, access_token: Token, deadline: float) -> None:
@@ -142,18 +100,21 @@ def _refusal(reply: HttpReply) -> ProviderError:
     return errors.error(reply.provider, errors.by_status(reply.status), operation=reply.operation)
 
 
-def _account_id(answer: Json, field: str) -> str | None:
+def account_id(answer: Json, field: str) -> str | None:
+    """The id of an account in an answer, if it is a usable one."""
     value = answer.get(field)
     if isinstance(value, str) and 0 < len(value) <= _MAX_ID and value.isprintable():
         return value
     return None
 
 
-def _address(answer: Json, *fields: str) -> str | None:
-    return next(_addresses(answer, fields), None)
+def address(answer: Json, *fields: str) -> str | None:
+    """The first address in these fields of an answer."""
+    return next(addresses(answer, fields), None)
 
 
-def _addresses(answer: Json, fields: tuple[str, ...]) -> Iterator[str]:
+def addresses(answer: Json, fields: tuple[str, ...]) -> Iterator[str]:
+    """The addresses in these fields of an answer."""
     for name in fields:
         value = answer.get(name)
         if isinstance(value, str) and len(value) <= _MAX_ADDRESS and _ADDRESS.fullmatch(value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,6 +26,8 @@ class Finding:
     verdict: ProbeVerdict
     sentence: str
     advice: str
+    # The provider never says more in advance.
+    usual: bool = False
 
 
 class TokenEndpointError(ProviderError):
@@ -35,50 +38,7 @@ class TokenEndpointError(ProviderError):
         self.reply = reply
 
 
-_SEE = "Connect an account: that shows whether the registration works."
-
-# Entra may reject a made-up code as malformed before it checks the secret.
-SECRET_UNSEEN = Finding(
-    ProbeVerdict.UNKNOWN, "Microsoft does not say in advance whether the secret is right", _SEE
-)
-_NO_TENANT = Finding(
-    ProbeVerdict.WRONG,
-    "Microsoft knows no such tenant",
-    "Copy the Directory (tenant) ID from the application's overview page, or enter common for accounts of "
-    "every tenant.",
-)
-
-# Microsoft may change these codes. For an unknown code, ``error`` decides.
-# https://learn.microsoft.com/en-us/entra/identity-platform/reference-error-codes#aadsts-error-codes
-_BY_CODE = {
-    7000215: Finding(
-        ProbeVerdict.WRONG,
-        "Microsoft does not accept the secret",
-        "Copy the Value of the client secret, not its Secret ID. It is shown only once: if it is hidden by "
-        "now, make a new one under Certificates & secrets.",
-    ),
-    7000222: Finding(
-        ProbeVerdict.WRONG,
-        "The secret has expired",
-        "Make a new client secret under Certificates & secrets, and enter its Value.",
-    ),
-    700016: Finding(
-        ProbeVerdict.WRONG,
-        "Microsoft knows no application with this id in this tenant",
-        "Compare the Application (client) ID and the Directory (tenant) ID with the application's overview "
-        "page.",
-    ),
-    50194: Finding(
-        ProbeVerdict.WRONG,
-        "The application accepts accounts of its own tenant only",
-        "Enter its Directory (tenant) ID, or let it accept accounts of any organization under "
-        "Authentication.",
-    ),
-    90002: _NO_TENANT,
-    900023: _NO_TENANT,
-    9002313: SECRET_UNSEEN,
-    90023: SECRET_UNSEEN,
-}
+SEE = "Connect an account: that shows whether the registration works."
 
 
 def right(provider: str) -> Finding:
@@ -95,26 +55,25 @@ def unreachable(provider: str) -> Finding:
     return Finding(
         ProbeVerdict.UNKNOWN,
         f"{provider} could not be asked just now",
-        f"Save again in a few minutes to have it checked. {_SEE}",
+        f"Save again in a few minutes to have it checked. {SEE}",
     )
 
 
 def unclear(provider: str) -> Finding:
     """The answer says nothing about the OAuth client."""
-    return Finding(ProbeVerdict.UNKNOWN, f"{provider} did not say whether the registration is right", _SEE)
+    return Finding(ProbeVerdict.UNKNOWN, f"{provider} did not say whether the registration is right", SEE)
 
 
-def read(reply: HttpReply) -> Finding:
-    """The finding from the error answer to a made-up code."""
-    for code in error_codes(reply):
-        if code in _BY_CODE:
-            return _BY_CODE[code]
-    match (reply.body or {}).get("error"):
+def read(reply: HttpReply, known: Mapping[object, Finding]) -> Finding:
+    """The finding from the error answer to a made-up code; ``known`` has the server's own codes and words."""
+    word = (reply.body or {}).get("error")
+    for code in (*error_codes(reply), word):
+        if isinstance(code, int | str) and code in known:
+            return known[code]
+    match word:
         case "invalid_grant":
             # https://www.rfc-editor.org/rfc/rfc6749#section-3.2.1: the client is authenticated first.
             return right(reply.provider)
-        case "invalid_tenant":
-            return _NO_TENANT
         case "redirect_uri_mismatch":
             return Finding(
                 ProbeVerdict.UNKNOWN,

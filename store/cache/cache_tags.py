@@ -19,7 +19,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-GOOGLE = "google"
+# The providers whose calendar ids are valid in every account, and whose main calendars have the address of
+# their account as id.
+GLOBAL_IDS = frozenset({"google"})
 PRIMARY = "primary"
 
 # A longer name is hashed: an index of PostgreSQL takes rows of up to 2 700 bytes.
@@ -62,6 +64,11 @@ class UserNames(NamedTuple):
     versioned: tuple[str, ...]
 
 
+def has_global_ids(provider: str) -> bool:
+    """Whether the ids of its calendars are valid in every account."""
+    return provider in GLOBAL_IDS
+
+
 def read_tags(of: Identified, calendar: str, owner: str = "") -> Tags:
     """The tags that a cached calendar carries. ``owner`` is the address of another mailbox that shares it."""
     calendars = [*_calendar(of, calendar)]
@@ -82,7 +89,7 @@ def change_tags(of: Identified, calendar: str, owner: str = "") -> Tags:
     If another mailbox owns the calendar, its id there is not known: that whole mailbox is invalidated.
     """
     calendars = [*_calendar(of, calendar)]
-    if of.provider != GOOGLE:
+    if not has_global_ids(of.provider):
         calendars += [_shared(of, each) for each in (owner, _address(of)) if each]
     return Tags((_mailbox(of, owner),) if owner else (), tuple(calendars))
 
@@ -94,7 +101,7 @@ def booked_names(of: Identified, calendar: str, owner: str = "") -> tuple[str, .
     Google it is the calendar. At Microsoft it is the mailbox that owns the calendar, because the id of one
     calendar differs between mailboxes. A main calendar also has the name of its account.
     """
-    if of.provider == GOOGLE:
+    if has_global_ids(of.provider):
         main = calendar in (PRIMARY, of.main_calendar_id) or calendar.lower() == _address(of)
         names = [*_calendar(of, PRIMARY if main else calendar)]
     else:
@@ -114,7 +121,7 @@ def user_name(number: int) -> str:
 def owner_of(of: Identified, address: str) -> str:
     """The address of a calendar's owner if that is another mailbox, else ``""``."""
     address = address.lower()
-    return "" if of.provider == GOOGLE or address == _address(of) else address
+    return "" if has_global_ids(of.provider) or address == _address(of) else address
 
 
 def _mailboxes(of: Identified) -> tuple[str, ...]:
@@ -129,13 +136,13 @@ def _account(of: Identified, account_id: str) -> str:
 
 def _calendar(of: Identified, calendar: str) -> tuple[str, ...]:
     name = (_main_calendar(of) if calendar == PRIMARY else calendar) or ""
-    if of.provider == GOOGLE:
+    if has_global_ids(of.provider):
         name = name.lower()
     return (f"{of.provider}:calendar:{name}",) if name else ()
 
 
 def _main_calendar(of: Identified) -> str | None:
-    return _address(of) if of.provider == GOOGLE else of.main_calendar_id
+    return _address(of) if has_global_ids(of.provider) else of.main_calendar_id
 
 
 def _address(of: Identified) -> str:

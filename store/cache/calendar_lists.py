@@ -12,7 +12,7 @@ from redis import Redis
 from redis.client import Pipeline
 
 from store.cache.busy_cache import UNLIMITED, CalendarKey
-from store.cache.cache_tags import GOOGLE, PRIMARY, Identified
+from store.cache.cache_tags import PRIMARY, Identified, has_global_ids
 
 # Longer than any other cache entry of a calendar.
 OWNERS_SECONDS = 30 * 86_400
@@ -106,7 +106,7 @@ class CalendarLists:
 
     def owner(self, of: Identified, key: CalendarKey) -> str:
         """The address of another mailbox that shares this calendar with the account, as far as known."""
-        if of.provider == GOOGLE or key.calendar in (PRIMARY, of.main_calendar_id):
+        if has_global_ids(of.provider) or key.calendar in (PRIMARY, of.main_calendar_id):
             return ""
         return self.owners(key.connection, [key.calendar]).get(key.calendar, "")
 

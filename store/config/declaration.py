@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -130,6 +130,12 @@ class ProviderSettings:
     """URLs and client credentials of both providers. Empty credentials mean "not configured"."""
 
     title: ClassVar = "Providers"
+
+    def of(self, provider: str) -> dict[str, str]:
+        """The settings of one provider, by the end of their names."""
+        prefix = f"{provider}_"
+        names = [each.name for each in fields(self) if each.name.startswith(prefix)]
+        return {name.removeprefix(prefix): getattr(self, name) for name in names}
 
     google_client_id: str = declare(
         "ALMANAC_GOOGLE_CLIENT_ID",

@@ -73,10 +73,10 @@ class Settings(
     def push_address(self, provider: str) -> str | None:
         """The URL for a provider's change notifications; None if push is off or cannot work.
 
-        The real providers send to https URLs only. The sandbox, whose API URL is http, sends to either.
+        The real providers send to https URLs only. The sandbox, whose URLs are http, sends to either.
         """
-        apis = {"google": self.providers.google_api_url, "microsoft": self.providers.microsoft_graph_url}
-        reachable = self.public_url.startswith("https:") or apis[provider].startswith("http:")
+        is_emulated = any(each.startswith("http:") for each in self.providers.of(provider).values())
+        reachable = self.public_url.startswith("https:") or is_emulated
         if not self.public_url or not reachable or not self.push_ttl_seconds or not self.busy_ttl_seconds:
             return None
         return f"{self.public_url}/v1/push/{provider}"

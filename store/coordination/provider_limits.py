@@ -114,10 +114,6 @@ class Limit:
         return 2000 * self.seconds / self.calls, 1000 * self.seconds
 
 
-# For one app across all tenants: https://learn.microsoft.com/en-us/graph/throttling-limits
-MICROSOFT_APP = Limit(130_000, 10)
-
-
 @dataclass(frozen=True, slots=True)
 class AcquireRequest:
     """A request to call a provider for an account ``calls`` times; 0 when the permit is paid for already.

@@ -7,8 +7,10 @@ import time
 
 from providers import registry
 from providers.base import PRIMARY, Account, Read, Token
-from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
-from providers.registry import providers
+from providers.google.client import Google
+from providers.google.oauth import GoogleEndpoints
+from providers.microsoft.client import Microsoft
+from providers.microsoft.oauth import MicrosoftEndpoints
 from providers.sandbox.client import Sandbox
 from providers.scopes import Level
 from tests.benchmarks import calendars
@@ -61,15 +63,12 @@ def canned_is_what_the_sandbox_says(installation: Installation, report: Report) 
 def _busy(port: int, name: str, email: str, token: str) -> list[calendars.Period]:
     """The main calendar's busy periods, through our adapter."""
     url = f"http://127.0.0.1:{port}"
-    client = Client("benchmarks", Token("none"))
-    both = providers(
-        GoogleEndpoints(f"{url}/google/calendar/v3", url, url, url, url),
-        client,
-        MicrosoftEndpoints(f"{url}/microsoft/v1.0", url, "common"),
-        client,
-    )
+    adapters = {
+        "google": Google(GoogleEndpoints(f"{url}/google/calendar/v3", url, url, url, url)),
+        "microsoft": Microsoft(MicrosoftEndpoints(f"{url}/microsoft/v1.0", url, "common")),
+    }
     account = Account(email, frozenset(registry.scopes(name).level_scopes(Level.FREE_BUSY)), _Fixed(token))
-    outcomes = both[name].calendars.busy(account, [PRIMARY], *RANGE, deadline=time.monotonic() + 10)
+    outcomes = adapters[name].busy(account, [PRIMARY], *RANGE, deadline=time.monotonic() + 10)
     found = outcomes[PRIMARY]
     assert isinstance(found, Read), found
     return list(zip(found.busy.starts.tolist(), found.busy.ends.tolist(), strict=True))

@@ -10,9 +10,12 @@ from pathlib import Path
 import orjson
 
 from providers.base import Account, Token
-from providers.oauth.client import GoogleOAuth, MicrosoftOAuth, OAuth
-from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
-from providers.oauth.organization_grants import ServiceAccountKey, google_token, microsoft_token
+from providers.google import organization_grants as google_grants
+from providers.google.oauth import GoogleEndpoints, GoogleOAuth
+from providers.google.organization_grants import ServiceAccountKey
+from providers.microsoft import organization_grants as microsoft_grants
+from providers.microsoft.oauth import MicrosoftEndpoints, MicrosoftOAuth
+from providers.oauth.client import Client, OAuth
 from store.config.settings import ProviderSettings
 
 # Seconds for one call of an adapter.
@@ -76,13 +79,13 @@ class GrantTokens:
                 orjson.loads(Path(self.given["GOOGLE_GRANT_KEY_FILE"]).read_bytes())
             )
             member = self.given["GOOGLE_GRANT_MEMBER"]
-            issued = google_token(self.endpoints, key, member, DELEGATED_SCOPES, deadline=deadline)
+            issued = google_grants.token(self.endpoints, key, member, DELEGATED_SCOPES, deadline=deadline)
         else:
             client = Client(
                 self.given["MICROSOFT_GRANT_CLIENT_ID"], Token(self.given["MICROSOFT_GRANT_CLIENT_SECRET"])
             )
             tenant = self.given["MICROSOFT_GRANT_TENANT"]
-            issued = microsoft_token(self.endpoints, tenant, client, deadline=deadline)
+            issued = microsoft_grants.token(self.endpoints, tenant, client, deadline=deadline)
         return issued.access_token
 
     def renewed(self, rejected: Token, *, deadline: float) -> Token:

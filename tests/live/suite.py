@@ -23,9 +23,9 @@ from providers.errors import EventNotFound, ProviderError
 from providers.events import Changes, Draft, Event, Moment
 from providers.google.channels import GoogleChannels
 from providers.google.client import Google
+from providers.google.oauth import GoogleEndpoints
 from providers.microsoft.client import Microsoft
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
-from providers.oauth.endpoints import GoogleEndpoints
 from tests.live.credentials import SECONDS, LiveAccount
 from tests.live.recording import Recorder
 from tests.receiver import Receiver

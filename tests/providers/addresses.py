@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from providers.oauth.endpoints import GoogleEndpoints, MicrosoftEndpoints
+from providers.google.oauth import GoogleEndpoints
+from providers.microsoft.oauth import MicrosoftEndpoints
 
 
 def google_at(url: str) -> GoogleEndpoints:

@@ -13,10 +13,11 @@ import pytest
 from providers.base import Account, OAuthServer, Token
 from providers.errors import ProviderError
 from providers.google.client import Google
+from providers.google.oauth import GoogleEndpoints, GoogleOAuth
 from providers.http import send
 from providers.microsoft.client import Microsoft
-from providers.oauth.client import GoogleOAuth, MicrosoftOAuth
-from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.microsoft.oauth import MicrosoftEndpoints, MicrosoftOAuth
+from providers.oauth.client import Client
 from providers.sandbox.client import Sandbox, SandboxAccount
 from tests.http_server import Handler, KeepAliveHandler, serving
 from tests.providers.addresses import google_at, microsoft_at

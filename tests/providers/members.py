@@ -19,8 +19,10 @@ from providers.base import (
     Token,
 )
 from providers.errors import ProviderError
-from providers.oauth.endpoints import Client
-from providers.oauth.organization_grants import ServiceAccountKey, google_token, microsoft_token
+from providers.google import organization_grants as google_grants
+from providers.google.organization_grants import ServiceAccountKey
+from providers.microsoft import organization_grants as microsoft_grants
+from providers.oauth.client import Client
 from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain
 from providers.timestamps import instant
 from tests.providers.addresses import google_at, microsoft_at
@@ -69,19 +71,21 @@ class GrantTokens:
         if self.domain.provider == "google":
             key = ServiceAccountKey.parse(self.domain.service_account_key)
             at = google_at(f"{self.url}/google")
-            return google_token(at, key, self.subject, SCOPES, deadline=deadline).access_token
+            return google_grants.token(at, key, self.subject, SCOPES, deadline=deadline).access_token
         client = Client(self.domain.client_id, Token(self.domain.client_secret))
         at_microsoft = microsoft_at(f"{self.url}/microsoft")
-        return microsoft_token(at_microsoft, self.domain.tenant, client, deadline=deadline).access_token
+        return microsoft_grants.token(
+            at_microsoft, self.domain.tenant, client, deadline=deadline
+        ).access_token
 
 
 def account_of(
-    url: str, domain: SandboxDomain, subject: str | None = None, path: str = "/me", **more: Any
+    url: str, domain: SandboxDomain, subject: str | None = None, delegated: bool = False, **more: Any
 ) -> Account:
     """The account that makes the calls of a grant; Google's is a subject."""
     tokens = GrantTokens(url, domain, subject or domain.subject)
     scopes = more.pop("scopes", SCOPES if domain.provider == "google" else PERMISSIONS)
-    return Account(subject, scopes, tokens, mailbox_path=path, **more)
+    return Account(subject, scopes, tokens, delegated=delegated, **more)
 
 
 def show_to_reader(sandbox: Sandbox, domain: SandboxDomain, email: str, calendar_id: str) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from providers import registry
-from providers.base import Token
-from providers.oauth.endpoints import Client, MicrosoftEndpoints
-from providers.registry import providers
-from tests.providers.addresses import google_at, microsoft_at
+from providers.microsoft.oauth import MicrosoftEndpoints
 
 URL = "http://127.0.0.1:1"
 
 
-def test_registry_has_both_providers_with_configured_flag():
-    nobody = Client("", Token(""))
-    found = providers(google_at(URL), Client("id", Token("secret")), microsoft_at(URL), nobody)
-    assert tuple(found) == registry.names()
-    assert {name: each.configured for name, each in found.items()} == {"google": True, "microsoft": False}
-    assert all(found[name].calendars.name == name for name in registry.names())
+@pytest.mark.parametrize("name", registry.names())
+def test_a_provider_is_configured_with_an_oauth_client(name, settings):
+    own = settings.providers.of(name)
+    assert registry.definition(name).bind(own).configured
+    bare = registry.definition(name).bind(own | {"client_id": ""})
+    assert not bare.configured
+    assert bare.calendars.name == name
 
 
 def test_the_tenant_is_part_of_microsofts_addresses():

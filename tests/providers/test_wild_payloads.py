@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from providers.errors import RateLimited, Reason
-from providers.microsoft.mailbox import user_path
 from providers.sandbox import wild
 from providers.timestamps import instant
 from tests.providers.members import PERMISSIONS, account_of
@@ -134,7 +133,7 @@ def test_members_of_a_broken_batch_are_read_alone(sandbox, microsoft):
     outcomes = read_members(microsoft, account, names)
     assert {type(each).__name__ for each in outcomes.values()} == {"ReadAlone"}
     for name in names:
-        alone = account_of(sandbox.url, domain, path=user_path(name))
+        alone = account_of(sandbox.url, domain, name, delegated=True)
         assert busy(microsoft, alone, "primary")["primary"].busy.pairs() == BUSY["primary"]
 
 

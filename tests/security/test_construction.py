@@ -30,7 +30,6 @@ BY_HASH = {
 OURS = {
     ("app/dashboard/sign_in/pages.py", "form.data['again'] != form.data['password']"),
     ("app/dashboard/forms.py", "name != csrf.FIELD"),
-    ("app/cli/doctor/external.py", "finding == SECRET_UNSEEN"),
     ("providers/oauth/token_errors.py", "word == 'invalid_token'"),
     ("app/accounts/organization_grants.py", "(client_id is None) != (client_secret is None)"),
     ("app/dashboard/grants/forms.py", "('clientId' in form.values) != has_secret"),

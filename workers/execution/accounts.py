@@ -13,7 +13,6 @@ from functools import partial
 
 from providers.base import Account, CalendarProvider, IssuedTokens, Token, TokenSource
 from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, TokenRejected, Unavailable
-from providers.microsoft.mailbox import user_path
 from providers.oauth.client import OAuth
 from store.coordination import locks, token_rejections
 from store.coordination.locks import LockTimeout
@@ -50,13 +49,10 @@ def open_account(
     reporter = call_reporter(runtime, credentials, access)
     request_id = request_ids.current.get()
     tokens: TokenSource
-    path = "/me"
     if credentials.grant is None:
         tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
     else:
         tokens = OrganizationTokens.of_connection(runtime, credentials)
-        # Microsoft's token is for the whole tenant, so the path names the mailbox. Google ignores it.
-        path = user_path(credentials.email or "")
     account = Account(
         credentials.email,
         credentials.scope,
@@ -64,7 +60,7 @@ def open_account(
         reporter,
         grace,
         request_id,
-        path,
+        delegated=credentials.grant is not None,
         mailbox=credentials.mailbox,
         former_calendars=FormerCalendars(runtime.stores, credentials.id),
     )

@@ -18,11 +18,7 @@ from providers.errors import (
     TimedOut,
     Unavailable,
 )
-from providers.google import errors as google
-from providers.google.client import CALENDARS_PER_QUERY, RANGE_PER_QUERY, Google
 from providers.http.send import late
-from providers.microsoft import errors as microsoft
-from providers.microsoft.client import Microsoft
 from providers.scopes import Operation
 from store.coordination.provider_limits import (
     Access,
@@ -46,18 +42,6 @@ from workers.jobs import (
     ShowCalendars,
     UpdateEvent,
 )
-
-PROVIDER_TITLES: dict[str, str] = {
-    "google": google.PROVIDER,
-    "microsoft": microsoft.PROVIDER,
-}
-
-
-# The most calendars of members of an organization grant that one request reads.
-BUNDLE_CALENDARS: dict[str, int] = {
-    "google": Google.calendars_per_request,
-    "microsoft": Microsoft.calendars_per_request,
-}
 
 
 class AccountCallReporter:
@@ -149,19 +133,19 @@ def acquire_request(job: Job, row: SealedConnection, name: str) -> AcquireReques
         and not by_address
         and registry.scopes(row.provider).allows(row.scope, Operation.LIST_CALENDARS)
     ):
-        # The id of the main calendar is read too, at Microsoft together with the mailbox's time zone.
-        cost += 2 if row.provider == "microsoft" else 1
+        # The id of the main calendar is read too.
+        cost += registry.definition(row.provider).costs.main_calendar
     return AcquireRequest(Circuit(row.provider, access_of(job)), row.id, cost, leased_mailbox(row), name)
 
 
 def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
-    """The mailbox whose concurrent calls Graph limits; None for a Google account.
+    """The mailbox whose concurrent calls the provider limits; None if it limits none.
 
     The key is the mailbox address, or the main calendar's id, that Graph returned. It is not the e-mail of
     the connection, which the API client can choose: one tenant could take the leases of another tenant's
     mailbox. Until Graph has returned either, a connection has leases of its own.
     """
-    if row.provider != "microsoft":
+    if not registry.definition(row.provider).leases:
         return None
     return row.mailbox or row.main_calendar_id or row.id
 
@@ -172,25 +156,18 @@ def access_of(job: Job) -> Access:
 
 
 def calls(provider: str, job: Job) -> int:
-    """The number of provider calls of a job, without retries and further pages.
-
-    Each part of a batch of Graph counts as one.
-    """
-    is_microsoft = provider == "microsoft"
+    """The number of provider calls of a job, without retries and further pages."""
+    costs = registry.definition(provider).costs
     match job:
         case ReadBusy():
-            number = len(job.calendars or ("primary",))
-            if is_microsoft:
-                # Each batch, and the list, includes a request for the mailbox's time zone.
-                return number + 1 if job.calendars else number + 3
-            queries = -(-number // CALENDARS_PER_QUERY) * -(-(job.end - job.start) // RANGE_PER_QUERY)
-            return queries if job.calendars else queries + 1
+            number = None if job.calendars is None else len(job.calendars)
+            return costs.busy(number, job.end - job.start)
         case ListCalendars() | ShowCalendars():
-            return 2 if is_microsoft else 1
+            return costs.listing
         case ReadEvents():
-            return len(job.calendars) + is_microsoft
+            return costs.events(len(job.calendars))
         case GetEvent() | ReadBusyWithout():
-            return 1 + is_microsoft
+            return costs.event
         case CreateEvent() | UpdateEvent() | DeleteEvent():
             # The job reads the event before it changes it, or searches for it after it created it.
             return 2
@@ -208,7 +185,7 @@ def rate_limited_failure(row: SealedConnection, permit: Permit) -> Failed:
 
 def rate_limited_message(provider: str, permit: Permit) -> str:
     """Whether the provider has refused calls, or the quota of this installation is used up."""
-    title = PROVIDER_TITLES[provider]
+    title = registry.title(provider)
     if permit.why is WaitReason.PACE:
         return f"This installation has used up its quota of calls to {title}"
     return f"{title} asks us to slow down"
@@ -221,10 +198,10 @@ def circuit_open_failure(row: SealedConnection, permit: Permit) -> Failed:
 
 def circuit_open_error(provider: str, permit: Permit) -> Unavailable:
     """The error for a call that is not made because the circuit is open."""
-    message = f"{PROVIDER_TITLES[provider]} has not been answering; try again in a moment"
+    message = f"{registry.title(provider)} has not been answering; try again in a moment"
     return Unavailable(message, retry_after=permit.wait)
 
 
 def timeout_failure(row: SealedConnection) -> Failed:
     """The failure of a read without an answer at the deadline, worded as in the adapter."""
-    return Failed.from_error(late(PROVIDER_TITLES[row.provider], Operation.FREE_BUSY))
+    return Failed.from_error(late(registry.title(row.provider), Operation.FREE_BUSY))

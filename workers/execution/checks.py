@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from providers.base import Failed, IssuedTokens
+from providers.base import Failed
 from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason, SubjectRefused
 from providers.oauth.registration_probe import Finding
-from store.security.one_time_secrets import GrantTrial, RegistrationTrial
+from store.security.one_time_secrets import RegistrationTrial
 from store.sql.queries.provider_clients import StoredClient
-from workers.execution import organization_tokens
 from workers.jobs import CheckGrant, CheckRegistration, GrantCheck, Reply
 from workers.runtime import Runtime
 
@@ -24,23 +23,13 @@ def check_grant(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
     if trial is None:
         return Reply(failed=LOST)
     try:
-        grant = _token(runtime, trial, deadline)
+        grant = runtime.providers[trial.provider].grants.token(trial, trial.subject, deadline=deadline)
     except (GrantRefused, SubjectRefused) as error:
         log.info("organization grant refused on check: %s: %s", trial.provider, error.message)
         return Reply(checked=_refused(error))
     except ProviderError as error:
         return Reply(failed=Failed.from_error(error))
     return Reply(checked=GrantCheck(scope=grant.scope))
-
-
-def _token(runtime: Runtime, trial: GrantTrial, deadline: float) -> IssuedTokens:
-    if trial.provider == "google":
-        return organization_tokens.by_service_account(
-            runtime, trial.secret or "", trial.subject or "", trial.scope, deadline=deadline
-        )
-    return organization_tokens.by_application(
-        runtime, trial.tenant or "", trial.client_id, trial.secret, deadline=deadline
-    )
 
 
 def _refused(error: GrantRefused | SubjectRefused) -> GrantCheck:
@@ -63,5 +52,5 @@ def check_registration(runtime: Runtime, job: CheckRegistration, deadline: float
 
 def _probe(runtime: Runtime, trial: RegistrationTrial, deadline: float) -> Finding:
     client = StoredClient(trial.client_id, trial.secret, trial.tenant)
-    oauth = runtime.registrations.oauth(trial.provider, client)
-    return oauth.check(trial.redirect_uri, deadline=deadline)
+    tried = runtime.registrations.with_client(trial.provider, client)
+    return tried.oauth.check(trial.redirect_uri, deadline=deadline)

@@ -85,7 +85,7 @@ def owners(
 
     :raise ProviderError: when the list cannot be read
     """
-    if credentials.provider == "google":
+    if registry.definition(credentials.provider).global_ids:
         return {}
     shared = _not_main(credentials, calendars)
     known = stores.calendar_lists.owners(credentials.id, shared)
@@ -108,7 +108,9 @@ def known_tags(
     main = of.main_calendar_id
     if main is None and (of.grant is None or tuple(calendars) != (PRIMARY,)):
         return None
-    if of.provider != "google" and any(each not in (PRIMARY, main) for each in calendars):
+    if not registry.definition(of.provider).global_ids and any(
+        each not in (PRIMARY, main) for each in calendars
+    ):
         # Another mailbox may own such a calendar.
         return None
     return {CalendarKey(of.id, each): read_tags(of, each) for each in calendars}
@@ -149,8 +151,8 @@ def listing(credentials: Credentials, calendars: Sequence[Calendar]) -> tuple[Li
         primary = each.primary or each.id == main
         listed.append(ListedCalendar(each.id, primary, "" if primary else owner_of(credentials, each.owner)))
     if not any(each.primary for each in listed):
-        google = credentials.provider == "google"
-        main = main or (google and credentials.email) or PRIMARY
+        by_address = registry.definition(credentials.provider).global_ids
+        main = main or (by_address and credentials.email) or PRIMARY
         listed.insert(0, ListedCalendar(main, primary=True, unlisted=True))
     return tuple(listed)
 
@@ -160,16 +162,17 @@ def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Cale
 
     A main calendar with another id or address than the stored one belongs to an account that was renamed.
     """
+    global_ids = registry.definition(credentials.provider).global_ids
     for each in calendars:
         if each.primary:
-            address = each.id if credentials.provider == "google" else each.owner
+            address = each.id if global_ids else each.owner
             before = credentials
             main = MainCalendar(each.id, address, each.known_time_zone)
             credentials = _store(stores, credentials, main)
             if before.main_calendar_id is not None and _names(credentials) != _names(before):
                 # The cached calendars carry tags of the old name.
                 stores.busy.invalidate_connections([credentials.id])
-    if credentials.provider != "google":
+    if not global_ids:
         found = {each.id: each.owner for each in listing(credentials, calendars)}
         stores.calendar_lists.store_owners(credentials.id, found)
     return credentials

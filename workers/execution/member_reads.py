@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from providers import registry
 from providers.base import Account, CallReporter, Failed, Member, ReadAlone
 from providers.errors import ProviderError, SubjectRefused
 from store.coordination.provider_limits import Access
@@ -90,10 +91,10 @@ def _read(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> lis
 
 
 def _account(runtime: Runtime, first: Credentials, members: Sequence[Member]) -> Account:
-    """The account that makes the request: Google's reads for all members, Microsoft's is the application."""
+    """The account that makes the request: that of the grant, or the application."""
     grant = first.grant or ""
     reporter: CallReporter
-    if first.provider == "google":
+    if registry.definition(first.provider).grant.impersonates:
         # The rate limit and circuit breaker of the grant: no member's own account is used.
         reporter = call_reporter(runtime, replace(first, id=grant), Access.READS)
     else:

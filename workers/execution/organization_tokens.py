@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 
-import orjson
-
+from providers import registry
 from providers.base import IssuedTokens, Token
 from providers.errors import (
     AuthorizationInvalid,
@@ -19,8 +17,6 @@ from providers.errors import (
     SubjectRefused,
     Unavailable,
 )
-from providers.oauth.endpoints import Client
-from providers.oauth.organization_grants import InvalidKey, ServiceAccountKey, google_token, microsoft_token
 from store.coordination import locks
 from store.coordination.locks import LockTimeout
 from store.security.grant_tokens import TokenOwner
@@ -53,7 +49,8 @@ class OrganizationTokens:
         """The tokens for the mailbox of one delegated connection."""
         if credentials.grant is None:
             raise ValueError("a personal connection has tokens of its own")
-        member = credentials.email if credentials.provider == "google" else None
+        impersonates = registry.definition(credentials.provider).grant.impersonates
+        member = credentials.email if impersonates else None
         return cls(runtime, credentials.grant, member)
 
     def access_token(self, *, deadline: float) -> Token:
@@ -149,48 +146,13 @@ class OrganizationTokens:
 
 
 def _token(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadline: float) -> IssuedTokens:
-    if grant.provider == "google":
-        return by_service_account(runtime, grant.secret or "", subject or "", grant.scope, deadline=deadline)
-    tenant, client_id = grant.tenant or "", grant.client_id
-    if client_id is not None:
-        return by_application(runtime, tenant, client_id, grant.secret, deadline=deadline)
-    ours = runtime.providers["microsoft"].oauth
+    provider = runtime.providers[grant.provider]
+    if registry.definition(grant.provider).grant.impersonates or grant.client_id is not None:
+        return provider.grants.token(grant, subject, deadline=deadline)
     # The token may be cached.
-    with note_registration(runtime.stores, ours, calls=False):
+    with note_registration(runtime.stores, provider.oauth, calls=False):
         try:
-            return by_application(runtime, tenant, None, None, deadline=deadline)
+            return provider.grants.token(grant, subject, deadline=deadline)
         except ClientRefused as error:
             # The operator's fault: it says nothing about the grants of organizations.
             raise Misconfigured(error.message, operation=error.operation) from None
-
-
-def by_service_account(
-    runtime: Runtime, key_file: str, subject: str, scope: Collection[str], *, deadline: float
-) -> IssuedTokens:
-    """An access token for the Google account ``subject``, by the JSON text of a key file.
-
-    :raise ProviderError: as ``google_token``
-    """
-    try:
-        key = ServiceAccountKey.parse(orjson.loads(key_file))
-    except (InvalidKey, ValueError) as error:
-        # It was checked before it was stored.
-        raise GrantRefused("The key of the service account cannot be read: enter it again") from error
-    endpoints = runtime.registrations.google_endpoints()
-    return google_token(endpoints, key, subject, scope, deadline=deadline)
-
-
-def by_application(
-    runtime: Runtime, tenant: str, client_id: str | None, secret: str | None, *, deadline: float
-) -> IssuedTokens:
-    """An access token for the mailboxes of a tenant.
-
-    Without ``client_id`` it is requested by the installation's registration.
-
-    :raise ProviderError: as ``microsoft_token``
-    """
-    if client_id is None or secret is None:
-        client = runtime.providers["microsoft"].oauth.client
-    else:
-        client = Client(client_id, Token(secret))
-    return microsoft_token(runtime.registrations.microsoft_endpoints(), tenant, client, deadline=deadline)

@@ -6,16 +6,14 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Lock
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from providers.base import Token
+from providers import registry
+from providers.definition import Provider
 from providers.errors import Misconfigured
-from providers.oauth.client import GoogleOAuth, MicrosoftOAuth, OAuth
-from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
-from providers.registry import Provider, providers
+from providers.oauth.client import OAuth
 from store.config.settings import ProviderSettings
 from store.security.crypto import Undecipherable
 from store.sql.queries import provider_clients
@@ -31,31 +29,14 @@ Providers = Mapping[str, Provider]
 
 
 class Registrations:
-    """Both providers; thread-safe. If the environment sets both registrations, the database is not read.
-
-    A new registration replaces only the OAuth client of a provider, on which nothing else depends.
-    """
+    """All providers; thread-safe. If the environment sets all registrations, the database is not read."""
 
     def __init__(self, provider_settings: ProviderSettings, stores: Stores) -> None:
         self._stores = stores
-        self._google = GoogleEndpoints(
-            api=provider_settings.google_api_url,
-            auth=provider_settings.google_auth_url,
-            token=provider_settings.google_token_url,
-            revoke=provider_settings.google_revoke_url,
-            userinfo=provider_settings.google_userinfo_url,
-        )
-        self._microsoft = MicrosoftEndpoints(
-            graph=provider_settings.microsoft_graph_url,
-            login=provider_settings.microsoft_login_url,
-            tenant=provider_settings.microsoft_tenant,
-        )
-        self._by_environment: Providers = providers(
-            self._google,
-            Client(provider_settings.google_client_id, Token(provider_settings.google_client_secret)),
-            self._microsoft,
-            Client(provider_settings.microsoft_client_id, Token(provider_settings.microsoft_client_secret)),
-        )
+        self._own = {name: provider_settings.of(name) for name in registry.names()}
+        self._by_environment: Providers = {
+            name: registry.definition(name).bind(own) for name, own in self._own.items()
+        }
         self._known = self._by_environment
         self._unset = [name for name, each in self._known.items() if not each.configured]
         self._rows: Mapping[str, SealedClient] = {}
@@ -85,21 +66,12 @@ class Registrations:
         """Whether the environment sets the id and the secret, which then take precedence."""
         return name not in self._unset
 
-    def oauth(self, name: str, client: StoredClient) -> OAuth:
-        """A provider's OAuth client with this registration."""
-        ours = Client(client.client_id, Token(client.secret))
-        if name == "google":
-            return GoogleOAuth(self._google, ours)
-        tenant = client.tenant or self._microsoft.tenant
-        return MicrosoftOAuth(replace(self._microsoft, tenant=tenant), ours)
-
-    def google_endpoints(self) -> GoogleEndpoints:
-        """Google's addresses."""
-        return self._google
-
-    def microsoft_endpoints(self) -> MicrosoftEndpoints:
-        """Microsoft's addresses, with the tenant of the settings."""
-        return self._microsoft
+    def with_client(self, name: str, client: StoredClient) -> Provider:
+        """A provider with this OAuth client."""
+        changed = {"client_id": client.client_id, "client_secret": client.secret}
+        if client.tenant:
+            changed["tenant"] = client.tenant
+        return registry.definition(name).bind({**self._own[name], **changed})
 
     def _refresh(self) -> None:
         try:
@@ -136,7 +108,7 @@ class Registrations:
                 provider.oauth.title,
             )
             return provider
-        return provider.registered(self.oauth(name, client))
+        return self.with_client(name, client)
 
 
 @contextmanager

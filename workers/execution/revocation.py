@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
+from providers import registry
 from providers.base import Failed, Token
 from providers.errors import ProviderError, Reason
 from store.coordination.locks import LockTimeout
@@ -22,9 +23,6 @@ from workers.jobs import Reply, Revoke
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
-
-# Microsoft Entra has no endpoint by which an application revokes one grant.
-REVOCABLE = frozenset({"google"})
 
 LOST = Failed(Reason.PROVIDER_ERROR, "The grant to revoke was lost on the way to a worker")
 BUSY = Failed(Reason.PROVIDER_ERROR, "Another consent or revocation of the account took too long")
@@ -66,7 +64,7 @@ def _revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocat
         removed.sealed_access_token is None
         or not removed.obtained
         or not removed.alive
-        or removed.provider not in REVOCABLE
+        or not registry.definition(removed.provider).revocable
     ):
         return None
     try:

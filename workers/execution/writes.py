@@ -9,6 +9,7 @@ from dataclasses import replace
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
+from providers import registry
 from providers.base import Account, CalendarProvider, Failed
 from providers.errors import EventExists, EventNotFound, EventRefused, EventUnreadable, ProviderError
 from providers.event_writes import is_unclear
@@ -136,7 +137,9 @@ def _write_at_provider(
             try:
                 created = provider.create_event(account, job.calendar, job.draft, deadline=deadline)
             except EventExists as error:
-                error.message = job.draft.conflict_message(provider.name)
+                error.message = job.draft.conflict_message(
+                    takes_id=registry.definition(provider.name).takes_event_ids
+                )
                 raise
             return Reply(events={job.calendar: (created.event,)}, made=created.made)
         case UpdateEvent():

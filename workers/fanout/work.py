@@ -18,6 +18,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from providers import registry
 from providers.base import Failed
 from store.coordination.provider_limits import Access, AcquireRequest, Circuit
 from store.coordination.single_flight import ReadTerms, SharedRead
@@ -120,7 +121,7 @@ def divide(work: Work) -> list[Work]:
 
 def divide_waiting(work: Work) -> list[Work]:
     """The parts of a bundle without a permit that try again together: all of it if it has one permit."""
-    return [work] if work[0].provider == "google" else [[each] for each in work]
+    return [work] if _share_permit(work[0].provider) else [[each] for each in work]
 
 
 def without_probes(ready: Work) -> list[Work]:
@@ -147,7 +148,11 @@ def _size_and_key(packed: Packed) -> tuple[int, Hashable]:
     job: Job = packed.job
     if not isinstance(job, ReadBusy) or job.grant is None or job.calendars is None:
         return 0, packed.number
-    return call_policy.BUNDLE_CALENDARS[job.grant.provider], (job.grant.id, job.start, job.end)
+    return registry.definition(job.grant.provider).costs.calendars_of_members, (
+        job.grant.id,
+        job.start,
+        job.end,
+    )
 
 
 def _calendars(packed: Packed) -> int:
@@ -173,10 +178,15 @@ def _belongs(taken: TakenJob) -> bool:
     return row.grant == job.grant.id and bool(row.email) and identified
 
 
+def _share_permit(provider: str | None) -> bool:
+    """Whether the account of a grant makes the call of a bundle, whose jobs then share one permit."""
+    return provider is not None and registry.definition(provider).grant.impersonates
+
+
 def _shared_permit(first: TakenJob) -> AcquireRequest | None:
-    """The permit of a whole bundle at Google; None at Microsoft."""
-    if first.row is None or first.row.grant is None or first.provider != "google":
+    """The permit of a whole bundle; None if each job has its own."""
+    if first.row is None or first.row.grant is None or not _share_permit(first.provider):
         return None
-    cost = call_policy.calls("google", first.job)
+    cost = call_policy.calls(first.row.provider, first.job)
     circuit = Circuit(first.row.provider, Access.READS)
     return AcquireRequest(circuit, first.row.grant, cost, None, first.name)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from app.cli.doctor import external, storage, workers
 from app.cli.doctor.diagnosis import Check, Diagnosis, Examination, State
+from providers import registry
 from store.config.settings import Settings
 
 __all__ = ["Diagnosis", "State", "examine"]
@@ -21,8 +22,10 @@ CHECKS = (
     Check("workers", workers.workers, needs=("broker",)),
     Check("provider access", workers.provider_access, needs=("redis",)),
     Check("beat", workers.beat, needs=("redis",)),
-    Check("google", external.google, needs=("database", "redis", "broker", "workers")),
-    Check("microsoft", external.microsoft, needs=("database", "redis", "broker", "workers")),
+    *(
+        Check(name, external.registration(name), needs=("database", "redis", "broker", "workers"))
+        for name in registry.names()
+    ),
     Check("public URL", external.public_url),
     Check("proxies", external.proxies),
 )

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 import requests
 
 from app.accounts import oauth_clients
 from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
-from providers.oauth.registration_probe import SECRET_UNSEEN, ProbeVerdict
+from providers.oauth.registration_probe import ProbeVerdict
 from store.security.crypto import Undecipherable
 from store.security.redirect_allowlist import is_this_machine
 
 
-def google(examination: Examination) -> CheckResult:
-    """The OAuth client registered with Google is valid."""
-    return _provider(examination, "google")
-
-
-def microsoft(examination: Examination) -> CheckResult:
-    """The OAuth client registered with Microsoft is valid."""
-    return _provider(examination, "microsoft")
+def registration(name: str) -> Callable[[Examination], CheckResult]:
+    """The check that the OAuth client registered with a provider is valid."""
+    return partial(_provider, name=name)
 
 
 def public_url(examination: Examination) -> CheckResult:
@@ -76,8 +73,8 @@ def _provider(examination: Examination, name: str) -> CheckResult:
             "There is no registration: accounts are not connected by browser, and access ends with its token",
             f"Enter one in the dashboard, or set {variable} and {variable.replace('_ID', '_SECRET')}",
         )
-    # Microsoft never confirms the secret of a valid registration: no advice would help.
-    if finding.verdict is ProbeVerdict.RIGHT or finding == SECRET_UNSEEN:
+    # Some providers never confirm the secret of a valid registration: no advice would help.
+    if finding.verdict is ProbeVerdict.RIGHT or finding.usual:
         return State.OK, finding.sentence, ""
     state = State.WRONG if finding.verdict is ProbeVerdict.WRONG else State.WARNING
     return state, finding.sentence, finding.advice

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
+from providers import registry
 from workers import broker as broker_health
-from workers.execution.call_policy import PROVIDER_TITLES
 from workers.queues import Queue
 
 # A worker on the same network answers within milliseconds, a busy one within a second.
@@ -36,7 +36,7 @@ def provider_access(examination: Examination) -> CheckResult:
     """Every worker reaches the providers, according to its heartbeat."""
     present = examination.services.stores.heartbeats.live_processes()
     unreachable = [
-        f"{worker} cannot reach {' and '.join(PROVIDER_TITLES[each] for each in sorted(providers))}"
+        f"{worker} cannot reach {' and '.join(registry.title(each) for each in sorted(providers))}"
         for worker, providers in sorted(present.unreachable.items())
         if providers
     ]

@@ -23,7 +23,7 @@ class GrantCard:
     @property
     def title(self) -> str:
         """The provider's name."""
-        return connection_badge.title(self.provider)
+        return registry.title(self.provider)
 
     @property
     def badge(self) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from flask import request
 from marshmallow import fields, pre_load
 
 from app.accounts.organization_grants import KEY_FILE
-from app.dashboard import connection_badge, forms
+from app.dashboard import forms
 from app.dashboard.connection_badge import LEVELS
 from app.http.errors import ApiError
 from app.schemas.connections import Address
@@ -97,7 +97,7 @@ def stored(provider: str, grant: GrantSummary | None) -> forms.Form:
 
 def refuse(form: forms.Form, provider: str, error: ApiError) -> None:
     """Show the answer of the API's function in the form: beside the field that it concerns, or above."""
-    title = connection_badge.title(provider)
+    title = registry.title(provider)
     if error.code is Code.GRANT_REFUSED:
         form.refuse(error.param or REFUSED_BESIDE[provider], error.error)
         form.refuse("", f"Nothing was stored: {title} refuses the grant.")

@@ -17,7 +17,7 @@ from app.accounts import organization_grants as grants
 from app.accounts.delegations import Member
 from app.accounts.disconnect import clean_up
 from app.accounts.organization_grants import domain_of
-from app.dashboard import connection_badge, forms
+from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.forms import UserId
 from app.dashboard.organizations import get_organization
@@ -26,6 +26,7 @@ from app.http.routes import route_facts
 from app.schemas.connections import Address
 from app.schemas.organization_grants import MAX_IMPORTED
 from app.services import services
+from providers import registry
 from store.sql.models import Role
 from store.sql.queries.organization_grants import GrantSummary
 from store.sql.queries.organizations import Summary
@@ -46,14 +47,14 @@ class Group(NamedTuple):
     members: list[Member]
 
 
-@blp.get("/organizations/<slug>/grants/<any(google, microsoft):provider>/members")
+@blp.get("/organizations/<slug>/grants/<known_provider:provider>/members")
 @route_facts(role=Role.OPERATOR)
 def grant_members(slug: str, provider: str) -> ResponseReturnValue:
     """The form for a list of members."""
     return _form(slug, provider, forms.blank(), MemberList())
 
 
-@blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>/members")
+@blp.post("/organizations/<slug>/grants/<known_provider:provider>/members")
 @route_facts(role=Role.OPERATOR)
 def preview_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     """Show the changes that an import of the list would make; nothing is stored."""
@@ -65,7 +66,7 @@ def preview_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         preview = delegations.preview_import(session, caller(), slug, provider, found.members)
     emails = dict(found.members)
-    title = connection_badge.title(provider)
+    title = registry.title(provider)
     personal = set(preview.personal)
 
     def group(name: str, badge: str, hint: str, user_ids: list[str]) -> Group:
@@ -95,7 +96,7 @@ def preview_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     )
 
 
-@blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>/members/import")
+@blp.post("/organizations/<slug>/grants/<known_provider:provider>/members/import")
 @route_facts(role=Role.OPERATOR)
 def import_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     """Import the members of a list that was previewed: all of them, or none."""
@@ -159,7 +160,7 @@ def _form(
         status,
         organization=organization,
         provider=provider,
-        title=connection_badge.title(provider),
+        title=registry.title(provider),
         domain=delegations.required_domain(grant),
         form=form,
         wrong=found.wrong[:MAX_WRONG],

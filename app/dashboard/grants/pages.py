@@ -21,34 +21,15 @@ from store.sql.models import Role
 from store.sql.queries import organization_grants as queries
 from store.sql.queries.organization_grants import GrantSummary
 
-# The administrator does this before the form can be filled in.
-STEPS = {
-    "google": (
-        "In the Google Cloud console, enable the Google Calendar API, make a service account, and add a key "
-        "of the type JSON to it. Google downloads the key file.",
-        "In the Google Admin console, under Domain-wide delegation, add the client ID of the service account "
-        "with exactly the scopes of the chosen access. They are listed below.",
-        "Choose the subject: an active account of the domain that sees the free and busy times of its "
-        "colleagues. Members have addresses in the domain of the subject.",
-    ),
-    "microsoft": (
-        "In the Microsoft Entra admin center, register an application, or use the registration of this "
-        "installation.",
-        "Add application permissions of Microsoft Graph: MailboxSettings.Read, and Calendars.ReadBasic.All, "
-        "Calendars.Read or Calendars.ReadWrite. Then grant admin consent.",
-        "For an application of your own, make a client secret and copy its Value, not its Secret ID.",
-    ),
-}
 
-
-@blp.get("/organizations/<slug>/grants/<any(google, microsoft):provider>")
+@blp.get("/organizations/<slug>/grants/<known_provider:provider>")
 @route_facts(role=Role.OPERATOR)
 def grant(slug: str, provider: str) -> ResponseReturnValue:
     """The form to enter a grant, or to replace the one that is stored."""
     return _form(slug, provider)
 
 
-@blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>")
+@blp.post("/organizations/<slug>/grants/<known_provider:provider>")
 @route_facts(role=Role.OPERATOR)
 def store_grant(slug: str, provider: str) -> ResponseReturnValue:
     """Check a grant with its provider, and store it unless the provider refuses it."""
@@ -66,7 +47,7 @@ def store_grant(slug: str, provider: str) -> ResponseReturnValue:
             forms.refuse(form, name, error)
             status = error.status
         else:
-            title, access = connection_badge.title(provider), connection_badge.access_of(name, stored.scope)
+            title, access = registry.title(provider), connection_badge.access_of(name, stored.scope)
             sentence = (
                 f"{title} accepts the grant, and it is stored. Access: {access}. Import its members next."
             )
@@ -74,13 +55,13 @@ def store_grant(slug: str, provider: str) -> ResponseReturnValue:
     return _form(slug, name, form, status)
 
 
-@blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>/remove")
+@blp.post("/organizations/<slug>/grants/<known_provider:provider>/remove")
 @route_facts(role=Role.OPERATOR)
 def remove_grant(slug: str, provider: str) -> ResponseReturnValue:
     """Delete a grant with its delegated connections."""
     with services().stores.database.reading() as session:
         get_organization(session, slug)
-    title = connection_badge.title(provider)
+    title = registry.title(provider)
     try:
         organization_grants.remove(caller(), slug, provider)
     except NotFound as error:
@@ -120,10 +101,10 @@ def _form(slug: str, provider: str, sent: Form | None = None, status: int = 200)
         status,
         organization=found,
         provider=provider,
-        title=connection_badge.title(provider),
+        title=registry.title(provider),
         stored=stored,
         form=forms.stored(provider, stored) if sent is None else sent,
-        steps=STEPS[provider],
+        steps=registry.definition(provider).grant.steps,
         levels={each: (words, scopes.expand_levels([each])) for each, words in LEVELS.items()},
         registered=_registered(),
     )

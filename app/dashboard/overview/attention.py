@@ -114,7 +114,7 @@ def _ended(session: Session) -> list[Subject]:
         Subject(
             each.user,
             url_for("dashboard.user", custom_id=each.user),
-            ": ".join(filter(None, (connection_badge.title(each.provider), each.email, each.ended_because))),
+            ": ".join(filter(None, (registry.title(each.provider), each.email, each.ended_because))),
             each.ended_at,
         )
         for each in connections.dead(session, limit=MAX_NAMED)
@@ -145,7 +145,7 @@ def _subject(kind: UserKind, row: User) -> Subject:
             if each.expires_at is not None and each.sealed_refresh_token is None
         ]
         return Subject(row.custom_id, address, at=min(moments, default=None))
-    titles = [connection_badge.title(each.provider) for each in row.connections]
+    titles = [registry.title(each.provider) for each in row.connections]
     return Subject(row.custom_id, address, ", ".join(titles))
 
 
@@ -201,7 +201,7 @@ def _grants(session: Session, counts: OtherCounts) -> Item:
     rows = organization_grants.dead(session, limit=MAX_NAMED)
     subjects = [
         Subject(
-            f"{each.organization} ({connection_badge.title(each.provider)})",
+            f"{each.organization} ({registry.title(each.provider)})",
             f"{url_for('dashboard.organization', slug=each.organization)}#grants",
             each.ended_because or "",
             each.ended_at,

@@ -33,7 +33,6 @@ from store.sql.queries import api_keys, connections, deliveries, organizations, 
 from store.sql.queries import attention as stored_attention
 from store.sql.queries.connections import ConnectionCounts
 from workers import broker
-from workers.execution.call_policy import PROVIDER_TITLES
 
 PARTS = {
     "beat": ("Beat", "Start exactly one: almanac beat. Without it no token is renewed ahead of time."),
@@ -162,7 +161,7 @@ def overview_health() -> ResponseReturnValue:
 def _isolated() -> list[tuple[str, str]]:
     """Workers that cannot reach a provider that other workers may reach: pairs of worker and provider."""
     isolated = services().stores.heartbeats.live_processes().isolated()
-    return [(worker, PROVIDER_TITLES[provider]) for worker, each in isolated.items() for provider in each]
+    return [(worker, registry.title(provider)) for worker, each in isolated.items() for provider in each]
 
 
 def _open_breakers() -> list[OpenBreaker]:
@@ -170,7 +169,7 @@ def _open_breakers() -> list[OpenBreaker]:
     states = services().stores.provider_limits.states(CIRCUIT_KEYS)
     return [
         OpenBreaker(
-            PROVIDER_TITLES[key.provider],
+            registry.title(key.provider),
             WORDS[key.access],
             breaker,
             datetime.now(UTC) - timedelta(seconds=breaker.ago),
@@ -207,7 +206,7 @@ def _steps(figures: Figures, registrations: list[Registration]) -> list[Step]:
     steps = [
         Step(
             "Configure a provider",
-            "Register this installation with Google or Microsoft, and enter what they give you.",
+            f"Register this installation with {registry.titles('or')}, and enter what they give you.",
             url_for("dashboard.settings"),
             any(each.configured for each in registrations),
             "save_registration",

@@ -14,6 +14,7 @@ from sqlalchemy import Row, or_, select
 from sqlalchemy.orm import Session
 
 from scheduling.json_render import timestamp
+from store.cache.cache_tags import has_global_ids
 from store.sql.database import insert_or_update, note_events
 from store.sql.models import (
     Membership,
@@ -286,10 +287,10 @@ def _calendar_name(connection: _Listener, calendar_id: str) -> str:
     While the provider has not returned the id of the main calendar, it is the address at Google, and the
     alias at Microsoft.
     """
-    google = connection.provider != "microsoft"
-    main = connection.main_calendar_id or (connection.email if google else None)
+    global_ids = has_global_ids(connection.provider)
+    main = connection.main_calendar_id or (connection.email if global_ids else None)
     is_main = calendar_id == MAIN
-    if google:
+    if global_ids:
         addresses = {each.lower() for each in (connection.email, connection.main_calendar_id) if each}
         is_main = is_main or calendar_id.lower() in addresses
     return main or MAIN if is_main else calendar_id

@@ -6,7 +6,7 @@ from typing import Any
 
 from providers.base import Account
 from providers.microsoft.client import Microsoft
-from providers.oauth.endpoints import MicrosoftEndpoints
+from providers.microsoft.oauth import MicrosoftEndpoints
 from tests.providers.event_calls import MEETING, Calls
 from tests.providers.sandbox.callers import Caller
 

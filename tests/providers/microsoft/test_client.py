@@ -20,7 +20,7 @@ from providers.errors import (
     Unreadable,
 )
 from providers.microsoft.client import Microsoft
-from providers.oauth.endpoints import MicrosoftEndpoints
+from providers.microsoft.oauth import MicrosoftEndpoints
 from providers.timestamps import DAY, instant
 from tests.providers.failures import FAILURES
 

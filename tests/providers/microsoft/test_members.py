@@ -21,7 +21,6 @@ from providers.errors import (
     Unavailable,
 )
 from providers.microsoft.client import Microsoft
-from providers.microsoft.mailbox import user_path
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
 from providers.timestamps import DAY, instant
 from tests.providers.addresses import microsoft_at
@@ -254,7 +253,7 @@ def test_scopes_are_required_before_any_call(sandbox, microsoft, make):
 def test_a_mailbox_of_the_tenant_is_read_and_written_by_its_path(sandbox, microsoft, soon):
     scopes = frozenset({"Calendars.ReadWrite", "MailboxSettings.Read"})
     domain = sandbox.domain("microsoft", "contoso.com", [{"email": NAMES[0], "events": [MEETING, ALL_DAY]}])
-    account = account_of(sandbox.url, domain, NAMES[0], user_path(NAMES[0]), scopes=scopes)
+    account = account_of(sandbox.url, domain, NAMES[0], delegated=True, scopes=scopes)
     assert microsoft.main_calendar(account, deadline=soon(5)).address == NAMES[0]
     assert [each.primary for each in microsoft.calendars(account, deadline=soon(5))] == [True]
     events = microsoft.events(account, ["primary"], START, END, deadline=soon(5))["primary"]
@@ -267,7 +266,7 @@ def test_a_mailbox_of_the_tenant_is_read_and_written_by_its_path(sandbox, micros
 
 def test_a_subscription_names_the_mailbox(script, scripted_account, soon):
     script.say(201, {"id": "s", "expirationDateTime": "2026-12-05T00:00:00Z"})
-    account = replace(scripted_account, mailbox_path=user_path(NAMES[0]))
+    account = replace(scripted_account, email=NAMES[0], delegated=True)
     wanted = ChannelRequest("c", Token("t"), "https://almanac.example/push")
     MicrosoftSubscriptions(microsoft_at(script.url)).open(account, "primary", wanted, deadline=soon(5))
     assert b'"resource":"users/m0@contoso.com/events"' in script.requests[0]["body"]
@@ -327,7 +326,7 @@ def test_busy_periods_are_equal_in_a_batch_and_alone(sandbox, microsoft, members
     )
     together = read_all(microsoft, account_of(sandbox.url, domain), [both(name) for name in names])
     for name, outcomes in zip(names, together, strict=True):
-        alone = account_of(sandbox.url, domain, name, user_path(name))
+        alone = account_of(sandbox.url, domain, name, delegated=True)
         found = microsoft.busy(alone, list(outcomes), START, END, deadline=time.monotonic() + 5)
         assert len(found) == 2
         assert {each: outcome.busy.pairs() for each, outcome in outcomes.items()} == {

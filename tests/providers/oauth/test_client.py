@@ -19,9 +19,8 @@ from providers.errors import (
     Unavailable,
 )
 from providers.http.send import HttpReply
-from providers.oauth.client import CodeExchangeResult, GoogleOAuth, MicrosoftOAuth
+from providers.oauth.client import Client, CodeExchangeResult, GoogleOAuth, MicrosoftOAuth
 from providers.oauth.consent import ConsentRequest
-from providers.oauth.endpoints import Client
 from tests.providers.addresses import google_at, microsoft_at
 
 BOTH = pytest.mark.parametrize("provider", ["google", "microsoft"])

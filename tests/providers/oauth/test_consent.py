@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from providers import registry
+from providers.google import oauth as google
+from providers.microsoft import oauth as microsoft
 from providers.oauth.consent import (
     ConsentRequest,
-    google_link,
-    microsoft_link,
     new_verifier,
 )
 
@@ -43,7 +43,7 @@ def query_of(link: str) -> dict[str, str]:
     return {name: values[0] for name, values in fields.items()}
 
 
-@pytest.mark.parametrize("link", [google_link, microsoft_link])
+@pytest.mark.parametrize("link", [google.link, microsoft.link])
 def test_a_link_holds_the_challenge_and_not_the_verifier(link):
     url = link(AUTH, "client-1", asked())
 
@@ -65,15 +65,14 @@ def test_a_link_holds_the_challenge_and_not_the_verifier(link):
 @pytest.mark.parametrize(
     ("link", "changed", "expected"),
     [
-        (google_link, {}, {"access_type": "offline", "prompt": "consent"}),
-        (google_link, {"offline": False}, {"access_type": "online"}),
+        (google.link, {}, {"access_type": "offline", "prompt": "consent"}),
+        (google.link, {"offline": False}, {"access_type": "online"}),
         (
-            google_link,
             {"login_hint": "ada@example.com"},
             {"access_type": "offline", "prompt": "consent", "login_hint": "ada@example.com"},
         ),
-        (microsoft_link, {}, {"response_mode": "query", "prompt": "select_account"}),
-        (microsoft_link, {"login_hint": "a@b.c"}, {"response_mode": "query", "login_hint": "a@b.c"}),
+        (microsoft.link, {}, {"response_mode": "query", "prompt": "select_account"}),
+        (microsoft.link, {"login_hint": "a@b.c"}, {"response_mode": "query", "login_hint": "a@b.c"}),
     ],
 )
 def test_each_provider_has_its_own_parameters(link, changed, expected):

@@ -11,8 +11,10 @@ import pytest
 
 from providers.base import Token
 from providers.errors import Unavailable
+from providers.google import oauth as google_oauth
+from providers.microsoft import oauth as microsoft_oauth
 from providers.oauth import identity
-from providers.oauth.identity import AccountIdentity, claims, google_account, microsoft_account
+from providers.oauth.identity import AccountIdentity, claims
 from tests.providers.addresses import google_at, microsoft_at
 
 ADA = "ada@example.com"
@@ -55,12 +57,14 @@ def test_claims_for_another_or_no_audience_are_not(token):
 
 def google(script, claimed, *, deadline=None):
     deadline = deadline or time.monotonic() + 10
-    return google_account(google_at(script.url), Token("secret-access"), claimed, deadline=deadline)
+    return google_oauth.account(google_at(script.url), Token("secret-access"), claimed, deadline=deadline)
 
 
 def microsoft(script, claimed, *, deadline=None):
     deadline = deadline or time.monotonic() + 10
-    return microsoft_account(microsoft_at(script.url), Token("secret-access"), claimed, deadline=deadline)
+    return microsoft_oauth.account(
+        microsoft_at(script.url), Token("secret-access"), claimed, deadline=deadline
+    )
 
 
 @pytest.mark.parametrize(

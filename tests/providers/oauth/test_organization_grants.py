@@ -24,13 +24,10 @@ from providers.errors import (
     SubjectRefused,
     Unavailable,
 )
-from providers.oauth.endpoints import Client
-from providers.oauth.organization_grants import (
-    InvalidKey,
-    ServiceAccountKey,
-    google_token,
-    microsoft_token,
-)
+from providers.google import organization_grants as google_grants
+from providers.google.organization_grants import InvalidKey, ServiceAccountKey
+from providers.microsoft import organization_grants as microsoft_grants
+from providers.oauth.client import Client
 from tests.providers.addresses import google_at, microsoft_at
 
 RSA = RSAKey.generate_key(2048)
@@ -52,14 +49,14 @@ TOKEN = {"access_token": "secret-token", "expires_in": 3599, "token_type": "Bear
 
 def google(url: str, subject: str = "reader@example.com", left: float = 5.0) -> IssuedTokens:
     key = ServiceAccountKey.parse(KEY_FILE)
-    return google_token(google_at(url), key, subject, SCOPES, deadline=time.monotonic() + left)
+    return google_grants.token(google_at(url), key, subject, SCOPES, deadline=time.monotonic() + left)
 
 
 def microsoft(
     url: str, tenant: str = TENANT, client: Client | None = None, left: float = 5.0
 ) -> IssuedTokens:
     ours = client or Client("client-id", Token("secret-of-client"))
-    return microsoft_token(microsoft_at(url), tenant, ours, deadline=time.monotonic() + left)
+    return microsoft_grants.token(microsoft_at(url), tenant, ours, deadline=time.monotonic() + left)
 
 
 def form(request: dict[str, Any]) -> dict[str, str]:

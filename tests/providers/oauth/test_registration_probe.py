@@ -10,9 +10,10 @@ import pytest
 
 from providers.base import Token
 from providers.errors import ProviderNotConfigured
-from providers.oauth.client import GoogleOAuth, MicrosoftOAuth
-from providers.oauth.endpoints import Client
-from providers.oauth.registration_probe import SECRET_UNSEEN, Finding, ProbeVerdict
+from providers.google.oauth import GoogleOAuth
+from providers.microsoft.oauth import SECRET_UNSEEN, MicrosoftOAuth
+from providers.oauth.client import Client
+from providers.oauth.registration_probe import Finding, ProbeVerdict
 from tests.providers.addresses import google_at, microsoft_at
 
 TENANT = "84bd8158-6d4d-4958-8b9f-9d6445542f95"

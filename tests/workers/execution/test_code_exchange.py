@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from providers.base import Token
 from providers.errors import Reason
-from providers.oauth.client import GoogleOAuth
+from providers.google.oauth import GoogleOAuth
 from store.security.one_time_secrets import JOB_SECONDS, PendingConsent, PendingExchange
 from store.sql.models import ApiKey, Organization, Role, User
 from store.sql.queries import administrators, api_keys, connection_rows, connections, organizations

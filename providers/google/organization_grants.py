@@ -1,0 +1,173 @@
+"""Access tokens of a Google Workspace domain: a service account impersonates its people.
+
+https://developers.google.com/identity/protocols/oauth2/service-account
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+from providers.base import IssuedTokens
+from providers.errors import ClockRefused, GrantRefused, ProviderError, SubjectRefused
+from providers.google import private_keys
+from providers.google.oauth import GoogleEndpoints
+from providers.http.send import HttpReply
+from providers.oauth.organization_grants import passing, refused, request
+
+_JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+# Seconds that an assertion is valid: the maximum.
+_ASSERTION_LIFE = 3600
+
+# https://developers.google.com/identity/protocols/oauth2/service-account#error-codes
+_AUTHORIZE = (
+    "Google has not authorized the service account for these scopes: the administrator adds its client id "
+    "and the scopes under Domain-wide delegation in the Admin console"
+)
+_KEY = "Google does not accept the key of the service account: make a new key and enter it"
+_CLOCK = "Google finds the time of this server wrong: correct its clock"
+_SUBJECT = (
+    "Google knows no active account with this address in the domain: check the address, and whether the "
+    "account is suspended"
+)
+
+_BY_WORD = {
+    "unauthorized_client": _AUTHORIZE,
+    "access_denied": _AUTHORIZE,
+    "invalid_scope": _AUTHORIZE,
+    "admin_policy_enforced": "A policy of the Google Workspace domain blocks these scopes: the administrator "
+    "allows them for the service account",
+    "org_internal": "The Google Cloud project of the service account is internal to another organization: "
+    "use a service account of your own organization",
+    "disabled_client": "The service account is disabled: enable it in the Google Cloud console",
+    "invalid_client": _KEY,
+}
+
+# Google has one error word for the key, the clock and the account. Its description tells them apart.
+_BY_DESCRIPTION: tuple[tuple[str, type[GrantRefused], str], ...] = (
+    ("short-lived token", ClockRefused, _CLOCK),
+    ("reasonable timeframe", ClockRefused, _CLOCK),
+    ("Invalid JWT", GrantRefused, _KEY),
+    ("account not found", GrantRefused, _KEY),
+)
+
+
+class InvalidKey(ValueError):
+    """The text is not the key file of a Google service account; ``field`` is the field at fault, if any."""
+
+    def __init__(self, sentence: str, field: str | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAccountKey:
+    """The key of a Google service account; ``private_key`` is its RSA key, ready to sign."""
+
+    client_email: str
+    private_key: RSAKey = field(repr=False)
+    private_key_id: str | None = None
+    client_id: str | None = None
+
+    @classmethod
+    def parse(cls, key: Mapping[str, Any]) -> ServiceAccountKey:
+        """Read the fields of a key file, which Google offers for download as JSON.
+
+        https://developers.google.com/identity/protocols/oauth2/service-account#creatinganaccount
+
+        :raise InvalidKey: when a field is missing or wrong
+        """
+        if key.get("type") != "service_account":
+            raise InvalidKey("type is not service_account: upload the JSON key of a service account", "type")
+        client_email, private_key = _text(key, "client_email"), _text(key, "private_key")
+        if "@" not in client_email:
+            raise InvalidKey("client_email is no e-mail address", "client_email")
+        return cls(
+            client_email,
+            _rsa_key(private_key),
+            _text(key, "private_key_id", required=False),
+            _text(key, "client_id", required=False),
+        )
+
+
+def token(
+    endpoints: GoogleEndpoints,
+    key: ServiceAccountKey,
+    subject: str,
+    scopes: Collection[str],
+    *,
+    deadline: float,
+) -> IssuedTokens:
+    """An access token for the account ``subject``, by domain-wide delegation.
+
+    :raise GrantRefused: when the administrator of the domain has to act
+    :raise SubjectRefused: when the account does not exist or is suspended
+    :raise Unavailable: when the same call may succeed later
+    """
+    # The key file names a token URL too. It is not used: the file comes from a tenant, and the assertion
+    # would go to any server that it names.
+    assertion = _assertion(key, subject, scopes, endpoints.token)
+    form = {"grant_type": _JWT_BEARER, "assertion": assertion}
+    return request("Google", endpoints.token, form, error_for, deadline)
+
+
+def error_for(reply: HttpReply) -> ProviderError:
+    """The exception for an error answer to an assertion."""
+    body = reply.body or {}
+    word, description = body.get("error"), body.get("error_description")
+    if error := passing(reply, word):
+        return error
+    if isinstance(word, str) and word in _BY_WORD:
+        return GrantRefused(_BY_WORD[word], operation=reply.operation)
+    if word == "invalid_grant":
+        text = description if isinstance(description, str) else ""
+        for part, kind, sentence in _BY_DESCRIPTION:
+            if part in text:
+                return kind(sentence, operation=reply.operation)
+        # "Invalid email or User ID", "Not a valid email". For an unknown description, one account fails
+        # and not the whole domain.
+        return SubjectRefused(_SUBJECT, operation=reply.operation)
+    return refused(reply)
+
+
+def _assertion(key: ServiceAccountKey, subject: str, scopes: Collection[str], audience: str) -> str:
+    """A signed JWT: https://developers.google.com/identity/protocols/oauth2/service-account#authorizingrequests"""
+    now = int(time.time())
+    header = {"alg": "RS256", "typ": "JWT"}
+    if key.private_key_id is not None:
+        header["kid"] = key.private_key_id
+    claims = {
+        "iss": key.client_email,
+        "sub": subject,
+        "scope": " ".join(sorted(scopes)),
+        "aud": audience,
+        "iat": now,
+        "exp": now + _ASSERTION_LIFE,
+    }
+    return jwt.encode(header, claims, key.private_key)
+
+
+def _rsa_key(pem: str) -> RSAKey:
+    try:
+        return RSAKey.import_key(private_keys.load(pem))
+    except private_keys.WrongSize:
+        sizes = f"{private_keys.MIN_BITS} to {private_keys.MAX_BITS} bits"
+        raise InvalidKey(f"private_key must have {sizes}", "private_key") from None
+    except private_keys.NotAnRsaKey:
+        raise InvalidKey("private_key is no private RSA key in PEM format", "private_key") from None
+
+
+def _text(key: Mapping[str, Any], field: str, *, required: bool = True) -> Any:
+    value = key.get(field)
+    if value is None and not required:
+        return None
+    if not isinstance(value, str) or not value:
+        raise InvalidKey(f"{field} is missing from the key file of the service account", field)
+    return value
