@@ -104,17 +104,19 @@ class Provider:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """One provider; ``name`` is spelled so in URLs, answers and names of settings.
+    """One provider; ``name`` is spelled so in URLs, answers and names of settings. ``title`` is the name for
+    people, ``service`` that of its calendars.
 
     ``global_ids``: an id of a calendar is valid in every account, and that of a main calendar is the address
     of its account. Otherwise ids are valid in one mailbox only, and a shared calendar names its owner.
     ``leases``: the provider limits the concurrent calls of one mailbox. ``revocable``: an application can
-    revoke a grant. ``takes_event_ids``: a client may choose the id of a new event. ``bind`` takes the settings
-    of the provider by the end of their names, such as ``client_id``.
+    revoke a grant. ``takes_event_ids``: a client may choose the id of a new event. ``bind`` takes the
+    settings of the provider by the end of their names, such as ``client_id``.
     """
 
     name: str
     title: str
+    service: str
     scopes: Scopes
     costs: CallCosts
     bind: Callable[[Mapping[str, str]], Provider]

@@ -33,6 +33,11 @@ def title(name: str) -> str:
     return _DEFINITIONS[name].title
 
 
+def service(name: str) -> str:
+    """The name of a provider's calendars for people."""
+    return _DEFINITIONS[name].service
+
+
 def titles(word: str) -> str:
     """The names of all providers for people, such as "Google and Microsoft"."""
     *others, last = (each.title for each in _DEFINITIONS.values())

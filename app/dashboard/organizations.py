@@ -22,6 +22,7 @@ from app.http.routes import route_facts
 from app.schemas.error_codes import Code
 from app.schemas.fields import SLUG, Text
 from app.services import services
+from providers import registry
 from store.sql.models import Role
 from store.sql.queries import api_keys, audit, connections, users, webhooks
 from store.sql.queries import organizations as stored
@@ -163,6 +164,7 @@ def organization_page(
             webhooks=webhooks.count(session, found.id),
             q=searched(),
             health=connection_badge,
+            title_of=registry.title,
         )
 
 

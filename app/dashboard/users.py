@@ -188,6 +188,7 @@ def _user_page(custom_id: str, form: forms.Form, status: int = 200) -> ResponseR
         names=list(registry.names()),
         levels=connection_badge.LEVELS,
         health=connection_badge,
+        title_of=registry.title,
     )
 
 

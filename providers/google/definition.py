@@ -75,7 +75,8 @@ def bind(own: Mapping[str, str]) -> Provider:
 
 DEFINITION = Definition(
     name="google",
-    title=PROVIDER,
+    title="Google",
+    service=PROVIDER,
     scopes=SCOPES,
     costs=Costs(),
     bind=bind,

@@ -65,7 +65,8 @@ def bind(own: Mapping[str, str]) -> Provider:
 
 DEFINITION = Definition(
     name="microsoft",
-    title=PROVIDER,
+    title="Microsoft",
+    service=PROVIDER,
     scopes=SCOPES,
     costs=Costs(),
     bind=bind,

@@ -73,10 +73,12 @@ class Settings(
     def push_address(self, provider: str) -> str | None:
         """The URL for a provider's change notifications; None if push is off or cannot work.
 
-        The real providers send to https URLs only. The sandbox, whose URLs are http, sends to either.
+        The real providers send to https URLs only. The sandbox, whose API URL is http, sends to either.
         """
-        is_emulated = any(each.startswith("http:") for each in self.providers.of(provider).values())
-        reachable = self.public_url.startswith("https:") or is_emulated
+        own = self.providers.of(provider)
+        # That of the API is the first one.
+        api = next((value for name, value in own.items() if name.endswith("_url")), "")
+        reachable = self.public_url.startswith("https:") or api.startswith("http:")
         if not self.public_url or not reachable or not self.push_ttl_seconds or not self.busy_ttl_seconds:
             return None
         return f"{self.public_url}/v1/push/{provider}"

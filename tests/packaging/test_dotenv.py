@@ -42,7 +42,7 @@ SAMPLES = {
     "ALMANAC_ENCRYPTION_KEYS": base64.urlsafe_b64encode(bytes(32)).decode(),
     "ALMANAC_FAILURE_TTL": "4",
     "ALMANAC_FANOUT_DEADLINE": "4",
-    "ALMANAC_FANOUT_TASKS": "4",
+    "ALMANAC_FANOUT_TASKS": "5",
     "ALMANAC_FLOWER_PASSWORD": "another",
     "ALMANAC_FLOWER_USER": "another",
     "ALMANAC_LOG_FORMAT": "json",

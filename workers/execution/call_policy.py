@@ -185,7 +185,7 @@ def rate_limited_failure(row: SealedConnection, permit: Permit) -> Failed:
 
 def rate_limited_message(provider: str, permit: Permit) -> str:
     """Whether the provider has refused calls, or the quota of this installation is used up."""
-    title = registry.title(provider)
+    title = registry.service(provider)
     if permit.why is WaitReason.PACE:
         return f"This installation has used up its quota of calls to {title}"
     return f"{title} asks us to slow down"
@@ -198,10 +198,10 @@ def circuit_open_failure(row: SealedConnection, permit: Permit) -> Failed:
 
 def circuit_open_error(provider: str, permit: Permit) -> Unavailable:
     """The error for a call that is not made because the circuit is open."""
-    message = f"{registry.title(provider)} has not been answering; try again in a moment"
+    message = f"{registry.service(provider)} has not been answering; try again in a moment"
     return Unavailable(message, retry_after=permit.wait)
 
 
 def timeout_failure(row: SealedConnection) -> Failed:
     """The failure of a read without an answer at the deadline, worded as in the adapter."""
-    return Failed.from_error(late(registry.title(row.provider), Operation.FREE_BUSY))
+    return Failed.from_error(late(registry.service(row.provider), Operation.FREE_BUSY))

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -71,7 +72,9 @@ class Registrations:
         changed = {"client_id": client.client_id, "client_secret": client.secret}
         if client.tenant:
             changed["tenant"] = client.tenant
-        return registry.definition(name).bind({**self._own[name], **changed})
+        bound = registry.definition(name).bind({**self._own[name], **changed})
+        known = self._by_environment[name]
+        return replace(known, oauth=bound.oauth, grants=bound.grants, configured=bound.configured)
 
     def _refresh(self) -> None:
         try:

@@ -36,7 +36,7 @@ def provider_access(examination: Examination) -> CheckResult:
     """Every worker reaches the providers, according to its heartbeat."""
     present = examination.services.stores.heartbeats.live_processes()
     unreachable = [
-        f"{worker} cannot reach {' and '.join(registry.title(each) for each in sorted(providers))}"
+        f"{worker} cannot reach {' and '.join(registry.service(each) for each in sorted(providers))}"
         for worker, providers in sorted(present.unreachable.items())
         if providers
     ]

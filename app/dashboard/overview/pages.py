@@ -161,7 +161,7 @@ def overview_health() -> ResponseReturnValue:
 def _isolated() -> list[tuple[str, str]]:
     """Workers that cannot reach a provider that other workers may reach: pairs of worker and provider."""
     isolated = services().stores.heartbeats.live_processes().isolated()
-    return [(worker, registry.title(provider)) for worker, each in isolated.items() for provider in each]
+    return [(worker, registry.service(provider)) for worker, each in isolated.items() for provider in each]
 
 
 def _open_breakers() -> list[OpenBreaker]:
@@ -169,7 +169,7 @@ def _open_breakers() -> list[OpenBreaker]:
     states = services().stores.provider_limits.states(CIRCUIT_KEYS)
     return [
         OpenBreaker(
-            registry.title(key.provider),
+            registry.service(key.provider),
             WORDS[key.access],
             breaker,
             datetime.now(UTC) - timedelta(seconds=breaker.ago),

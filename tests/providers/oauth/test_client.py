@@ -18,8 +18,10 @@ from providers.errors import (
     RateLimited,
     Unavailable,
 )
+from providers.google.oauth import GoogleOAuth
 from providers.http.send import HttpReply
-from providers.oauth.client import Client, CodeExchangeResult, GoogleOAuth, MicrosoftOAuth
+from providers.microsoft.oauth import MicrosoftOAuth
+from providers.oauth.client import Client, CodeExchangeResult
 from providers.oauth.consent import ConsentRequest
 from tests.providers.addresses import google_at, microsoft_at
 

@@ -68,6 +68,7 @@ def test_a_link_holds_the_challenge_and_not_the_verifier(link):
         (google.link, {}, {"access_type": "offline", "prompt": "consent"}),
         (google.link, {"offline": False}, {"access_type": "online"}),
         (
+            google.link,
             {"login_hint": "ada@example.com"},
             {"access_type": "offline", "prompt": "consent", "login_hint": "ada@example.com"},
         ),

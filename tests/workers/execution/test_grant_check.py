@@ -10,10 +10,9 @@ from datetime import timedelta
 import pytest
 import time_machine
 
-from providers.errors import Reason
+from providers.errors import GrantRefused, Reason
 from store.security.one_time_secrets import GrantTrial
 from store.sql.models import now
-from workers.execution import organization_tokens
 from workers.execution.checks import LOST
 from workers.execution.writes import perform
 from workers.fanout.codec import pack_job, pack_reply, unpack_jobs, unpack_reply
@@ -74,18 +73,18 @@ def test_a_provider_that_does_not_answer_is_a_failure_and_no_refusal(check, sand
 
 def test_a_stored_key_that_cannot_be_read_refuses_the_grant(runtime):
     for text in ("no JSON", "{}"):
-        with pytest.raises(organization_tokens.GrantRefused, match="cannot be read"):
-            organization_tokens.by_service_account(runtime, text, "a@acme.example", [CALENDAR], deadline=0)
+        trial = GrantTrial("google", "a@acme.example", None, None, text, (CALENDAR,))
+        with pytest.raises(GrantRefused, match="cannot be read"):
+            runtime.providers["google"].grants.token(trial, trial.subject, deadline=0)
 
 
 def test_installation_registration_is_the_default(runtime, sandbox):
     there = runtime.settings.providers
     ours = {"clientId": there.microsoft_client_id, "clientSecret": there.microsoft_client_secret}
     domain = sandbox.domain("microsoft", "acme.example", **ours)
-    deadline = time.monotonic() + 5
-    assert organization_tokens.by_application(
-        runtime, domain.tenant, None, None, deadline=deadline
-    ).access_token
+    trial = GrantTrial("microsoft", None, domain.tenant, None, None, ())
+    grants = runtime.providers["microsoft"].grants
+    assert grants.token(trial, None, deadline=time.monotonic() + 5).access_token
 
 
 def test_the_secret_is_in_no_log_line_and_no_message(caplog, check, google):

@@ -195,7 +195,7 @@ def test_the_installations_secret_ends_no_grant(sandbox, runtime, unique, caplog
 def test_wrong_worker_clock_does_not_end_the_grant(sandbox, runtime, delegated, monkeypatch, caplog):
     of = delegated("google")
     slow = SimpleNamespace(time=lambda: time.time() - 1200)
-    monkeypatch.setattr("providers.oauth.organization_grants.time", slow)
+    monkeypatch.setattr("providers.google.organization_grants.time", slow)
     with pytest.raises(GrantRefused, match="clock"):
         tokens(runtime, of).access_token(deadline=soon())
     assert "clock" in caplog.text
