@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# One may wait for Redis or the database while another one uses the processor.
-AT_ONCE = 2
+# Some may wait for Redis or the database while another one uses the processor.
+AT_ONCE = 4
 
 _turns: dict[int, threading.Semaphore] = {}
 _held: ContextVar[threading.Semaphore | None] = ContextVar("turn", default=None)
