@@ -1,4 +1,4 @@
-"""What is true of a provider. Other packages ask its definition, and never for its name.
+"""The definition of a provider: the facts that other packages ask for, instead of comparing its name.
 
 ``Definition`` has what is known without settings. ``bind`` makes a ``Provider`` of one installation from the
 provider's settings: its calendars, and the parts that it has. Code asks for a part, such as ``channels``.

@@ -21,7 +21,7 @@ def names() -> tuple[str, ...]:
 
 
 def definition(name: str) -> Definition:
-    """What is true of the provider of this name.
+    """The definition of the provider of this name.
 
     :raise KeyError: if there is none
     """

@@ -48,6 +48,22 @@ _NOT_SHARED = Failed(Reason.NOT_FOUND, "Only its own account can read this calen
 RANGE_PER_QUERY = 60 * DAY
 
 
+class Costs:
+    """The number of calls of each kind of job."""
+
+    main_calendar = listing = event = calendars_of_events = 1
+    calendars_of_members = CALENDARS_PER_QUERY
+
+    def busy(self, calendars: int | None, milliseconds: int) -> int:
+        """One query for each fifty calendars and sixty days, and one for the list if it is needed."""
+        queries = -(-(calendars or 1) // CALENDARS_PER_QUERY) * -(-milliseconds // RANGE_PER_QUERY)
+        return queries + (calendars is None)
+
+    def events(self, calendars: int) -> int:
+        """One for each calendar."""
+        return calendars
+
+
 class Google:
     """Google Calendar as a ``CalendarProvider``."""
 

@@ -1,4 +1,4 @@
-"""What is true of Google Calendar."""
+"""The definition of Google Calendar."""
 
 from __future__ import annotations
 
@@ -11,29 +11,13 @@ from providers.definition import ConsentGuide, Definition, GrantCredential, Gran
 from providers.errors import GrantRefused
 from providers.google import organization_grants
 from providers.google.channels import GoogleChannels
-from providers.google.client import CALENDARS_PER_QUERY, RANGE_PER_QUERY, Google
+from providers.google.client import Costs, Google
 from providers.google.errors import PROVIDER
 from providers.google.oauth import GoogleEndpoints, GoogleOAuth
 from providers.google.organization_grants import InvalidKey, ServiceAccountKey
 from providers.google.parse import is_same_address
 from providers.google.scopes import SCOPES
 from providers.oauth.client import Client
-
-
-class Costs:
-    """The number of calls of each kind of job."""
-
-    main_calendar = listing = event = calendars_of_events = 1
-    calendars_of_members = CALENDARS_PER_QUERY
-
-    def busy(self, calendars: int | None, milliseconds: int) -> int:
-        """One query for each fifty calendars and sixty days, and one for the list if it is needed."""
-        queries = -(-(calendars or 1) // CALENDARS_PER_QUERY) * -(-milliseconds // RANGE_PER_QUERY)
-        return queries + (calendars is None)
-
-    def events(self, calendars: int) -> int:
-        """One for each calendar."""
-        return calendars
 
 
 class ServiceAccounts:

@@ -30,6 +30,23 @@ CALENDARS_PER_PAGE = 100
 _CALENDARS = "calendars"
 
 
+class Costs:
+    """The number of calls of each kind of job: each part of a batch counts as one."""
+
+    # Each batch, and the list, includes a request for the mailbox's time zone.
+    main_calendar = listing = event = 2
+    calendars_of_events = PARTS_PER_BATCH - 1
+    calendars_of_members = PARTS_PER_BATCH
+
+    def busy(self, calendars: int | None, milliseconds: int) -> int:
+        """One for each calendar and one for the zone; the list is two more."""
+        return 4 if calendars is None else calendars + 1
+
+    def events(self, calendars: int) -> int:
+        """One for each calendar and one for the zone."""
+        return calendars + 1
+
+
 class Microsoft:
     """Microsoft 365 as a ``CalendarProvider``.
 

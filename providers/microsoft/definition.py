@@ -1,4 +1,4 @@
-"""What is true of Microsoft 365."""
+"""The definition of Microsoft 365."""
 
 from __future__ import annotations
 
@@ -7,30 +7,12 @@ from collections.abc import Mapping
 from providers.base import IssuedTokens, Token
 from providers.definition import ConsentGuide, Definition, GrantCredential, GrantGuide, Provider
 from providers.microsoft import organization_grants
-from providers.microsoft.batch import PARTS_PER_BATCH
-from providers.microsoft.client import Microsoft
+from providers.microsoft.client import Costs, Microsoft
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.oauth import MicrosoftEndpoints, MicrosoftOAuth
 from providers.microsoft.scopes import SCOPES
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
 from providers.oauth.client import Client
-
-
-class Costs:
-    """The number of calls of each kind of job: each part of a batch counts as one."""
-
-    # Each batch, and the list, includes a request for the mailbox's time zone.
-    main_calendar = listing = event = 2
-    calendars_of_events = PARTS_PER_BATCH - 1
-    calendars_of_members = PARTS_PER_BATCH
-
-    def busy(self, calendars: int | None, milliseconds: int) -> int:
-        """One for each calendar and one for the zone; the list is two more."""
-        return 4 if calendars is None else calendars + 1
-
-    def events(self, calendars: int) -> int:
-        """One for each calendar and one for the zone."""
-        return calendars + 1
 
 
 class Applications:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -131,7 +133,8 @@ class ProviderSettings:
 
     title: ClassVar = "Providers"
 
-    def of(self, provider: str) -> dict[str, str]:
+    @lru_cache(maxsize=64)  # noqa: B019 - an installation has one object of these settings
+    def of(self, provider: str) -> Mapping[str, str]:
         """The settings of one provider, by the end of their names."""
         prefix = f"{provider}_"
         names = [each.name for each in fields(self) if each.name.startswith(prefix)]

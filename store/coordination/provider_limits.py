@@ -52,6 +52,9 @@ MAX_PAUSE = 3600.0
 # Seconds after which a process records the time of a provider's last answer again.
 ANSWER_INTERVAL = 1.0
 
+# Seconds for which the first rejection of the new tokens of a connection is known.
+REJECTION_SECONDS = 30 * 86_400
+
 _ACQUIRE = Script("coordination/scripts/limits_acquire.lua")
 _FAILED = Script("coordination/scripts/limits_failed.lua")
 _ANSWERED = Script("coordination/scripts/limits_answered.lua")
@@ -341,6 +344,22 @@ class ProviderLimits:
     def _record_next_success(self, circuit: Circuit, account: str) -> None:
         with self._lock:
             self._to_record.add((circuit, account))
+
+
+def note_rejection(redis: Redis, connection_id: str) -> float:
+    """Note that new tokens of a connection were rejected.
+
+    Returns the seconds since the first rejection after the last successful read.
+    """
+    now = time.time()
+    redis.set(rejection_key(connection_id), now, nx=True, ex=REJECTION_SECONDS)
+    first = redis.get(rejection_key(connection_id))
+    return now - float(first) if isinstance(first, bytes | str) else 0.0
+
+
+def rejection_key(connection_id: str) -> str:
+    """The Redis key of that note, which a successful read deletes."""
+    return f"token-rejected:{connection_id}"
 
 
 def _state(record: bytes | None, accounts: int, moment: float) -> CircuitState:

@@ -14,7 +14,7 @@ from functools import partial
 from providers.base import Account, CalendarProvider, IssuedTokens, Token, TokenSource
 from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, TokenRejected, Unavailable
 from providers.oauth.client import OAuth
-from store.coordination import locks, token_rejections
+from store.coordination import locks, provider_limits
 from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access, Circuit
 from store.sql.queries import connection_rows, connections
@@ -123,7 +123,7 @@ def _is_rejected_again(runtime: Runtime, connection_id: str) -> bool:
 
     A provider may reject valid tokens for some minutes.
     """
-    return token_rejections.note(runtime.stores.redis, connection_id) >= REJECTED_SECONDS
+    return provider_limits.note_rejection(runtime.stores.redis, connection_id) >= REJECTED_SECONDS
 
 
 class ConnectionTokens:

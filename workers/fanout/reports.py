@@ -22,8 +22,7 @@ from providers.base import Failed
 from providers.errors import Reason
 from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_lists import CalendarList
-from store.coordination import token_rejections
-from store.coordination.provider_limits import AcquireRequest
+from store.coordination.provider_limits import AcquireRequest, rejection_key
 from store.coordination.single_flight import Ended, ReadLock
 from store.metrics.counters import Counters
 from store.sql.queries.connection_rows import SealedConnection
@@ -155,7 +154,7 @@ def finished(request: Request, jobs: Sequence[FinishedJob]) -> tuple[Report, lis
         taken, reply = done.taken, done.reply
         read += _cache(report, done)
         if isinstance(taken.job, _READS) and reply.failed is None and taken.job.connection is not None:
-            report.deleted.append(token_rejections.key(taken.job.connection))
+            report.deleted.append(rejection_key(taken.job.connection))
         report.released += permits(taken)
         elsewhere = reply.failed is not None and reply.failed.elsewhere
         if reply.whole() or (request.seconds_left and not elsewhere):

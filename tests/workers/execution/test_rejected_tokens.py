@@ -7,7 +7,7 @@ import time
 import pytest
 
 from providers.errors import Reason
-from store.coordination import token_rejections
+from store.coordination import provider_limits
 from store.sql.models import OAuthConnection
 from workers.execution import reads
 from workers.fanout import reports
@@ -65,7 +65,7 @@ def later(runtime, monkeypatch):
 
     def wait(minutes):
         now = began + minutes * 60
-        monkeypatch.setattr(token_rejections.time, "time", lambda: now)
+        monkeypatch.setattr(provider_limits.time, "time", lambda: now)
 
     return wait
 
