@@ -18,7 +18,7 @@ from app.schemas.error_codes import Code
 from app.services import services
 from store.cache.versioned_cache import CachedRows
 from store.config.settings import Settings
-from store.coordination import shares, turns
+from store.coordination import shares
 from store.coordination.api_rate_limiter import Quota
 from store.security.crypto import digest
 from store.sql.queries import api_keys
@@ -60,7 +60,7 @@ class Authentication(NamedTuple):
 def install(app: Flask, settings: Settings) -> None:
     """Require a key on every ``/v1`` route, before the request is parsed, and report its rate limit."""
     app.before_request(_authenticate)
-    app.teardown_request(lambda _error: turns.give_back())
+    app.teardown_request(lambda _error: shares.end_turn())
     if settings.rate_limit:
         app.after_request(_set_headers)
 
@@ -70,7 +70,7 @@ def authenticate_as(caller: Caller, rows: CachedRows) -> None:
     g.authentication = Authentication(caller, rows)
     tenant = tenant_of(caller)
     shares.current.set(tenant)
-    turns.take(tenant)
+    shares.take_turn(tenant)
 
 
 def known_caller() -> Caller | None:

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from redis import Redis
 from redis.exceptions import RedisError
 
-from store.coordination import turns
+from store.coordination import shares
 from store.sql.queries.connections import ProviderAccount
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def hold(redis: Redis, name: str, *, deadline: float, wait: float | None = None)
     # The lock outlasts its holder's work. A dead holder's lock expires then.
     lock = redis.lock(f"lock:{name}", timeout=left + MARGIN, sleep=0.02)
     if not lock.acquire(blocking=False):
-        with turns.paused():
+        with shares.turn_paused():
             acquired = lock.acquire(blocking_timeout=left if wait is None else wait)
         if not acquired:
             raise LockTimeout(name)

@@ -2,12 +2,18 @@
 
 Without shares, one organization could take every place of the requests that wait for workers, every thread
 that sends webhooks, or the memory of a web process. All keys that are bound to no organization count as one.
+
+A web process works on ``TURNS`` requests of one tenant at once. All its threads share one interpreter lock:
+when many slow reads of one tenant end at the same moment, they would all run before requests of other
+tenants. A request pauses its turn while it waits for workers or for a lock.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from typing import cast
@@ -26,6 +32,16 @@ MIB = 1024 * 1024
 # Processes report what they use every five seconds. A report that is older is of a process that has ended.
 REPORT_SECONDS = 16.0
 REPORTS = "shares"
+
+
+# Some requests may wait for Redis or the database while another one uses the processor.
+TURNS = 4
+# Seconds. If the database hangs, requests do not wait for each other's timeouts.
+TURN_SECONDS = 1.0
+
+_turns: dict[int, threading.Semaphore] = {}
+# The turns of which this request has one.
+_taken: ContextVar[threading.Semaphore | None] = ContextVar("turn", default=None)
 
 
 class Quota(StrEnum):
@@ -112,6 +128,35 @@ class SharedPlaces:
         """The amount of the tenant that uses most."""
         with self._lock:
             return max(self._used.values(), default=0)
+
+
+def take_turn(tenant: int) -> None:
+    """Wait for a turn of a tenant, for the rest of this request; after ``TURN_SECONDS`` go on without."""
+    _take(_turns.setdefault(tenant, threading.Semaphore(TURNS)))
+
+
+def end_turn() -> None:
+    """End the turn of this request, if it has one."""
+    if (turns := _taken.get()) is not None:
+        _taken.set(None)
+        turns.release()
+
+
+@contextmanager
+def turn_paused() -> Iterator[None]:
+    """Context in which this request waits for something else than the processor."""
+    turns = _taken.get()
+    end_turn()
+    try:
+        yield
+    finally:
+        if turns is not None:
+            _take(turns)
+
+
+def _take(turns: threading.Semaphore) -> None:
+    if turns.acquire(timeout=TURN_SECONDS):
+        _taken.set(turns)
 
 
 def report(redis: Redis, process: str, *places: SharedPlaces) -> None:

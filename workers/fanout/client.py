@@ -18,7 +18,7 @@ from typing import Literal, cast
 
 from redis import Redis
 
-from store.coordination import turns
+from store.coordination import shares
 from store.coordination.single_flight import ReadTerms, SharedRead, SingleFlight
 from store.metrics.counters import Counters
 from store.stores import MAX_POP
@@ -274,7 +274,7 @@ class Fanout:
 
     def _collect(self, request: PendingRequest, timeout: float) -> None:
         """Wait for a reply, and take the others that have arrived by then."""
-        with turns.paused():
+        with shares.turn_paused():
             first = self._redis.blpop([request.reply_list], timeout=timeout)
         if first is None:
             return

@@ -8,7 +8,7 @@ from contextvars import copy_context
 
 import pytest
 
-from store.coordination import turns
+from store.coordination import shares
 
 TENANT, OTHER = 7_001, 7_002
 
@@ -23,11 +23,11 @@ class Requests:
 
     def begin(self, tenant: int, work: Callable[[], None] = lambda: None) -> None:
         def request() -> None:
-            turns.take(tenant)
+            shares.take_turn(tenant)
             self.running.release()
             work()
             self._end.wait(20)
-            turns.give_back()
+            shares.end_turn()
 
         thread = threading.Thread(target=copy_context().run, args=(request,))
         thread.start()
@@ -50,39 +50,56 @@ def requests():
     made.end()
 
 
-def test_requests_beyond_the_turns_of_a_tenant_wait_for_one_that_ends(requests):
-    for _ in range(turns.AT_ONCE + 1):
+@pytest.fixture
+def patient(monkeypatch):
+    """Requests wait for a turn as long as a test may take."""
+    monkeypatch.setattr(shares, "TURN_SECONDS", 60.0)
+
+
+def test_requests_beyond_the_turns_of_a_tenant_wait_for_one_that_ends(requests, patient):
+    for _ in range(shares.TURNS + 1):
         requests.begin(TENANT)
-    assert requests.have_begun(turns.AT_ONCE)
+    assert requests.have_begun(shares.TURNS)
     assert not requests.have_begun(1, 0.2)
     requests.end()
     assert requests.have_begun(1)
 
 
 def test_the_turns_of_a_tenant_are_not_those_of_another(requests):
-    for _ in range(turns.AT_ONCE):
+    for _ in range(shares.TURNS):
         requests.begin(TENANT)
     requests.begin(OTHER)
-    assert requests.have_begun(turns.AT_ONCE + 1)
+    assert requests.have_begun(shares.TURNS + 1)
 
 
-def test_a_request_that_waits_for_something_else_leaves_its_turn_to_others(requests):
+def test_a_request_that_waits_for_something_else_leaves_its_turn_to_others(requests, patient):
     waiting = threading.Event()
 
     def wait() -> None:
-        with turns.paused():
+        with shares.turn_paused():
             waiting.wait(20)
 
-    for _ in range(turns.AT_ONCE):
+    for _ in range(shares.TURNS):
         requests.begin(TENANT, wait)
     requests.begin(TENANT)
-    assert requests.have_begun(turns.AT_ONCE + 1)
+    assert requests.have_begun(shares.TURNS + 1)
     waiting.set()
 
 
+def test_a_request_goes_on_without_a_turn_if_none_is_given_back(requests, monkeypatch):
+    monkeypatch.setattr(shares, "TURN_SECONDS", 0.05)
+    for _ in range(shares.TURNS + 2):
+        requests.begin(TENANT)
+    assert requests.have_begun(shares.TURNS + 2)
+    requests.end()
+    for _ in range(shares.TURNS):
+        requests.begin(TENANT)
+    assert requests.have_begun(shares.TURNS)
+
+
 def test_without_a_turn_nothing_is_taken_or_given_back():
-    with turns.paused():
-        turns.give_back()
-    turns.give_back()
-    for _ in range(turns.AT_ONCE):
-        copy_context().run(turns.take, OTHER + 1)
+    with shares.turn_paused():
+        shares.end_turn()
+    shares.end_turn()
+    for _ in range(shares.TURNS):
+        copy_context().run(shares.take_turn, OTHER + 1)
