@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
+from app.api import cache_control
 from app.availability import connections, parameters
 from app.availability.failures import Failures, missing_entry
 from app.availability.lookup import look_up, look_up_users
@@ -61,7 +62,7 @@ class UserBusy(MethodView):
             [CalendarRequest(refs, selector)],
             start,
             end,
-            parameters.freshness(),
+            cache_control.freshness(),
             with_held=False,
         )
         failures = Failures.of(result)
@@ -86,7 +87,9 @@ class UsersBusy(MethodView):
         """
         span = parameters.time_range(params, header["zone"])
         wanted = body["users"]
-        asked = look_up_users(authentication(), params, wanted, span, parameters.freshness(), with_held=False)
+        asked = look_up_users(
+            authentication(), params, wanted, span, cache_control.freshness(), with_held=False
+        )
         result = asked.result
         entries = (
             _entry(user["id"], user["id"] in asked.existing, result, n, span) for n, user in enumerate(wanted)
@@ -120,7 +123,7 @@ class OrganizationBusy(MethodView):
             list(calendar_requests.values()),
             start,
             end,
-            parameters.freshness(),
+            cache_control.freshness(),
             with_held=False,
         )
         users = list(calendar_requests)

@@ -12,7 +12,7 @@ import orjson
 from flask import Response, request
 from flask.views import MethodView
 
-from app.api import replay_access
+from app.api import cache_control, replay_access
 from app.availability import connections, parameters
 from app.availability.connections import calendar_name
 from app.availability.selection import CalendarSelector, id_at_provider
@@ -87,7 +87,7 @@ class Events(MethodView):
             sentence = NOT_CONNECTED if bare else connections.NO_CALENDARS
             raise NotFound(sentence, Code.NO_CONNECTED_CALENDARS)
         selector = CalendarSelector(tuple(params["calendarIds"]), primary_only=False)
-        event_list = lists.find_events(refs, selector, start, end, parameters.freshness())
+        event_list = lists.find_events(refs, selector, start, end, cache_control.freshness())
         if event_list.failures and not event_list.failures.something_read:
             raise event_list.failures.error()
         failed = event_list.failures.calendars()

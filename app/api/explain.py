@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
+from app.api import cache_control
 from app.availability import explanation, lookup, parameters
 from app.availability.explanation import Blocking, HeldBlocking, UserVerdict
 from app.availability.failures import Failures, missing_entry
@@ -87,7 +88,7 @@ class UsersExplanation(MethodView):
         parameters.check_slot_count(Counter(queries))
         # The queries differ in their windows only, which do not change the range to read.
         span = queries[0].busy_range() if queries else (0, 1)
-        asked = lookup.look_up_users(authentication(), params, wanted, span, parameters.freshness())
+        asked = lookup.look_up_users(authentication(), params, wanted, span, cache_control.freshness())
         result = asked.result
         entries = []
         for n, user in enumerate(wanted):
@@ -123,7 +124,7 @@ class OrganizationExplanation(MethodView):
         """
         query = parameters.slot_query(params, header["zone"])
         at = params["at"].milliseconds(header["zone"])
-        members = lookup.look_up_members(authentication(), params, query, orgSlug, parameters.freshness())
+        members = lookup.look_up_members(authentication(), params, query, orgSlug, cache_control.freshness())
         users, result = members.connected, members.result
         by_user = dict(zip(users, explanation.explain_all_users(result, query, at), strict=True))
         no_calendars = explanation.explain_no_calendars(query, at)
@@ -143,7 +144,7 @@ class OrganizationExplanation(MethodView):
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
     query = parameters.slot_query(params, zone, hours)
     at = params["at"].milliseconds(zone)
-    result = lookup.look_up_user(authentication(), params, query, user, parameters.freshness())
+    result = lookup.look_up_user(authentication(), params, query, user, cache_control.freshness())
     explained = explanation.explain_user(result, query, at, partial=params["onFailure"] == "partial")
     options = parameters.echoed_options(params, query, hours)
     data = {"at": timestamp(at), **explained_fields(explained), "options": options}

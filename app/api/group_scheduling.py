@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
+from app.api import cache_control
 from app.api.explain import explained_fields, span_fields
 from app.availability import groups, parameters
 from app.availability.groups import ExplainedGroup, look_up_groups
@@ -56,7 +57,7 @@ class GroupScheduling(MethodView):
         hours = Hours.of(body)
         query = parameters.slot_query(params, header["zone"], hours)
         availability = look_up_groups(
-            authentication(), params, query, body["participants"], parameters.freshness()
+            authentication(), params, query, body["participants"], cache_control.freshness()
         )
         data = {
             "availableSlots": shared_slots_json(*availability.shared_slots(query)),
@@ -88,7 +89,7 @@ class GroupExplanation(MethodView):
         query = parameters.slot_query(params, header["zone"], hours)
         at = params["at"].milliseconds(header["zone"])
         availability = look_up_groups(
-            authentication(), params, query, body["participants"], parameters.freshness()
+            authentication(), params, query, body["participants"], cache_control.freshness()
         )
         explained = groups.explain_groups(availability, query, at)
         data = {

@@ -11,6 +11,7 @@ import numpy as np
 from flask import Response
 from flask.views import MethodView
 
+from app.api import cache_control
 from app.availability import lookup, parameters
 from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
@@ -120,7 +121,7 @@ class OrganizationScheduling(MethodView):
 
 def _members(params: dict[str, Any], zone: ZoneInfo, hours: Hours, slug: str) -> Response:
     query = parameters.slot_query(params, zone, hours)
-    members = lookup.look_up_members(authentication(), params, query, slug, parameters.freshness())
+    members = lookup.look_up_members(authentication(), params, query, slug, cache_control.freshness())
     users, result = members.connected, members.result
     failing = sorted(result.failing())
     readable = np.delete(np.arange(len(users)), failing)
@@ -135,7 +136,7 @@ def _members(params: dict[str, Any], zone: ZoneInfo, hours: Hours, slug: str) ->
 
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
     query = parameters.slot_query(params, zone, hours)
-    result = lookup.look_up_user(authentication(), params, query, user, parameters.freshness())
+    result = lookup.look_up_user(authentication(), params, query, user, cache_control.freshness())
     failures = Failures.of(result)
     partial = params["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
@@ -162,7 +163,7 @@ def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any])
     # The queries differ in their windows only, which do not change the range to read.
     opening, closing = queries[0].busy_range() if queries else (0, 1)
     asked = lookup.look_up_users(
-        authentication(), params, requested_users, (opening, closing), parameters.freshness()
+        authentication(), params, requested_users, (opening, closing), cache_control.freshness()
     )
     result = asked.result
     # Streamed: the entries are made after the request context has ended and must not use it.

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from flask import request
 from werkzeug.datastructures import RequestCacheControl
 from werkzeug.http import parse_cache_control_header
 
@@ -34,11 +33,6 @@ class Freshness:
     """An answer uses no read from before ``newer_than``, in milliseconds; None allows any cached read."""
 
     newer_than: int | None = None
-
-
-def freshness() -> Freshness:
-    """The freshness that the header ``Cache-Control`` of this request requires."""
-    return required_freshness(request.headers.get("Cache-Control"))
 
 
 def required_freshness(cache_control: str | None) -> Freshness:
