@@ -36,6 +36,7 @@ from app.http import (
 from app.observability import health, scrape
 from app.openapi import document
 from store.config.settings import Settings
+from store.coordination import shares
 
 MAX_BODY = 1024 * 1024
 
@@ -65,6 +66,8 @@ def create_app(settings: Settings) -> flask.Flask:
     parsing.refuse_unreadable_bodies(app)
     paths.check_identifiers(app)
     idempotency.install(app)
+    # Last: it then runs first, whatever the other ones raise.
+    app.teardown_request(lambda _error: shares.end_turn())
     api = document.Api(app)
     calendar = (calendars, events, unified, busy, scheduling, group_scheduling, explain)
     for part in (users, organizations, organization_grants, oauth, authorization, *calendar, holds, webhooks):

@@ -135,7 +135,7 @@ class Runtime:
         """Whether this process can reach the providers."""
         return Egress(
             self.stores.heartbeats,
-            {name: each.hosts for name, each in self.registrations.recent().items()},
+            self.registrations.hosts,
             self._send_heartbeat,
             consume=lambda wanted: self.consume(wanted),
         )

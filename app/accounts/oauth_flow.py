@@ -35,7 +35,7 @@ CALLBACK = "/v1/oauth/{provider}/callback"
 
 
 def providers() -> Mapping[str, Provider]:
-    """Both providers with their current registrations; the web tier uses them to make links only."""
+    """All providers with their current registrations; the web tier uses them to make links only."""
     return services().celery.runtime.registrations.current()
 
 

@@ -254,5 +254,5 @@ def _bad_key(field: str | None, sentence: str) -> Invalid:
 
 
 def _no_grant(slug: str, provider: str) -> NotFound:
-    sentence = f"There is no grant of {provider.title()} for {slug}"
+    sentence = f"There is no grant of {registry.title(provider)} for {slug}"
     return NotFound(sentence, Code.GRANT_NOT_FOUND)

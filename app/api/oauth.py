@@ -160,7 +160,9 @@ class AccessToken(MethodView):
         if row.grant_id is not None:
             raise Conflict("A delegated connection has no tokens of its own", Code.CONNECTION_DELEGATED)
         if not row.usable:
-            raise request_failed(Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title())))
+            raise request_failed(
+                Failed(Reason.AUTHORIZATION_INVALID, connection_ended(registry.title(provider)))
+            )
         if ends_soon(row.expires_at):
             _refresh(row.id)
             row = _find(userId, provider)

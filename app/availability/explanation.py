@@ -123,7 +123,7 @@ def _name(target: Target) -> str:
     """The name of a calendar: the account's address for a main calendar, the id for any other."""
     email = target.connection.email
     if target.key.calendar == PRIMARY:
-        return email or f"the main calendar at {target.connection.provider.title()}"
+        return email or f"the main calendar at {registry.title(target.connection.provider)}"
     if "@" in target.shown or email is None:
         return target.shown
     return f"calendar {target.shown} of {email}"

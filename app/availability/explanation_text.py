@@ -8,6 +8,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.schemas.timestamps import EPOCH, MILLISECOND
+from providers import registry
 from scheduling.explain import Covering, Explanation, Pair, Verdict
 from scheduling.query import Query
 from scheduling.windows import MINUTE, SECOND
@@ -24,7 +25,7 @@ class Unreadable(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.provider.title()}'s calendar {self.calendar} ({self.reason})"
+        return f"{registry.title(self.provider)}'s calendar {self.calendar} ({self.reason})"
 
 
 def verdict_sentence(facts: Explanation, query: Query, calendars: Sequence[str]) -> str:
@@ -43,7 +44,7 @@ def unread_sentence(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
     """Why the moment is not offered: calendars could not be read."""
     if len(unread) == 1:
         provider, calendar, reason = unread[0]
-        text = f"{provider.title()}'s calendar {calendar} could not be read ({reason})"
+        text = f"{registry.title(provider)}'s calendar {calendar} could not be read ({reason})"
     else:
         text = f"{_listed(list(map(str, unread)))} could not be read"
     return f"{_Clock(at, zone).moment()} is not offered: {text}, so nothing is offered."

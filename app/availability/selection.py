@@ -61,7 +61,7 @@ def _precheck(
     provider: str, scope: frozenset[str], alive: bool, operations: tuple[Operation, ...]
 ) -> Failed | None:
     if not alive:
-        return Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title()))
+        return Failed(Reason.AUTHORIZATION_INVALID, connection_ended(registry.title(provider)))
     try:
         for operation in operations:
             registry.scopes(provider).require(scope, operation)

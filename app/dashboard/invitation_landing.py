@@ -161,7 +161,7 @@ def _page(status: int, **values: object) -> Response:
 
 def _origins() -> set[str]:
     """The origins of the providers' consent pages."""
-    urls = [each.consent_page for each in oauth_flow.providers().values()]
+    urls = services().celery.runtime.registrations.consent_pages
     return {f"{parts.scheme}://{parts.netloc}" for parts in map(urlsplit, urls)}
 
 

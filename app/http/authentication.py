@@ -60,7 +60,6 @@ class Authentication(NamedTuple):
 def install(app: Flask, settings: Settings) -> None:
     """Require a key on every ``/v1`` route, before the request is parsed, and report its rate limit."""
     app.before_request(_authenticate)
-    app.teardown_request(lambda _error: shares.end_turn())
     if settings.rate_limit:
         app.after_request(_set_headers)
 
@@ -68,9 +67,7 @@ def install(app: Flask, settings: Settings) -> None:
 def authenticate_as(caller: Caller, rows: CachedRows) -> None:
     """Authenticate a request by other means than an API key; ``rows`` are the cached rows as it begins."""
     g.authentication = Authentication(caller, rows)
-    tenant = tenant_of(caller)
-    shares.current.set(tenant)
-    shares.take_turn(tenant)
+    shares.current.set(tenant_of(caller))
 
 
 def known_caller() -> Caller | None:
@@ -142,6 +139,8 @@ def _authenticate() -> None:
     stores.key_usage.note(found.id)
     if found.read_only and facts.writes_by(request.method):
         raise Forbidden("This API key is read-only", Code.KEY_READ_ONLY)
+    # Last: a refused request needs no turn.
+    shares.take_turn(shares.current.get())
 
 
 def _api_key(header: str) -> str:

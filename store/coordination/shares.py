@@ -10,7 +10,9 @@ tenants. A request pauses its turn while it waits for workers or for a lock.
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,19 +145,23 @@ def end_turn() -> None:
 
 
 @contextmanager
-def turn_paused() -> Iterator[None]:
-    """Context in which this request waits for something else than the processor."""
+def turn_paused(deadline: float = math.inf) -> Iterator[None]:
+    """Context in which this request waits for something else than the processor.
+
+    After it, the request waits for another turn, but not past ``deadline``, a moment of ``time.monotonic()``.
+    """
     turns = _taken.get()
     end_turn()
     try:
         yield
     finally:
         if turns is not None:
-            _take(turns)
+            _take(turns, deadline)
 
 
-def _take(turns: threading.Semaphore) -> None:
-    if turns.acquire(timeout=TURN_SECONDS):
+def _take(turns: threading.Semaphore, deadline: float = math.inf) -> None:
+    seconds = min(TURN_SECONDS, max(0.0, deadline - time.monotonic()))
+    if turns.acquire(timeout=seconds):
         _taken.set(turns)
 
 

@@ -63,6 +63,16 @@ class Registrations:
                     self._refresh()
         return self._known
 
+    @property
+    def hosts(self) -> dict[str, tuple[str, ...]]:
+        """The hosts of each provider. They do not depend on registrations."""
+        return {name: each.hosts for name, each in self._by_environment.items()}
+
+    @property
+    def consent_pages(self) -> list[str]:
+        """The address of each provider's consent page, without a registration in it."""
+        return [each.consent_page for each in self._by_environment.values()]
+
     def set_by_environment(self, name: str) -> bool:
         """Whether the environment sets the id and the secret, which then take precedence."""
         return name not in self._unset
@@ -129,7 +139,7 @@ def note_registration(stores: Stores, oauth: OAuth, *, calls: bool = True) -> It
             "%s refuses the registration of this installation: check its client id and secret in the "
             "dashboard, or ALMANAC_%s_CLIENT_ID and ALMANAC_%s_CLIENT_SECRET where they are set, and whether "
             "the secret has expired. Connections stay as they are.",
-            *(provider.title(), provider.upper(), provider.upper()),
+            *(oauth.title, provider.upper(), provider.upper()),
         )
         raise
     if calls:

@@ -274,12 +274,12 @@ class Fanout:
 
     def _collect(self, request: PendingRequest, timeout: float) -> None:
         """Wait for a reply, and take the others that have arrived by then."""
-        with shares.turn_paused():
+        with shares.turn_paused(request.deadline):
             first = self._redis.blpop([request.reply_list], timeout=timeout)
-        if first is None:
-            return
+        # Others may have arrived while the request waited for its turn.
         more = self._redis.lpop(request.reply_list, request.missing) or []
-        for number, reply in map(_decoded, cast(list[bytes], [first[1], *more])):
+        messages = more if first is None else [first[1], *more]
+        for number, reply in map(_decoded, cast(list[bytes], messages)):
             attempt = request.attempts.get(number, 0)
             elsewhere = reply.failed is not None and reply.failed.elsewhere
             if elsewhere and attempt < len(RESEND_SECONDS) and number not in request.replies:

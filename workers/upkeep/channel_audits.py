@@ -19,7 +19,7 @@ from providers.base import Failed, Outcome
 from providers.errors import ProviderError, Reason
 from scheduling.intervals import Intervals, clip
 from store.cache.busy_cache import BusyRead
-from store.coordination.provider_limits import Access
+from store.coordination.provider_limits import Access, rejection_key
 from store.sql.models import Channel
 from store.sql.queries import channels
 from store.sql.queries.connection_rows import Credentials
@@ -140,9 +140,12 @@ def _read(runtime: Runtime, credentials: Credentials, job: ReadBusy) -> Reply:
     cost = calls(credentials.provider, job)
     try:
         with acquire(runtime, credentials, cost, Access.READS, deadline=deadline):
-            return reads.perform(runtime, job, credentials, deadline)
+            reply = reads.perform(runtime, job, credentials, deadline)
     except ProviderError as error:
         return Reply(failed=Failed.from_error(error))
+    if reply.failed is None:
+        runtime.stores.redis.delete(rejection_key(credentials.id))
+    return reply
 
 
 def _handle_failed_read(runtime: Runtime, row: Channel, reason: Reason) -> None:

@@ -24,6 +24,7 @@ from app.http.hosts import browser_url
 from app.schemas.availability import WEEKDAYS
 from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR
 from app.services import services
+from providers import registry
 from scheduling.intervals import Groups, Intervals
 from store.sql.queries import organizations
 
@@ -213,7 +214,7 @@ def _periods(data: ExplorerData) -> Iterator[Period]:
     result = data.result
     for index in result.target_indexes(0):
         target = result.targets[index]
-        name = f"{target.shown} ({target.connection.provider.title()})"
+        name = f"{target.shown} ({registry.title(target.connection.provider)})"
         yield from _of(result.busy.group(index), "busy", name)
     for each in result.held.get(0, ()):
         yield Period(each.starts, each.ends, "held")

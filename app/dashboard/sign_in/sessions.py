@@ -12,6 +12,7 @@ from app.http import authentication
 from app.http.routes import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedRows
+from store.coordination import shares
 from store.security.crypto import digest
 from store.sql.models import Administrator, Role, now
 from store.sql.queries import dashboard_sessions
@@ -49,6 +50,7 @@ def load_session() -> bool:
         security_stamp=signed_in.security_stamp,
     )
     authentication.authenticate_as(caller, cached)
+    shares.take_turn(shares.current.get())
     return True
 
 

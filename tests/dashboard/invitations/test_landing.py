@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from bs4 import BeautifulSoup
 from sqlalchemy import select, update
+from sqlalchemy.exc import OperationalError
 
 from app.dashboard import invitation_landing
 from store.sql.models import Membership, Organization, User, UserInvitation, now
@@ -16,6 +17,7 @@ from store.sql.queries.user_invitations import LIFETIME, State
 from tests import people
 from tests.app.consenting import BOTH, connected, consent, query_of
 from tests.dashboard.visiting import words
+from workers.execution.registrations import Registrations
 
 READ_ONLY = "https://www.googleapis.com/auth/calendar.readonly"
 
@@ -186,6 +188,19 @@ def test_the_page_is_private_and_calls_no_other_host(guest, invited):
     assert answer.headers["Referrer-Policy"] == "no-referrer"
     for outside in ("http:", "https:", "<script", "src="):
         assert outside not in answer.get_data(as_text=True)
+
+
+def test_the_pages_need_no_registration(guest, monkeypatch):
+    """They are shown while the database, which may have it, is down."""
+
+    def down(_self):
+        raise OperationalError("SELECT", {}, Exception("down"))
+
+    monkeypatch.setattr(Registrations, "current", down)
+    monkeypatch.setattr(user_invitations, "find", lambda *_, **__: down(None))
+    answer = guest.get("/invitation/guessed")
+    assert answer.status_code == 503
+    assert "form-action 'self' http" in answer.headers["Content-Security-Policy"]
 
 
 def test_an_address_that_opens_too_many_has_to_wait(guest, invited, monkeypatch):

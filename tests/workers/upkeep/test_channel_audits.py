@@ -12,6 +12,7 @@ from providers.errors import Reason
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_usage import AskedCalendars
+from store.coordination.provider_limits import note_rejection, rejection_key
 from store.sql.queries import connection_rows
 from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, READ, rows, run
 from workers.execution import identity
@@ -63,6 +64,14 @@ def test_an_unchanged_calendar_is_confirmed_by_one_read(reached, watched, sandbo
     assert reads(sandbox, provider) == 1
     assert read_at(reached, key) > before + DUE - 1000
     assert reached.stores.busy.watched([key]) == [row.id]
+
+
+def test_a_successful_audit_ends_the_memory_of_a_rejected_token(reached, watched):
+    key = watched("google")
+    note_rejection(reached.stores.redis, key.connection)
+    cache(reached, key, MEETING)
+    run(reached)
+    assert not reached.stores.redis.exists(rejection_key(key.connection))
 
 
 @pytest.mark.parametrize(
