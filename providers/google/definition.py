@@ -67,21 +67,18 @@ DEFINITION = Definition(
     consent=ConsentGuide(
         console="https://console.cloud.google.com/apis/credentials",
         steps=(
-            "In the Google Cloud console, enable the Google Calendar API and create an OAuth client "
-            "of the type "
-            "Web application.",
+            "In the Google Cloud console, enable the Google Calendar API and create an OAuth client of the "
+            "type Web application.",
             "Give it the redirect URL below, and add the scopes on the page Data access.",
             "Copy its client ID and its client secret into the form.",
         ),
     ),
     grant=GrantGuide(
         steps=(
-            "In the Google Cloud console, enable the Google Calendar API, make a service account, "
-            "and add a key "
-            "of the type JSON to it. Google downloads the key file.",
-            "In the Google Admin console, under Domain-wide delegation, add the client ID of the "
-            "service account "
-            "with exactly the scopes of the chosen access. They are listed below.",
+            "In the Google Cloud console, enable the Google Calendar API, make a service account, and add a "
+            "key of the type JSON to it. Google downloads the key file.",
+            "In the Google Admin console, under Domain-wide delegation, add the client ID of the service "
+            "account with exactly the scopes of the chosen access. They are listed below.",
             "Choose the subject: an active account of the domain that sees the free and busy times of its "
             "colleagues. Members have addresses in the domain of the subject.",
         ),

@@ -55,14 +55,12 @@ DEFINITION = Definition(
     consent=ConsentGuide(
         console="https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade",
         steps=(
-            "In the Microsoft Entra admin center, register an application for the accounts that you "
-            "want to "
+            "In the Microsoft Entra admin center, register an application for the accounts that you want to "
             "connect.",
             "Give it the redirect URL below as platform Web, and the scopes as delegated permissions of "
             "Microsoft Graph.",
             "Make a client secret, and copy its Value, the Application (client) ID and the Directory "
-            "(tenant) ID "
-            "into the form.",
+            "(tenant) ID into the form.",
         ),
         has_tenant=True,
     ),
@@ -71,8 +69,7 @@ DEFINITION = Definition(
             "In the Microsoft Entra admin center, register an application, or use the registration of this "
             "installation.",
             "Add application permissions of Microsoft Graph: MailboxSettings.Read, and "
-            "Calendars.ReadBasic.All, "
-            "Calendars.Read or Calendars.ReadWrite. Then grant admin consent.",
+            "Calendars.ReadBasic.All, Calendars.Read or Calendars.ReadWrite. Then grant admin consent.",
             "For an application of your own, make a client secret and copy its Value, not its Secret ID.",
         ),
         impersonates=False,

@@ -133,7 +133,7 @@ class SharedPlaces:
 
 
 def take_turn(tenant: int) -> None:
-    """Wait for a turn of a tenant, for the rest of this request; after ``TURN_SECONDS`` go on without."""
+    """Take a turn of a tenant for the rest of this request, or continue without one after ``TURN_SECONDS``."""
     _take(_turns.setdefault(tenant, threading.Semaphore(TURNS)))
 
 
