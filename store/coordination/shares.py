@@ -133,7 +133,7 @@ class SharedPlaces:
 
 
 def take_turn(tenant: int) -> None:
-    """Take a turn of a tenant for the rest of this request, or continue without one after ``TURN_SECONDS``."""
+    """Take a turn of a tenant for the rest of this request, or after ``TURN_SECONDS`` continue without."""
     _take(_turns.setdefault(tenant, threading.Semaphore(TURNS)))
 
 
