@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from scheduling.intervals import Groups, Indexes, Intervals, Times
-from scheduling.query import Query, Slots, busy_periods, cut_all, free, slots
+from scheduling.query import OfMembers, Query, Slots, busy_periods, cut_all, free, slots
 
 Pair = tuple[int, int]
 
@@ -77,21 +78,25 @@ class Explanation:
     next_slot: Pair | None
 
 
-def explain(query: Query, at: int, calendars: Groups, member_of: Indexes, members: int) -> list[Explanation]:
+def explain(
+    query: Query, at: int, calendars: Groups, member_of: Indexes, members: int, own: OfMembers = None
+) -> list[Explanation]:
     """Explain for each member why ``at`` is, or is not, offered; the other arguments are those of ``slots``.
 
     A moment is offered if and only if one of the ``slots`` contains it (start included, end excluded).
     """
-    nearby = _Nearby.of(slots(query, calendars, member_of, members), at, members)
-    stretches = _around(free(query, calendars, member_of, members), at)
+    nearby = _Nearby.of(slots(query, calendars, member_of, members, own), at, members)
+    stretches = _around(free(query, calendars, member_of, members, own), at)
     cuts = _cuts(query, at, stretches)
-    covering = _covering(query, at, calendars, member_of, members)
-    window = _Enclosing.of(query.inside_windows(), at)
+    queries = [query] * members if own is None else [query.of_member(each) for each in own]
+    covering = _covering(queries, at, calendars, member_of)
+    of_all = _Enclosing.of(query.inside_windows(), at)
+    windows = [of_all if each is query else _Enclosing.of(each.inside_windows(), at) for each in queries]
     return [
         Explanation(
             at=at,
             verdict=_verdict(
-                query, at, window, covering[n], stretches.get(n), nearby.covering[n], cuts.get(n)
+                queries[n], at, window, covering[n], stretches.get(n), nearby.covering[n], cuts.get(n)
             ),
             slot=_pair(nearby.covering[n], query.duration),
             starts_slot=nearby.starting[n],
@@ -103,7 +108,7 @@ def explain(query: Query, at: int, calendars: Groups, member_of: Indexes, member
             previous_slot=_pair(nearby.previous[n], query.duration),
             next_slot=_pair(nearby.next[n], query.duration),
         )
-        for n in range(members)
+        for n, window in enumerate(windows)
     ]
 
 
@@ -220,22 +225,30 @@ def _around(stretches: Groups, at: int) -> dict[int, Pair]:
 
 
 def _covering(
-    query: Query, at: int, calendars: Groups, member_of: Indexes, members: int
+    queries: Sequence[Query], at: int, calendars: Groups, member_of: Indexes
 ) -> list[tuple[Covering, ...]]:
-    """The padded busy periods that cover a moment, for each member."""
-    if not query.start <= at < query.end:
-        return [()] * members
-    found: list[list[Covering]] = [[] for _ in range(members)]
-    periods = busy_periods(query, calendars)
-    padded = Intervals(periods.starts - query.padding_before, periods.ends + query.padding_after)
+    """The padded busy periods that cover a moment, for each member; ``queries`` has that of each member."""
+    found: list[list[Covering]] = [[] for _ in queries]
+    if not queries or not queries[0].start <= at < queries[0].end:
+        return [()] * len(queries)
+    before, after = (
+        np.array(lengths, np.int64)
+        for lengths in ([each.padding_before for each in queries], [each.padding_after for each in queries])
+    )
+    widest = replace(queries[0], padding_before=int(before.max()), padding_after=int(after.max()))
+    periods = busy_periods(widest, calendars)
+    of_row = member_of[periods.owners()]
+    padded = Intervals(periods.starts - before[of_row], periods.ends + after[of_row])
     rows = ((padded.starts <= at) & (at < padded.ends)).nonzero()[0]
     owners = periods.offsets.searchsorted(rows, "right") - 1
-    first_of = member_of.searchsorted(np.arange(members))
-    for calendar, plain, wide in zip(
-        owners.tolist(), periods.flat().take(rows).pairs(), padded.take(rows).pairs(), strict=True
-    ):
+    first_of = member_of.searchsorted(np.arange(len(queries)))
+    for calendar, (start, end) in zip(owners.tolist(), periods.flat().take(rows).pairs(), strict=True):
         member = int(member_of[calendar])
-        found[member].append(Covering(calendar - int(first_of[member]), *plain, *wide))
+        query = queries[member]
+        opening, closing = query.busy_range()
+        start, end = max(start, opening), min(end, closing)
+        wide = start - query.padding_before, end + query.padding_after
+        found[member].append(Covering(calendar - int(first_of[member]), start, end, *wide))
     return [tuple(each) for each in found]
 
 

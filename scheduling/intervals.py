@@ -158,6 +158,15 @@ def merge_each(groups: Groups, hull: tuple[int, int] | None = None) -> Groups:
     return Groups(merged.starts - back, merged.ends - back, offsets)
 
 
+def merge_owned(starts: Times, ends: Times, owners: Indexes, count: int, hull: tuple[int, int]) -> Groups:
+    """``merge`` for each of ``count`` owners, of rows in any order; rows with a length are in ``hull``."""
+    real = (starts < ends).nonzero()[0]
+    starts, ends, owners = starts[real], ends[real], owners[real]
+    order = owners.argsort(kind="stable")
+    sizes = np.bincount(owners, minlength=count)
+    return merge_each(Groups.sized(starts[order], ends[order], sizes), hull)
+
+
 def join(starts: Times, ends: Times) -> Intervals:
     """Union of non-empty intervals from their starts and their ends, each array sorted separately.
 
@@ -227,3 +236,34 @@ def progressions(firsts: Times, counts: Indexes, stride: int) -> Times:
     values = firsts.repeat(counts)
     values += np.arange(0, total * stride, stride)
     return values
+
+
+def gaps(groups: Groups, start: int, end: int) -> Groups:
+    """For each owner, the parts of ``[start, end)`` outside the owner's merged and sorted intervals."""
+    opens = np.insert(groups.ends, groups.offsets[:-1], start)
+    closes = np.insert(groups.starts, groups.offsets[1:], end)
+    owners = np.arange(len(groups)).repeat(groups.sizes() + 1)
+    return _sized(opens, closes, owners, len(groups))
+
+
+def common(one: Groups, other: Groups) -> Groups:
+    """For each owner, the intersection of two groups of merged and sorted intervals."""
+    if not one.starts.size or not other.starts.size:
+        return Groups.sized(one.starts[:0], one.ends[:0], np.zeros(len(one), np.int64))
+    base = min(int(one.starts.min()), int(other.starts.min()))
+    lane = max(int(one.ends.max()), int(other.ends.max())) - base + 1
+    # Each owner's time is shifted to a separate lane, so that owners do not overlap.
+    shift = np.arange(len(one)) * lane - base
+    pieces, rows, _ = intersect(_moved(one, shift), _moved(other, shift))
+    owners = one.owners()[rows]
+    return _sized(pieces.starts - shift[owners], pieces.ends - shift[owners], owners, len(one))
+
+
+def _moved(groups: Groups, shift: Times) -> Intervals:
+    by = shift.repeat(groups.sizes())
+    return Intervals(groups.starts + by, groups.ends + by)
+
+
+def _sized(starts: Times, ends: Times, owners: Indexes, count: int) -> Groups:
+    real = starts < ends
+    return Groups.sized(starts[real], ends[real], np.bincount(owners[real], minlength=count))

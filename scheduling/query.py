@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from scheduling import few_periods
+from scheduling.hours import Hours, within_all
 from scheduling.intervals import (
     EMPTY,
     KEYS,
@@ -62,6 +64,8 @@ class Query:
     overrides: tuple[DateOverride, ...] = ()
     # The most slots of each member, earliest first; None: all.
     limit: int | None = None
+    # Hours in zones of their own, which apply in addition to ``windows`` and ``each_day``.
+    hours: tuple[Hours, ...] = ()
 
     def __post_init__(self) -> None:
         if self.start >= self.end:
@@ -99,7 +103,39 @@ class Query:
         return clip(inside, self.not_before, self.end)
 
     def inside_windows(self) -> Intervals:
-        """The parts of the range inside the windows."""
+        """The parts of the range inside the windows and the hours."""
+        inside = self._inside_own_windows()
+        for each in self.hours:
+            inside = intersect(inside, each.within(self.start, self.end))[0]
+        return inside
+
+    def of_member(self, own: Own | None) -> Query:
+        """The query for one member."""
+        if own is None:
+            return self
+        return replace(
+            self,
+            windows=None,
+            overrides=(),
+            hours=own.hours,
+            padding_before=own.padding_before,
+            padding_after=own.padding_after,
+            not_before=own.not_before,
+        )
+
+    def widened(self, own: OfMembers) -> Query:
+        """The query with the longest paddings of all members: its ``busy_range`` is enough for each."""
+        terms = [each for each in own or () if each is not None]
+        if not terms:
+            return self
+        before = [each.padding_before for each in terms]
+        after = [each.padding_after for each in terms]
+        if own is not None and len(terms) < len(own):
+            before.append(self.padding_before)
+            after.append(self.padding_after)
+        return replace(self, padding_before=max(before), padding_after=max(after))
+
+    def _inside_own_windows(self) -> Intervals:
         if self.windows is None and not self.overrides:
             return self._resolved(None if self.each_day is None else (self.each_day,))
         # Dates without an override are open all day if there are no weekly windows.
@@ -112,6 +148,22 @@ class Query:
         if windows is None:
             return Intervals(np.array((self.start,)), np.array((self.end,)))
         return resolve(windows, self.zone, self.start, self.end, overrides)
+
+
+class Own(NamedTuple):
+    """What differs for a member from the query, whose windows, overrides and hours do not count.
+
+    ``hours`` all apply; none: any time. Lengths and ``not_before`` as in ``Query``.
+    """
+
+    hours: tuple[Hours, ...]
+    padding_before: int
+    padding_after: int
+    not_before: int | None
+
+
+# What differs, by member; None: nothing, for a member or for all of them.
+OfMembers = Sequence[Own | None] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +184,7 @@ class Slots:
         return new.nonzero()[0]
 
 
-def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Slots:
+def slots(query: Query, calendars: Groups, member_of: Indexes, members: int, own: OfMembers = None) -> Slots:
     """The slots of ``members`` members, where calendar ``i`` belongs to member ``member_of[i]``.
 
     ``member_of`` never decreases. The busy rows of a calendar come in any order and may overlap,
@@ -143,10 +195,10 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
     if query.end - query.start << bits > KEYS:
         raise OverflowError(f"too long a range for {members} members")
     if members == 1:
-        starts = _starts_of_one(query, calendars)
+        starts = _starts_of_one(query if own is None else query.of_member(own[0]), calendars)
         return Slots(starts, np.zeros(starts.size, np.int64), query.duration)
     keys = [EMPTY]
-    for first, stretches in _passes(query, calendars, member_of, members):
+    for first, stretches in _passes(query, calendars, member_of, members, own):
         runs = _cut(query, stretches)
         owners = stretches.owners()[runs.rows] + first
         # Start and member in one number. numpy sorts numbers several times faster than it sorts indexes.
@@ -157,10 +209,12 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
     return Slots((key >> bits) + query.start, key & (1 << bits) - 1, query.duration)
 
 
-def slots_of_each(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Groups:
+def slots_of_each(
+    query: Query, calendars: Groups, member_of: Indexes, members: int, own: OfMembers = None
+) -> Groups:
     """The slots as intervals, grouped by member and sorted by start; arguments as for ``slots``."""
     parts = []
-    for _, stretches in _passes(query, calendars, member_of, members):
+    for _, stretches in _passes(query, calendars, member_of, members, own):
         runs = _cut(query, stretches)
         starts = runs.starts(query.stride)
         before = np.append(0, runs.counts.cumsum())
@@ -169,24 +223,30 @@ def slots_of_each(query: Query, calendars: Groups, member_of: Indexes, members: 
     return Groups.concat(parts)
 
 
-def free(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Groups:
+def free(query: Query, calendars: Groups, member_of: Indexes, members: int, own: OfMembers = None) -> Groups:
     """Each member's maximal free stretches, sorted; arguments as for ``slots``."""
-    return Groups.concat([part for _, part in _passes(query, calendars, member_of, members)])
+    return Groups.concat([part for _, part in _passes(query, calendars, member_of, members, own)])
 
 
-def max_slots_of(query: Query, members: int) -> int:
+def max_slots_of(query: Query, members: int, own: OfMembers = None) -> int:
     """The most slots that ``members`` members can have, whatever their busy periods; no slot is built.
 
     It is exact if nothing is busy and the step is not longer than the slot. With a longer step, busy time
     can shift starts closer together, so the slots are counted end to end.
     """
-    within = query.open_intervals()
-    if query.align_clock:
-        runs = cut_to_clock(within, query.duration, query.stride, query.zone)
-    else:
-        runs = cut(within, query.duration, min(query.stride, query.duration))
-    count = int(runs.counts.sum())
+    if own is not None:
+        each = _Terms.of(query, own).within
+        counts = _most_runs(query, each.flat())
+        of_each = np.bincount(each.owners()[counts.rows], counts.counts, minlength=members)
+        return int((of_each if query.limit is None else np.minimum(of_each, query.limit)).sum())
+    count = int(_most_runs(query, query.open_intervals()).counts.sum())
     return (count if query.limit is None else min(count, query.limit)) * members
+
+
+def _most_runs(query: Query, within: Intervals) -> SlotRuns:
+    if query.align_clock:
+        return cut_to_clock(within, query.duration, query.stride, query.zone)
+    return cut(within, query.duration, min(query.stride, query.duration))
 
 
 def busy_periods(query: Query, calendars: Groups) -> Groups:
@@ -212,40 +272,115 @@ def _cut(query: Query, stretches: Groups) -> SlotRuns:
     return runs if query.limit is None else runs.limited(stretches.owners()[runs.rows], query.limit)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Terms:
+    """The time that is open to each member, and each member's paddings; None: those of the query."""
+
+    within: Groups
+    paddings: tuple[Times, Times] | None
+
+    @classmethod
+    def of(cls, query: Query, own: Sequence[Own | None]) -> _Terms:
+        plain = Own(
+            (Hours(query.zone, query.windows, query.overrides), *query.hours),
+            query.padding_before,
+            query.padding_after,
+            query.not_before,
+        )
+        each = [plain if terms is None else terms for terms in own]
+        within = within_all([terms.hours for terms in each], query.start, query.end)
+        within = _later(_on_each_day(query, within), [terms.not_before for terms in each])
+        before, after = (
+            np.array(lengths, np.int64)
+            for lengths in ([terms.padding_before for terms in each], [terms.padding_after for terms in each])
+        )
+        same = not (np.any(before != query.padding_before) or np.any(after != query.padding_after))
+        return cls(within, None if same else (before, after))
+
+    def span(self, first: int, last: int) -> _Terms:
+        """The members from ``first`` up to but not including ``last``."""
+        of_some = self.paddings and (self.paddings[0][first:last], self.paddings[1][first:last])
+        return _Terms(self.within.span(first, last), of_some)
+
+
+def _on_each_day(query: Query, within: Groups) -> Groups:
+    if query.each_day is None:
+        return within
+    daily = resolve((query.each_day,), query.zone, query.start, query.end)
+    parts, rows, _ = intersect(within.flat(), daily)
+    return Groups.sized(parts.starts, parts.ends, np.bincount(within.owners()[rows], minlength=len(within)))
+
+
+def _later(within: Groups, not_before: Sequence[int | None]) -> Groups:
+    """The parts that are not before the moment of each member."""
+    if not any(each is not None for each in not_before):
+        return within
+    first = int(within.starts.min(initial=0))
+    owners = within.owners()
+    moments = np.array([first if each is None else each for each in not_before], np.int64)[owners]
+    starts = np.maximum(within.starts, moments)
+    real = starts < within.ends
+    return Groups.sized(starts[real], within.ends[real], np.bincount(owners[real], minlength=len(within)))
+
+
 def _passes(
-    query: Query, calendars: Groups, member_of: Indexes, members: int
+    query: Query, calendars: Groups, member_of: Indexes, members: int, own: OfMembers = None
 ) -> Iterator[tuple[int, Groups]]:
     """The free stretches in blocks of members; each block comes with the index of its first member."""
-    within = query.open_intervals()
     if members == 1:
-        yield 0, Groups.pack([_free_of_one(query, calendars, within)])
+        if own is not None:
+            query = query.of_member(own[0])
+        yield 0, Groups.pack([_free_of_one(query, calendars, query.open_intervals())])
         return
+    within = query.open_intervals() if own is None else None
+    terms = None if own is None else _Terms.of(query, own)
+    query = query.widened(own)
     rows = int(calendars.starts.size)
     block = max(1, min(_MEMBERS_IN_A_PASS, _ROWS_IN_A_PASS * members // max(1, rows)))
     if members <= block:
-        yield 0, _free(query, calendars, member_of, members, within)
+        yield 0, _free(query, calendars, member_of, members, within, terms)
         return
     for first in range(0, members, block):
         last = min(first + block, members)
         low, high = member_of.searchsorted((first, last))
-        yield (
-            first,
-            _free(query, calendars.span(low, high), member_of[low:high] - first, last - first, within),
-        )
+        of_block = terms and terms.span(first, last)
+        part = calendars.span(low, high), member_of[low:high] - first, last - first
+        yield first, _free(query, *part, within, of_block)
 
 
-def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, within: Intervals) -> Groups:
-    """``within`` minus the time that more than ``max_overlaps`` padded periods of a member cover."""
+def _free(
+    query: Query,
+    calendars: Groups,
+    member_of: Indexes,
+    members: int,
+    within: Intervals | None,
+    terms: _Terms | None,
+) -> Groups:
+    """The open time without the time that more than ``max_overlaps`` padded periods of a member cover.
+
+    ``within`` is open to every member, or ``terms`` says what is open to each. Then the paddings of the query
+    are the longest ones of all members.
+    """
     opening, closing = query.busy_range()
     counted = _counted(query, calendars)
     # Each member's time is shifted to a separate lane, so that one sort keeps the members apart.
     lanes = np.arange(members + 1) * (closing - opening + 1)
     shift = lanes[:-1] - opening
     bounds = counted.offsets[member_of.searchsorted(np.arange(members + 1))]
-    moved = shift.repeat(bounds[1:] - bounds[:-1])
-    busy = _blocking(query, Intervals(counted.starts + moved, counted.ends + moved))
-    every = shift[:, np.newaxis]
-    found = free_parts(busy, Intervals((every + within.starts).ravel(), (every + within.ends).ravel()))
+    rows = bounds[1:] - bounds[:-1]
+    moved = shift.repeat(rows)
+    periods = Intervals(counted.starts + moved, counted.ends + moved)
+    if terms is not None:
+        paddings = terms.paddings and (terms.paddings[0].repeat(rows), terms.paddings[1].repeat(rows))
+        shifted = shift.repeat(terms.within.sizes())
+        cover = Intervals(terms.within.starts + shifted, terms.within.ends + shifted)
+        busy = _blocking(query, periods, paddings)
+    else:
+        assert within is not None, "one of the two is given"
+        every = shift[:, np.newaxis]
+        busy = _blocking(query, periods)
+        cover = Intervals((every + within.starts).ravel(), (every + within.ends).ravel())
+    found = free_parts(busy, cover)
     offsets = found.starts.searchsorted(lanes)
     back = shift.repeat(offsets[1:] - offsets[:-1])
     return Groups(found.starts - back, found.ends - back, offsets)
@@ -284,15 +419,18 @@ def _free_of_one(query: Query, calendars: Groups, within: Intervals) -> Interval
     return free_parts(_blocking(query, _counted(query, calendars).flat()), within)
 
 
-def _blocking(query: Query, periods: Intervals) -> Intervals:
+def _blocking(query: Query, periods: Intervals, paddings: tuple[Times, Times] | None = None) -> Intervals:
     """The time that more than ``max_overlaps`` of the periods cover, padding included; in any order.
 
     With K = ``max_overlaps``, and starts and ends each sorted separately: K + 1 periods overlap from start
     number ``m + K`` to end number ``m``, if that start is earlier. This holds across lanes too: padding may
-    leave a lane's busy range, but never reaches the query's range in another lane.
+    leave a lane's busy range, but never reaches the query's range in another lane. ``paddings`` are those of
+    each period, instead of those of the query.
     """
     starts, ends = periods.starts, periods.ends
-    if query.is_padded:
+    if paddings is not None:
+        starts, ends = starts - paddings[0], ends + paddings[1]
+    elif query.is_padded:
         starts, ends = starts - query.padding_before, ends + query.padding_after
     if not query.max_overlaps:
         return Intervals(starts, ends)
@@ -324,6 +462,38 @@ def _cut_to_busy_range(query: Query, calendars: Groups) -> Groups:
     opening, closing = query.busy_range()
     starts, ends = np.maximum(calendars.starts, opening), np.minimum(calendars.ends, closing)
     return Groups(starts, ends, calendars.offsets)
+
+
+def least_busy_first(found: Slots, calendars: Groups, member_of: Indexes, members: int, around: int) -> Slots:
+    """The slots with the members of each start by how much they are booked, the least booked first.
+
+    Booked is the union of a member's busy periods, without padding, from ``around`` milliseconds before the
+    start to as long after it. Members with the same amount keep their order.
+    """
+    if not len(found):
+        return found
+    low, high = int(found.starts.min()) - around, int(found.starts.max()) + around
+    of_member = calendars.offsets[member_of.searchsorted(np.arange(members + 1))]
+    clipped = Groups(calendars.starts.clip(low, high), calendars.ends.clip(low, high), of_member)
+    busy = merge_each(clipped, (low, high))
+    booked = _booked(busy, found.members, found.starts + around, low, high)
+    booked -= _booked(busy, found.members, found.starts - around, low, high)
+    order = np.lexsort((found.members, booked, found.starts))
+    return Slots(found.starts[order], found.members[order], found.duration)
+
+
+def _booked(busy: Groups, members: Indexes, moments: Times, low: int, high: int) -> Times:
+    """How much each of ``members`` is booked from ``low`` to each moment; all times lie up to ``high``."""
+    lane = high - low + 1
+    shift = busy.owners() * lane - low
+    starts, ends = busy.starts + shift, busy.ends + shift
+    at = members * lane - low + moments
+    # The sum of all periods that have begun, minus the part of the last one that is not over.
+    begun = np.append(0, (ends - starts).cumsum())
+    number = starts.searchsorted(at, "right")
+    last = np.append(0, ends)[number]
+    booked: Times = begun[number] - np.maximum(last - at, 0) - begun[busy.offsets[members]]
+    return booked
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ EVERY_DAY = frozenset(range(7))
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # 1970-01-01 was a Thursday, and Monday is 0.
-_EPOCH_WEEKDAY = 3
+EPOCH_WEEKDAY = 3
 # In seconds. In every zone, two changes of offset are at least four days apart (Freetown, 1939; seven days
 # since 1970), so there is at most one change between two probes.
 _PROBE = 2 * DAY // SECOND
@@ -179,14 +179,14 @@ def _resolve_year(
     latest = np.array([window.latest for window in windows], np.int64) * MINUTE
     # An overnight window ends on the next day.
     latest[earliest > latest] += DAY
-    overridden, on_date = _on_dates(overrides)
+    overridden, on_date = on_dates(overrides)
     opens = [EMPTY]
     closes = [EMPTY]
     for stretch, offset in zip(time.stretches.pairs(), time.offsets.tolist(), strict=True):
         # Starts with the previous day, whose overnight windows may overlap the stretch.
         days = np.arange((stretch[0] + offset) // DAY - 1, -(-(stretch[1] + offset) // DAY))
         days = days[~np.isin(days, overridden)] if overrides else days
-        window, day = on_day[:, (days + _EPOCH_WEEKDAY) % 7].nonzero()
+        window, day = on_day[:, (days + EPOCH_WEEKDAY) % 7].nonzero()
         midnights = days[day] * DAY - offset
         opens.append(np.maximum(midnights + earliest[window], stretch[0]))
         closes.append(np.minimum(midnights + latest[window], stretch[1]))
@@ -197,8 +197,8 @@ def _resolve_year(
     return merge(np.concatenate(opens), np.concatenate(closes))
 
 
-def _on_dates(overrides: tuple[DateOverride, ...]) -> tuple[Times, Intervals]:
-    """The overridden dates as days since 1970, and their windows in milliseconds of local time."""
+def on_dates(overrides: tuple[DateOverride, ...]) -> tuple[Times, Intervals]:
+    """The overridden dates as days since 1970, and their windows in milliseconds of local time since then."""
     days = [override.day.toordinal() - _EPOCH.toordinal() for override in overrides]
     pairs = [
         (

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from scheduling.hours import Hours
 from scheduling.query import Query
 from scheduling.windows import MINUTE, DateOverride, Window
 
@@ -79,7 +80,21 @@ def allowed(query: Query, time: int) -> bool:
 def inside(query: Query, time: int) -> bool:
     windows = (Window.daily(0, 1440),) if query.windows is None else query.windows
     scheduled = in_windows(time, windows, query.overrides, query.zone)
-    return scheduled and (query.each_day is None or in_window(time, query.each_day, query.zone))
+    daily = query.each_day is None or in_window(time, query.each_day, query.zone)
+    return scheduled and daily and all(in_hours(time, each) for each in query.hours)
+
+
+def in_hours(time: int, hours: Hours) -> bool:
+    """Whether the hours have the time. Replaced dates are whole local days of their own zone."""
+    windows = (Window.daily(0, 1440),) if hours.windows is None else hours.windows
+    if hours.replaced is None:
+        return in_windows(time, windows, hours.overrides, hours.zone)
+    zone, dates = hours.replaced.zone, hours.replaced.overrides
+    if in_windows(time, (), dates, zone):
+        return True
+    if local(time, zone).date() in [each.day for each in dates]:
+        return False
+    return in_windows(time, windows, hours.overrides, hours.zone)
 
 
 def slots_of(query: Query, calendars: list[list[Pair]], unit: int = MINUTE) -> list[int]:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from scheduling.query import Query
+from scheduling.hours import Dates, Hours
+from scheduling.query import Own, Query
 from scheduling.windows import DAY, MINUTE, DateOverride, Window
 from tests.scheduling import oracle
 
@@ -140,6 +141,30 @@ def questions(draw: st.DrawFn, longest: int = 2000, align: bool | None = None) -
         not_before=draw(st.none() | moments_around(start, end)),
         overrides=draw(st.just(()) | overrides(zone, start, end)),
         limit=draw(st.none() | st.integers(0, 12)),
+    )
+
+
+ZONES = sorted({zone for zone, _ in ODD_TIMES})
+
+
+@st.composite
+def hours_of(draw: st.DrawFn, query: Query) -> Hours:
+    """The hours of a person around the range of a query, in a zone of its own."""
+    zone = draw(st.just(query.zone) | st.sampled_from(ZONES))
+    dated = draw(st.just(()) | overrides(zone, query.start, query.end))
+    other = draw(st.just(zone) | st.sampled_from(ZONES))
+    replaced = draw(st.none() | overrides(other, query.start, query.end).map(lambda some: Dates(other, some)))
+    return Hours(zone, draw(st.none() | schedules), dated, replaced)
+
+
+@st.composite
+def terms_of(draw: st.DrawFn, query: Query) -> Own:
+    """What differs for a member."""
+    return Own(
+        tuple(draw(st.lists(hours_of(query), max_size=2))),
+        draw(paddings) * MINUTE,
+        draw(paddings) * MINUTE,
+        draw(st.none() | moments_around(query.start, query.end)),
     )
 
 

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.intervals import Groups
-from scheduling.layers import Layers, common, gaps, layers
+from scheduling.intervals import Groups, common, gaps
+from scheduling.layers import Layers, layers
 from scheduling.query import Query
 from tests.scheduling import oracle
 from tests.scheduling.strategies import calendars, members_of, questions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,6 +61,7 @@ def shared_slots(query, members, groups):
 
 
 # Fewer rarely have a limit behind starts that do not count.
+@pytest.mark.slow
 @settings(max_examples=max(300, settings.default.max_examples))
 @given(cases())
 def test_start_is_offered_exactly_if_each_group_has_enough_free(case):
