@@ -14,7 +14,9 @@ from store.sql.database import UNCACHED, Database, changed_rows
 from store.sql.models import (
     Administrator,
     Base,
+    EventFeed,
     IdempotencyKey,
+    Identity,
     OAuthConnection,
     OrganizationGrant,
     ProviderClient,
@@ -22,7 +24,9 @@ from store.sql.models import (
 )
 from store.sql.queries import (
     connection_rows,
+    event_feeds,
     idempotency,
+    identities,
     organization_grants,
     provider_clients,
     second_factors,
@@ -62,7 +66,9 @@ EVERY = (
     SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_secret, webhooks.associated_data),
     SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_previous_secret, webhooks.previous_associated_data),
     SealedColumn(Administrator, Administrator.sealed_totp_secret, second_factors.associated_data),
+    SealedColumn(Identity, Identity.sealed_refresh_token, identities.associated_data),
     SealedColumn(IdempotencyKey, IdempotencyKey.sealed_answer, idempotency.associated_data),
+    SealedColumn(EventFeed, EventFeed.sealed_state, event_feeds.associated_data),
 )
 
 

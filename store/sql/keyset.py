@@ -29,7 +29,10 @@ class Order:
 
 
 class Position(NamedTuple):
-    """The row that a page begins after; or, if ``backwards``, the row that it ends before."""
+    """The row that a page begins after; or, if ``backwards``, the row that it ends before.
+
+    Without a key, a page that is read backwards ends with the list.
+    """
 
     key: Any
     value: Any = None
@@ -57,7 +60,9 @@ def fetch(
 ) -> Rows[Any]:
     """One page of a query, in two statements: one counts, one reads. Rows of one entity are that entity."""
     backwards = position is not None and position.backwards
-    beyond = None if position is None else _beyond(order, position, descending is not backwards)
+    beyond = None
+    if position is not None and position.key is not None:
+        beyond = _beyond(order, position, descending is not backwards)
     total, past = _counted(session, query, beyond)
     down = descending is not backwards
     columns = [order.key] if order.value is None else [order.value, order.key]

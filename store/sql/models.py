@@ -21,10 +21,13 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     and_,
+    bindparam,
     exists,
     false,
     or_,
     select,
+    text,
+    true,
 )
 from sqlalchemy.orm import (
     DeclarativeBase,
@@ -126,15 +129,42 @@ class User(Base):
 
     # Lazy loading raises: a list of users takes the same number of statements whatever its length.
     connections: Mapped[list[OAuthConnection]] = relationship(
-        lazy="raise", order_by="OAuthConnection.provider", passive_deletes=True
+        lazy="raise",
+        order_by="OAuthConnection.provider, OAuthConnection.is_default.desc(), "
+        "OAuthConnection.created_at, OAuthConnection.id",
+        passive_deletes=True,
     )
     organizations: Mapped[list[Organization]] = relationship(
         secondary="memberships", lazy="raise", order_by="Organization.slug", back_populates="members"
     )
 
 
+class AvailabilityProfile(Base):
+    """What counts for a person on every route of scheduling; None: not stated.
+
+    Windows, overrides and calendars are as the API shows them. ``calendars`` may name a connection that was
+    removed since: it does not count.
+    """
+
+    __tablename__ = "availability_profiles"
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+    time_zone: Mapped[str | None] = mapped_column(String(64))
+    schedules: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
+    overrides: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
+    calendars: Mapped[list[dict[str, str]] | None] = mapped_column(JSON(none_as_null=True))
+    padding_before: Mapped[int | None]
+    padding_after: Mapped[int | None]
+    minimum_notice: Mapped[int | None]
+    holiday_country: Mapped[str | None] = mapped_column(String(2))
+    holiday_subdivision: Mapped[str | None] = mapped_column(String(64))
+
+
 class Organization(Base):
-    """A workspace: a group of users."""
+    """A workspace: a group of users.
+
+    ``quotas`` has those of ``store.coordination.shares:OWN`` that differ from the installation's.
+    """
 
     __tablename__ = "organizations"
     __table_args__ = NEVER_REUSE_IDS
@@ -143,6 +173,7 @@ class Organization(Base):
     slug: Mapped[str] = mapped_column(String(128), unique=True)
     name: Mapped[str | None] = mapped_column(String(128))
     created_at: Mapped[datetime] = mapped_column(default=now)
+    quotas: Mapped[dict[str, int] | None] = mapped_column(JSON(none_as_null=True))
 
     members: Mapped[list[User]] = relationship(
         secondary="memberships", lazy="raise", order_by="User.custom_id", back_populates="organizations"
@@ -188,12 +219,28 @@ class OAuthConnection(Base):
     calendar's owner, ``time_zone`` the IANA name of that calendar's zone. Each is None until the provider has
     reported it; ``email`` may be from the client.
     ``obtained``: the service got this grant by its own consent flow, and may revoke it.
+
+    ``public_id`` is the id in answers. It stays when the same account is connected again, which replaces the
+    row. ``first_id`` is its column: None while the row is the first one of the account. ``is_default``: it is
+    the user's default connection with the provider, which is exactly one of them (``connections.promote``).
     """
 
     __tablename__ = "oauth_connections"
-    __table_args__ = (UniqueConstraint("user_id", "provider"),)
+    __table_args__ = (
+        Index(None, "user_id", "provider"),
+        # The name cannot be derived: it would be that of the index above.
+        Index(
+            "uq_oauth_connections_default",
+            "user_id",
+            "provider",
+            unique=True,
+            sqlite_where=text("is_default"),
+            postgresql_where=text("is_default"),
+        ),
+    )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    first_id: Mapped[str | None] = mapped_column(String(32), index=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     provider: Mapped[str] = mapped_column(String(16))
     email: Mapped[str | None] = mapped_column(String(320))
@@ -215,11 +262,19 @@ class OAuthConnection(Base):
     grant_id: Mapped[str | None] = mapped_column(
         ForeignKey("organization_grants.id", ondelete="CASCADE"), index=True
     )
+    label: Mapped[str | None] = mapped_column(String(128))
+    # The release before replaces every connection of the provider, by one without a value.
+    is_default: Mapped[bool] = mapped_column(default=True, server_default=true())
 
     # Loaded with the row; a join would break ``FOR UPDATE`` of PostgreSQL.
     grant_alive: Mapped[bool | None] = column_property(
         select(OrganizationGrant.alive).where(OrganizationGrant.id == grant_id).scalar_subquery()
     )
+
+    @property
+    def public_id(self) -> str:
+        """The id in answers."""
+        return self.first_id or self.id
 
     @property
     def usable(self) -> bool:
@@ -253,8 +308,33 @@ class Channel(Base):
     expires_at: Mapped[datetime | None]
 
 
+class EventFeed(Base):
+    """The state of the events of a watched calendar, for webhooks about single events.
+
+    ``calendar`` is the SHA-256 digest of the calendar's id. ``sealed_state`` is encrypted and bound to the
+    row (``workers.upkeep.event_states.State``). ``version`` counts its changes: of two that are made at
+    the same time, one is stored. ``synced_at`` is when the last comparison began, ``reported_at`` when the
+    provider last reported a change.
+    """
+
+    __tablename__ = "event_feeds"
+
+    connection_id: Mapped[str] = mapped_column(
+        ForeignKey("oauth_connections.id", ondelete="CASCADE"), primary_key=True
+    )
+    calendar: Mapped[str] = mapped_column(String(64), primary_key=True)
+    sealed_state: Mapped[bytes] = mapped_column(LargeBinary)
+    version: Mapped[int] = mapped_column(default=1)
+    synced_at: Mapped[datetime] = mapped_column(default=now)
+    reported_at: Mapped[datetime | None]
+
+
 class ApiKey(Base):
-    """An API key: for the whole service or one organization, read-only or with all rights."""
+    """An API key: for the whole service or one organization, read-only or with all rights.
+
+    ``rate_limit`` is in requests a minute; None is the installation's. After a rotation, ``previous_digest``
+    is the hash of the replaced key, which is valid until ``previous_until``.
+    """
 
     __tablename__ = "api_keys"
     __table_args__ = NEVER_REUSE_IDS
@@ -268,13 +348,27 @@ class ApiKey(Base):
     )
     read_only: Mapped[bool] = mapped_column(default=False)
     shows_tokens: Mapped[bool] = mapped_column(default=False)
+    manages_keys: Mapped[bool] = mapped_column(default=False, server_default=false())
+    rate_limit: Mapped[int | None]
     created_at: Mapped[datetime] = mapped_column(default=now)
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    previous_digest: Mapped[str | None] = mapped_column(String(64), unique=True, index=True)
+    previous_until: Mapped[datetime | None]
     # Up to a minute old: requests do not wait for it to be written.
     last_used_at: Mapped[datetime | None]
 
     organization: Mapped[Organization | None] = relationship(lazy="raise")
+
+    @property
+    def public_id(self) -> str:
+        """The id in the API."""
+        return f"key_{self.id}"
+
+    @staticmethod
+    def number_of(public_id: str) -> int:
+        """The id of the row with a well-formed ``public_id``."""
+        return int(public_id.removeprefix("key_"))
 
     @classmethod
     def in_force(cls) -> ColumnElement[bool]:
@@ -375,7 +469,8 @@ class WebhookEndpoint(Base):
 
     ``sealed_secret`` is encrypted and bound to ``id``; ``sealed_previous_secret`` is the one before, which
     signs too until ``overlap_until``. ``disabled_at``: when the endpoint answered that it is gone for
-    good; nothing is recorded for it since. ``paused_at``: since when its deliveries wait.
+    good; nothing is recorded for it since. ``paused_at``: since when its deliveries wait. ``content``: its
+    events about single events of calendars have the event.
     """
 
     __tablename__ = "webhook_endpoints"
@@ -392,6 +487,7 @@ class WebhookEndpoint(Base):
     created_at: Mapped[datetime] = mapped_column(default=now)
     disabled_at: Mapped[datetime | None]
     paused_at: Mapped[datetime | None]
+    content: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 class WebhookDelivery(Base):
@@ -399,9 +495,12 @@ class WebhookDelivery(Base):
 
     ``id`` is the ``webhook-id`` of every attempt, and sorts by age. The delivery is pending while
     ``next_attempt_at`` is set. ``claimed_until`` is the lease of the worker that sends it. ``topic`` is set
-    while it is pending and not being sent: a later event of the same topic is then merged into it.
+    while it is pending and not being sent: a later event of the same topic is then merged into it. Deliveries
+    of one ``subject`` are sent in the order of their ids.
     ``user_id`` is None for a test event, and for an event of a hold: ``user_ids`` are then the users that
     ``payload`` names, in the same order. ``last_body`` is the start of the last answer's body.
+    ``attempt_log`` has the latest attempts with a result, the oldest first, as ``deliveries.Attempt``; None
+    before the first. Sending a delivery again counts ``attempts`` from zero, and keeps the log.
     """
 
     __tablename__ = "webhook_deliveries"
@@ -409,6 +508,7 @@ class WebhookDelivery(Base):
         UniqueConstraint("endpoint_id", "topic"),
         # The last attempt of an endpoint says whether it fails.
         Index(None, "endpoint_id", "last_attempt_at"),
+        Index(None, "endpoint_id", "subject"),
     )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
@@ -416,6 +516,7 @@ class WebhookDelivery(Base):
     user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     user_ids: Mapped[list[int] | None] = mapped_column(JSON(none_as_null=True))
     topic: Mapped[str | None] = mapped_column(String(64))
+    subject: Mapped[str | None] = mapped_column(String(64))
     event: Mapped[str] = mapped_column(String(32))
     payload: Mapped[dict[str, Any]] = mapped_column(JSON)
     created_at: Mapped[datetime] = mapped_column(default=now, index=True)
@@ -427,6 +528,7 @@ class WebhookDelivery(Base):
     last_status: Mapped[int | None]
     last_error: Mapped[str | None] = mapped_column(String(200))
     last_body: Mapped[str | None] = mapped_column(String(500))
+    attempt_log: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
     delivered_at: Mapped[datetime | None]
 
 
@@ -435,8 +537,39 @@ def new_security_stamp() -> str:
     return secrets.token_hex(16)
 
 
+class Identity(Base):
+    """The account at the identity provider of a person who signs in by OpenID Connect.
+
+    ``subject`` is the provider's id of the account. The provider has confirmed the account at ``checked_at``,
+    for the time until ``confirmed_until``: after that, sessions and links of the person are not valid.
+    ``sealed_refresh_token`` is encrypted and bound to ``administrator_id``; None if the provider sent none,
+    or no longer accepts it.
+    """
+
+    __tablename__ = "identities"
+    __table_args__ = (UniqueConstraint("issuer", "subject"),)
+
+    administrator_id: Mapped[int] = mapped_column(
+        ForeignKey("administrators.id", ondelete="CASCADE"), primary_key=True
+    )
+    issuer: Mapped[str] = mapped_column(String(512))
+    subject: Mapped[str] = mapped_column(String(255))
+    sealed_refresh_token: Mapped[bytes | None] = mapped_column(LargeBinary)
+    checked_at: Mapped[datetime] = mapped_column(default=now, index=True)
+    confirmed_until: Mapped[datetime]
+
+    @classmethod
+    def ended(cls, administrator_id: ColumnElement[int] | Mapped[int]) -> ColumnElement[bool]:
+        """Whether the identity of a person is no longer confirmed. People with a password have none."""
+        # The moment of the statement: some expressions are made once for the process.
+        moment = bindparam("moment", callable_=lambda: now(), type_=UtcDateTime(), unique=True)
+        return exists().where(cls.administrator_id == administrator_id, cls.confirmed_until <= moment)
+
+
 class Administrator(Base):
     """A person who signs in to the dashboard. ``password_hash`` is Argon2's, with its parameters.
+
+    It is empty for a person who signs in by OpenID Connect, and then matches no password.
 
     ``sealed_totp_secret`` is that of the authenticator app, encrypted and bound to ``id``; None without a
     second factor. ``last_totp_step`` is the time step of the last code that was accepted.
@@ -464,11 +597,15 @@ class Administrator(Base):
         security_stamp: str | Mapped[str | None] | None,
         role: Role,
     ) -> ColumnElement[bool]:
-        """Whether a person still has ``role`` or a higher one, and the security stamp of that moment."""
+        """Whether a person still has ``role`` or a higher one, and the security stamp of that moment.
+
+        The identity provider must still confirm a person who signs in by it.
+        """
         return exists().where(
             cls.id == administrator_id,
             cls.security_stamp == security_stamp,
             cls.role.in_(role.and_above()),
+            ~Identity.ended(cls.id),
         )
 
 

@@ -86,14 +86,15 @@ def rehash_password(session: Session, administrator_id: int, verified_hash: str,
     session.execute(row.values(password_hash=new_hash))
 
 
-def change_role(session: Session, administrator_id: int, role: Role) -> None:
+def change_role(session: Session, administrator_id: int, role: Role, *, keep_one: bool = True) -> None:
     """Give a person another role; that of their browsers changes at once.
 
-    A person who loses rights loses every link that they have made.
+    A person who loses rights loses every link that they have made. ``keep_one`` is False when the directory
+    decides who is an administrator.
 
     :raise LastAdministrator: for the last administrator
     """
-    if role is not Role.ADMINISTRATOR:
+    if keep_one and role is not Role.ADMINISTRATOR:
         _keep_an_administrator(session, without=administrator_id)
     person = Administrator.id == administrator_id
     old_role = session.scalars(select(Administrator.role).where(person)).one()

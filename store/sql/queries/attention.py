@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, subqueryload
 
 from store.sql.models import (
     ApiKey,
+    Membership,
     OAuthConnection,
     OrganizationGrant,
     User,
@@ -38,11 +39,12 @@ class UserKind(StrEnum):
 
 
 class UserCounts(NamedTuple):
-    """How many users of each kind there are, of any kind, and in all."""
+    """How many users of each kind there are, cannot be booked, are of any kind, and in all."""
 
     ended: int
     no_calendars: int
     expiring: int
+    unbookable: int
     any: int
     never: int
     total: int
@@ -107,12 +109,43 @@ def has_problem(kind: UserKind, scopes_without_calendars: ScopesWithoutCalendars
     return exists().where(OAuthConnection.user_id == User.id, _conditions(scopes_without_calendars)[kind])
 
 
-def of_any_kind(scopes_without_calendars: ScopesWithoutCalendars) -> ColumnElement[bool]:
-    """The condition that anything is wrong with a user."""
-    wrong = exists().where(
-        OAuthConnection.user_id == User.id, or_(*_conditions(scopes_without_calendars).values())
+def of_any_kind(
+    scopes_without_calendars: ScopesWithoutCalendars, failed: Collection[str]
+) -> ColumnElement[bool]:
+    """The condition that anything is wrong with a user. ``failed`` is as for ``cannot_be_booked``."""
+    conditions = _conditions(scopes_without_calendars).values()
+    wrong = or_(*conditions, OAuthConnection.id.in_(failed))
+    return or_(
+        exists().where(OAuthConnection.user_id == User.id, wrong),
+        has_problem(UserKind.NEVER, scopes_without_calendars),
     )
-    return or_(wrong, has_problem(UserKind.NEVER, scopes_without_calendars))
+
+
+def cannot_be_booked(failed: Collection[str]) -> ColumnElement[bool]:
+    """The condition that an account of a user has ended, or could not be read at the last attempt.
+
+    ``failed`` has the ids of the connections whose last read failed.
+    """
+    return exists().where(OAuthConnection.user_id == User.id, _unbookable(failed))
+
+
+def unbookable_members(
+    session: Session, failed: Collection[str], organization_ids: Collection[int]
+) -> dict[int, int]:
+    """How many members of each organization cannot be booked; those without any are left out."""
+    query = (
+        select(Membership.organization_id, func.count(Membership.user_id.distinct()))
+        .join(OAuthConnection, OAuthConnection.user_id == Membership.user_id)
+        .where(Membership.organization_id.in_(organization_ids), _unbookable(failed))
+        .group_by(Membership.organization_id)
+    )
+    return {row[0]: row[1] for row in session.execute(query)}
+
+
+def living(session: Session, connection_ids: Collection[str]) -> set[str]:
+    """Those of some connections that have not ended, nor has their organization's grant."""
+    query = select(OAuthConnection.id).where(OAuthConnection.id.in_(connection_ids), ~_ended())
+    return set(session.scalars(query))
 
 
 def can_be_helped_by_invitation(scopes_without_calendars: ScopesWithoutCalendars) -> ColumnElement[bool]:
@@ -150,11 +183,12 @@ def expiring() -> ColumnElement[bool]:
 def user_counts(
     session: Session,
     scopes_without_calendars: ScopesWithoutCalendars,
+    failed: Collection[str],
     conditions_of_users: Collection[ColumnElement[bool]] = (),
 ) -> UserCounts:
     """The numbers of users that need attention, in one pass over the connections.
 
-    Users count who meet all conditions of ``conditions_of_users``.
+    ``failed`` is as for ``cannot_be_booked``. Users count who meet all conditions of ``conditions_of_users``.
     """
 
     def flag(condition: ColumnElement[bool]) -> ColumnElement[int]:
@@ -162,7 +196,8 @@ def user_counts(
 
     conditions = _conditions(scopes_without_calendars)
     kinds = {kind.name: flag(each).label(kind.name) for kind, each in conditions.items()}
-    wrong = flag(or_(*conditions.values())).label("wrong")
+    kinds["UNBOOKABLE"] = flag(_unbookable(failed)).label("UNBOOKABLE")
+    wrong = flag(or_(*conditions.values(), OAuthConnection.id.in_(failed))).label("wrong")
     query = select(*kinds.values(), wrong).group_by(OAuthConnection.user_id)
     if conditions_of_users:
         query = query.where(OAuthConnection.user_id.in_(select(User.id).where(*conditions_of_users)))
@@ -219,14 +254,23 @@ def _usable() -> ColumnElement[bool]:
 
 def _conditions(scopes_without_calendars: ScopesWithoutCalendars) -> dict[UserKind, ColumnElement[bool]]:
     """The problems of a connection as conditions without a join, so that each user appears once."""
-    grant_ended = select(OrganizationGrant.id).where(OrganizationGrant.alive.is_(False))
-    by_ended_grant = and_(OAuthConnection.grant_id.is_not(None), OAuthConnection.grant_id.in_(grant_ended))
-    ended = or_(OAuthConnection.alive.is_(False), by_ended_grant)
+    ended = _ended()
     return {
         UserKind.ENDED: ended,
         UserKind.NO_CALENDARS: and_(~ended, _reaches_nothing(scopes_without_calendars)),
         UserKind.EXPIRING: and_(~ended, expiring()),
     }
+
+
+def _ended() -> ColumnElement[bool]:
+    """Whether a connection has ended, or the organization's grant by which it is read."""
+    grant_ended = select(OrganizationGrant.id).where(OrganizationGrant.alive.is_(False))
+    by_ended_grant = and_(OAuthConnection.grant_id.is_not(None), OAuthConnection.grant_id.in_(grant_ended))
+    return or_(OAuthConnection.alive.is_(False), by_ended_grant)
+
+
+def _unbookable(failed: Collection[str]) -> ColumnElement[bool]:
+    return or_(_ended(), OAuthConnection.id.in_(failed))
 
 
 def _reaches_nothing(scopes_without_calendars: ScopesWithoutCalendars) -> ColumnElement[bool]:

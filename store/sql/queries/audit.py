@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, delete, or_, select
 from sqlalchemy.orm import Session
 
 from store.sql.models import AuditRecord
@@ -17,8 +17,14 @@ from store.sql.models import AuditRecord
 COMMAND_LINE = "command line"
 # The actor of a failed sign-in.
 STRANGER = "not signed in"
-# Values of changes are cut to this length: the log is kept for ever.
+# Values of changes are cut to this length: the log is kept for long.
 MAX_VALUE = 256
+
+# The least days that a record is kept; the triggers of the table know it too.
+MIN_DAYS = 30
+
+# What one actor does at once, such as inviting fifty users, is one entry.
+AT_ONCE = timedelta(seconds=2)
 
 # The old and the new value of each field that changed.
 Changes = Mapping[str, tuple[Any, Any]]
@@ -72,6 +78,16 @@ def record(
     session.add(row)
 
 
+def purge(session: Session, *, before: datetime, limit: int) -> int:
+    """Delete up to ``limit`` records that were made before a moment; returns how many.
+
+    The database refuses to delete one that is younger than ``MIN_DAYS``.
+    """
+    some = select(AuditRecord.id).where(AuditRecord.created_at < before).limit(limit)
+    gone = delete(AuditRecord).where(AuditRecord.id.in_(some)).returning(AuditRecord.id)
+    return len(session.execute(gone).all())
+
+
 def host_of(url: str) -> str:
     """A URL as it may stand in a record: paths and queries of webhooks often hold a secret."""
     parts = urlsplit(url)
@@ -120,3 +136,16 @@ def _text(value: Any) -> str | None:
     else:
         text = str(value)
     return text if text is None or len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
+
+
+def grouped(rows: Sequence[AuditRecord]) -> list[list[AuditRecord]]:
+    """Records in entries: neighbours of one actor and one action, each at most ``AT_ONCE`` apart."""
+    entries: list[list[AuditRecord]] = []
+    for row in rows:
+        above = entries[-1][-1] if entries else None
+        alike = above is not None and (above.actor, above.action) == (row.actor, row.action)
+        if alike and above is not None and abs(above.created_at - row.created_at) <= AT_ONCE:
+            entries[-1].append(row)
+        else:
+            entries.append([row])
+    return entries

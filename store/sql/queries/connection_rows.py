@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from store.cache.cache_tags import PRIMARY, UserNames, booked_names, user_name
 from store.security.crypto import Keyring, tried_and_failed
-from store.sql.models import Membership, OAuthConnection, OrganizationGrant, User
+from store.sql.models import AvailabilityProfile, Membership, OAuthConnection, OrganizationGrant, User
 
 _Ts = TypeVarTuple("_Ts")
 
@@ -26,7 +26,7 @@ class ConnectionRef:
     is alive only while the grant is. ``time_zone`` is that of the main calendar, None while it is not known.
     ``user_id`` is the internal id of the user. ``main_names`` are those of ``booked_names`` for the main
     calendar, ``held_names`` the names under which the user is held if it is the only calendar of a request:
-    most requests need them.
+    most requests need them. ``public_id`` is the id in answers; ``first_id`` is its column.
     """
 
     id: str
@@ -43,6 +43,21 @@ class ConnectionRef:
     user_id: int = 0
     main_names: tuple[str, ...] = ()
     held_names: UserNames | None = None
+    first_id: str | None = None
+
+    @property
+    def public_id(self) -> str:
+        """The id in answers."""
+        return self.first_id or self.id
+
+
+# The order of a user's connections. The default one is the first of its provider.
+BY_PROVIDER = (
+    OAuthConnection.provider,
+    OAuthConnection.is_default.desc(),
+    OAuthConnection.created_at,
+    OAuthConnection.id,
+)
 
 
 def of_user(session: Session, custom_id: str, *, organization_id: int | None) -> list[ConnectionRef] | None:
@@ -112,9 +127,9 @@ def with_grant(query: Select[*_Ts]) -> Select[*_Ts]:
 
 _Text = str | None
 
-_Refs = Select[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text, int]
+_Refs = Select[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text, int, _Text]
 
-_RefRow = Row[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text, int]
+_RefRow = Row[str, str, str, _Text, list[str], bool, _Text, _Text, _Text, _Text, _Text, int, _Text]
 
 
 def _refs(only_organization_id: int | None) -> _Refs:
@@ -134,10 +149,11 @@ def _refs(only_organization_id: int | None) -> _Refs:
             OAuthConnection.grant_id,
             OAuthConnection.time_zone,
             User.id.label("user_id"),
+            OAuthConnection.first_id,
         )
         .join(OAuthConnection, of_user, isouter=True)
         .join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
-        .order_by(User.custom_id, OAuthConnection.provider)
+        .order_by(User.custom_id, *BY_PROVIDER)
     )
 
 
@@ -168,6 +184,7 @@ def _ref(row: _RefRow) -> ConnectionRef:
         row.user_id,
         names,
         UserNames((*user, *names[:1]), names[:1] or user),
+        row.first_id,
     )
 
 
@@ -183,7 +200,7 @@ class Tokens:
 class SealedConnection(NamedTuple):
     """The columns that a worker needs. Loading ORM objects would take three times as long.
 
-    ``grant`` and ``alive`` as in ``ConnectionRef``.
+    ``grant`` and ``alive`` as in ``ConnectionRef``. ``own_zone`` is the time zone of the user's profile.
     """
 
     id: str
@@ -200,6 +217,7 @@ class SealedConnection(NamedTuple):
     time_zone: str | None
     obtained: bool
     grant: str | None
+    own_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +225,7 @@ class Credentials:
     """A connection with decrypted tokens, for a provider call. It exists in workers only.
 
     A delegated connection has a ``grant``, the id of the organization's grant, and no ``tokens``.
+    ``own_zone`` as in ``SealedConnection``.
     """
 
     id: str
@@ -220,6 +239,7 @@ class Credentials:
     time_zone: str | None = None
     obtained: bool = False
     grant: str | None = None
+    own_zone: str | None = None
 
 
 def sealed(session: Session | Connection, ids: Collection[str]) -> dict[str, SealedConnection]:
@@ -260,6 +280,7 @@ def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) 
         time_zone=row.time_zone,
         obtained=row.obtained,
         grant=row.grant if isinstance(row, SealedConnection) else row.grant_id,
+        own_zone=row.own_zone if isinstance(row, SealedConnection) else None,
     )
 
 
@@ -275,11 +296,16 @@ def _open_tokens(row: SealedConnection | OAuthConnection, keyring: Keyring) -> T
 
 
 def _sealed_columns() -> Select[*tuple[Any, ...]]:
-    named: dict[str, Any] = {"alive": ALIVE.label("alive"), "grant": OAuthConnection.grant_id.label("grant")}
+    named: dict[str, Any] = {
+        "alive": ALIVE.label("alive"),
+        "grant": OAuthConnection.grant_id.label("grant"),
+        "own_zone": AvailabilityProfile.time_zone.label("own_zone"),
+    }
     columns: list[Any] = [
         named.get(name, getattr(OAuthConnection, name, None)) for name in SealedConnection._fields
     ]
-    return with_grant(select(*columns).select_from(OAuthConnection))
+    of_user = AvailabilityProfile.user_id == OAuthConnection.user_id
+    return with_grant(select(*columns).select_from(OAuthConnection)).outerjoin(AvailabilityProfile, of_user)
 
 
 # Built once, because workers use it often.

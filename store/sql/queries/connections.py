@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Delete,
+    Select,
     and_,
     delete,
     func,
@@ -19,14 +21,16 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
+from store.cache.cache_tags import has_global_ids
 from store.security.crypto import Keyring
 from store.sql.database import UNCACHED, changed_rows
 from store.sql.models import Membership, OAuthConnection, User, UtcDateTime, now
 from store.sql.queries import webhook_events
 from store.sql.queries.connection_rows import (
     ALIVE,
+    BY_PROVIDER,
     Tokens,
     associated_data,
     known_to,
@@ -58,6 +62,7 @@ class RemovedConnection(NamedTuple):
     account_id: str | None
     alive: bool
     obtained: bool
+    is_default: bool
     sealed_access_token: bytes | None
     sealed_refresh_token: bytes | None
 
@@ -67,16 +72,80 @@ class RemovedConnection(NamedTuple):
         return ProviderAccount(self.provider, self.account_id, self.email)
 
 
+class Account(StrEnum):
+    """Which connection of the provider new tokens replace; any other text is the id of one.
+
+    ``DEFAULT``: the default one. ``ADD``: the one of the same account, or none.
+    """
+
+    DEFAULT = "default"
+    ADD = "add"
+
+
 def find(
     session: Session, user_id: int, provider: str, *, organization_id: int | None = None
 ) -> OAuthConnection | None:
-    """A user's connection with one provider, if keys of ``organization_id`` may know of it."""
-    query = select(OAuthConnection).where(
-        OAuthConnection.user_id == user_id,
-        OAuthConnection.provider == provider,
-        known_to(organization_id),
-    )
-    return session.scalars(query).one_or_none()
+    """A user's default connection with a provider, if keys of ``organization_id`` may know of it."""
+    query = _of_user(user_id, organization_id).where(OAuthConnection.provider == provider)
+    return session.scalars(query.limit(1)).first()
+
+
+def find_one(
+    session: Session, user_id: int, public_id: str, *, organization_id: int | None = None
+) -> OAuthConnection | None:
+    """A user's connection with this id, if keys of ``organization_id`` may know of it."""
+    query = _of_user(user_id, organization_id).where(_PUBLIC_ID == public_id)  # noqa: SIM300
+    return session.scalars(query.limit(1)).first()
+
+
+def newest(session: Session, user_id: int, provider: str) -> OAuthConnection | None:
+    """A user's connection with one provider that was made last."""
+    rows = with_provider(session, user_id, provider)
+    return max(rows, key=lambda row: row.created_at, default=None)
+
+
+def to_replace(
+    session: Session, user_id: int, provider: str, account: str, new: ProviderAccount
+) -> OAuthConnection | None:
+    """The connection that tokens of the account ``new`` replace, see ``Account``; None if there is none."""
+    rows = with_provider(session, user_id, provider)
+    if account == Account.DEFAULT:
+        return rows[0] if rows else None
+    if account == Account.ADD:
+        return next((row for row in rows if row.grant_id is None and is_same_account(row, new)), None)
+    return next((row for row in rows if row.public_id == account), None)
+
+
+def is_same_account(row: OAuthConnection, new: ProviderAccount) -> bool | None:
+    """Whether a connection is with this account: by the ids, or by the addresses if an id is unknown.
+
+    None if neither is known.
+    """
+    if row.account_id is not None and new.id is not None:
+        return row.account_id == new.id
+    known = addresses(row)
+    if new.email is None or not known:
+        return None
+    return new.email.lower() in known
+
+
+def addresses(row: OAuthConnection) -> set[str]:
+    """The known addresses of the account of a connection, in lower case."""
+    known = [row.email, row.mailbox]
+    if has_global_ids(row.provider):
+        # The id of the main calendar is its address.
+        known.append(row.main_calendar_id)
+    return {each.lower() for each in known if each}
+
+
+def _of_user(user_id: int, organization_id: int | None) -> Select[OAuthConnection]:
+    query = select(OAuthConnection).where(OAuthConnection.user_id == user_id, known_to(organization_id))
+    return query.order_by(*BY_PROVIDER)
+
+
+def with_provider(session: Session, user_id: int, provider: str) -> Sequence[OAuthConnection]:
+    """A user's connections with one provider, the default one first."""
+    return session.scalars(_of_user(user_id, None).where(OAuthConnection.provider == provider)).all()
 
 
 def revocable_token(removed: RemovedConnection, keyring: Keyring) -> str:
@@ -103,18 +172,39 @@ def replace(
     tokens: Tokens,
     account_id: str | None = None,
     obtained: bool = False,
-) -> tuple[OAuthConnection, RemovedConnection | None]:
-    """Store a connection, replacing an older one; returns both.
+    account: str = Account.DEFAULT,
+    label: str | None = None,
+) -> tuple[OAuthConnection, list[RemovedConnection]]:
+    """Store a connection; returns it, and the connections that it replaces.
+
+    It replaces the one that ``account`` names (see ``Account``), and any other one of the same account. It
+    has the id and the label of the one that is named by its id, else of the one of the same account, unless
+    a ``label`` is given.
 
     ``obtained``: the service got the grant by its own consent flow. A connection that replaces a dead one is
     recorded as restored.
     """
     # A concurrent replacement waits here, then replaces this one.
     session.execute(select(User.id).where(User.id == user_id).with_for_update())
-    older = next(iter(remove_of_user(session, user_id, provider)), None)
+    opened = ProviderAccount(provider, account_id, email)
+    rows = with_provider(session, user_id, provider)
+    target = to_replace(session, user_id, provider, account, opened)
+    same = [row for row in rows if row.grant_id is None and is_same_account(row, opened)]
+    if target is not None and account not in list(Account):
+        # The caller knows that it is the same account, perhaps at another address.
+        same = [target, *same]
+    elif not same and target is not None and is_same_account(target, opened) is not False:
+        # Nothing says that it is another account.
+        same = [target]
+    replaced = {row.id: row for row in [target, *same] if row is not None}
+    kept = [row for row in rows if row.id not in replaced]
+    older = _removed(session, delete(OAuthConnection).where(OAuthConnection.id.in_(replaced)))
     new_id = secrets.token_hex(16)
     row = OAuthConnection(
         id=new_id,
+        first_id=same[0].public_id if same else None,
+        label=label if label is not None or not same else same[0].label,
+        is_default=not kept or rows[0].id in replaced,
         user_id=user_id,
         provider=provider,
         email=email,
@@ -126,9 +216,45 @@ def replace(
     )
     session.add(row)
     session.flush()
-    if older is not None and not older.alive:
+    if any(not each.alive for each in older):
         webhook_events.record(session, WebhookEvent.CONNECTION_RESTORED, new_id)
     return row, older
+
+
+def make_default(session: Session, row: OAuthConnection) -> None:
+    """Make a connection the default one of its user and provider. The caller has locked the user."""
+    others = update(OAuthConnection).where(
+        OAuthConnection.user_id == row.user_id,
+        OAuthConnection.provider == row.provider,
+        OAuthConnection.id != row.id,
+        OAuthConnection.is_default,
+    )
+    session.execute(others.values(is_default=False))
+    row.is_default = True
+    session.flush()
+
+
+def promote(session: Session, removed: Iterable[tuple[int, str]]) -> None:
+    """Make the oldest connection the default one, for users and providers whose default one was removed."""
+    if not (gone := set(removed)):
+        return
+    same = and_(_OTHER.user_id == OAuthConnection.user_id, _OTHER.provider == OAuthConnection.provider)
+    oldest = select(_OTHER.id).where(same).order_by(_OTHER.created_at, _OTHER.id).limit(1)
+    has_default = select(_OTHER.id).where(same, _OTHER.is_default)
+    # One list of users for each provider: a statement has a limited number of parameters.
+    for provider in {provider for _, provider in gone}:
+        users = [user_id for user_id, name in gone if name == provider]
+        session.execute(
+            update(OAuthConnection)
+            .where(
+                OAuthConnection.provider == provider,
+                OAuthConnection.user_id.in_(users),
+                OAuthConnection.id == oldest.correlate(OAuthConnection).scalar_subquery(),
+                ~has_default.correlate(OAuthConnection).exists(),
+            )
+            .values(is_default=True)
+            .execution_options(synchronize_session=False)
+        )
 
 
 def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens) -> None:
@@ -187,16 +313,23 @@ def mark_dead(session: Session, connection_id: str, because: str) -> None:
 
 
 def remove(session: Session, ids: Collection[str]) -> list[RemovedConnection]:
-    """Delete connections and their tokens; returns the data to revoke their grants."""
+    """Delete connections and their tokens; returns the data to revoke their grants.
+
+    The oldest other connection of the provider takes the place of a default one.
+    """
+    removed = remove_replaced(session, ids)
+    promote(session, ((each.user_id, each.provider) for each in removed if each.is_default))
+    return removed
+
+
+def remove_replaced(session: Session, ids: Collection[str]) -> list[RemovedConnection]:
+    """Delete connections as ``remove`` does, of which the caller replaces each default one."""
     return _removed(session, delete(OAuthConnection).where(OAuthConnection.id.in_(ids)))
 
 
-def remove_of_user(session: Session, user_id: int, provider: str | None = None) -> list[RemovedConnection]:
-    """Delete a user's connections, or the one with ``provider``; returns the data to revoke their grants."""
-    gone = delete(OAuthConnection).where(OAuthConnection.user_id == user_id)
-    if provider is not None:
-        gone = gone.where(OAuthConnection.provider == provider)
-    return _removed(session, gone)
+def remove_of_user(session: Session, user_id: int) -> list[RemovedConnection]:
+    """Delete all connections of a user; returns the data to revoke their grants."""
+    return _removed(session, delete(OAuthConnection).where(OAuthConnection.user_id == user_id))
 
 
 def _removed(session: Session, gone: Delete) -> list[RemovedConnection]:
@@ -274,6 +407,11 @@ def expiring(
     return session.scalars(query).all()
 
 
+def living(session: Session) -> Sequence[str]:
+    """The ids of all living connections. A delegated one is alive while its grant is, too."""
+    return session.scalars(with_grant(select(OAuthConnection.id)).where(ALIVE)).all()
+
+
 def counts(session: Session) -> dict[str, ConnectionCounts]:
     """The connections of each provider that has any. A delegated one is alive while its grant is, too."""
     query = with_grant(select(OAuthConnection.provider, ALIVE, func.count())).group_by(
@@ -322,5 +460,8 @@ def dead(
         query = query.where(or_(moment > _ENDED_AT, same))
     return [EndedConnection(*row) for row in session.execute(query.limit(limit))]
 
+
+_OTHER = aliased(OAuthConnection)
+_PUBLIC_ID = func.coalesce(OAuthConnection.first_id, OAuthConnection.id)
 
 _ENDED_AT = func.coalesce(OAuthConnection.ended_at, literal(LONG_AGO, UtcDateTime()))

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from store.security.crypto import digest
 from store.sql.database import UNCACHED
-from store.sql.models import Administrator, DashboardSession, Role, now
+from store.sql.models import Administrator, DashboardSession, Identity, Role, now
 
 # A session lasts two weeks at most, or two days without a request.
 LIFETIME = timedelta(days=14)
@@ -23,7 +23,10 @@ SECRET_BYTES = 32
 
 
 class SignedIn(NamedTuple):
-    """A live session and the person who signed in."""
+    """A live session and the person who signed in.
+
+    ``confirmed_until``: see ``Identity``; None for a person with a password.
+    """
 
     id: str
     administrator_id: int
@@ -32,11 +35,13 @@ class SignedIn(NamedTuple):
     security_stamp: str
     seen_at: datetime
     expires_at: datetime
+    confirmed_until: datetime | None = None
 
     @property
     def ended(self) -> bool:
         """Whether it has expired since it was looked up."""
-        return min(self.expires_at, self.seen_at + IDLE_LIFETIME) <= now()
+        ends = (self.expires_at, self.seen_at + IDLE_LIFETIME, self.confirmed_until or self.expires_at)
+        return min(ends) <= now()
 
 
 def begin(session: Session, administrator_id: int, *, address: str, agent: str) -> str:
@@ -69,15 +74,17 @@ def load(session: Session, secret: str) -> SignedIn | None:
             Administrator.security_stamp,
             DashboardSession.seen_at,
             DashboardSession.expires_at,
+            Identity.confirmed_until,
         )
         .join(Administrator, Administrator.id == DashboardSession.administrator_id)
+        .outerjoin(Identity, Identity.administrator_id == Administrator.id)
         .where(DashboardSession.digest == digest(secret), _lives())
     )
     row = session.execute(query).one_or_none()
     if row is None:
         return None
-    session_id, administrator_id, name, role, stamp, seen_at, expires_at = row
-    return SignedIn(session_id, administrator_id, name, Role(role), stamp, seen_at, expires_at)
+    session_id, administrator_id, name, role, stamp, seen_at, expires_at, confirmed = row
+    return SignedIn(session_id, administrator_id, name, Role(role), stamp, seen_at, expires_at, confirmed)
 
 
 def seen(session: Session, session_id: str) -> None:

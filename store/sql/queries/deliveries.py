@@ -13,14 +13,17 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, aliased
 from sqlalchemy.orm.attributes import set_committed_value
 
+from store.coordination.shares import NO_OWN, OwnQuotas
 from store.sql.database import note_events
-from store.sql.models import Membership, User, WebhookDelivery, WebhookEndpoint, now
+from store.sql.models import Membership, Organization, User, WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import webhook_events
 
 # A delivery that was attempted within this time is not retried early: successes may come every second.
 MIN_PAUSE = timedelta(seconds=60)
 
 LOG_LIFETIME = timedelta(days=30)
+# The log has this many attempts of a delivery, the latest.
+MAX_LOGGED = 30
 
 Status = Literal["pending", "delivered", "failed"]
 
@@ -43,36 +46,57 @@ class ClaimedDelivery:
     # This attempt included.
     attempts: int
     until: datetime
+    # When this attempt began, and the log of those before it.
+    began_at: datetime
+    log: list[dict[str, Any]] = field(repr=False)
+
+
+class Attempt(NamedTuple):
+    """One attempt of the log: when it began, its duration in milliseconds, the status or else the error."""
+
+    at: datetime
+    milliseconds: int | None
+    status: int | None
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
     """The outcome of an attempt; ``status`` is None without an answer, ``error`` is None after a success.
 
-    ``start`` is the start of the answer's body, from outside of this service.
+    ``start`` is the start of the answer's body, from outside of this service. ``milliseconds`` is the
+    duration until the answer or the failure; None if nothing was sent.
     """
 
     status: int | None
     error: str | None
     start: str | None = field(default=None, repr=False)
+    milliseconds: int | None = None
 
 
 def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDelivery | None:
     """Claim the delivery of an endpoint that has been due for longest, unless another one is claimed.
 
-    So only one worker at a time sends to an endpoint, until the claim ends.
+    So only one worker at a time sends to an endpoint, until the claim ends. A delivery waits for the earlier
+    ones of its subject.
 
     From then on no later event is merged into it. If none is due, pending deliveries about users who are no
     longer members of the endpoint's organization are given up without being sent. Events of holds name the
     users who still are.
     """
     moment = now()
-    other = aliased(WebhookDelivery)
+    other, earlier = aliased(WebhookDelivery), aliased(WebhookDelivery)
     served = exists().where(other.endpoint_id == endpoint_id, other.claimed_until > moment)
+    follows = exists().where(
+        earlier.endpoint_id == endpoint_id,
+        earlier.subject == WebhookDelivery.subject,
+        earlier.next_attempt_at.is_not(None),
+        earlier.id < WebhookDelivery.id,
+    )
     oldest = (
         select(WebhookDelivery.id)
         .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .where(WebhookDelivery.endpoint_id == endpoint_id, _due(moment), user_in_scope(), ~served)
+        .where(WebhookDelivery.endpoint_id == endpoint_id, _due(moment), user_in_scope(), ~served, ~follows)
         .order_by(WebhookDelivery.next_attempt_at, WebhookDelivery.id)
         .limit(1)
     )
@@ -88,7 +112,11 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDeli
             topic=None,
         )
         .returning(
-            WebhookDelivery.id, WebhookDelivery.payload, WebhookDelivery.user_ids, WebhookDelivery.attempts
+            WebhookDelivery.id,
+            WebhookDelivery.payload,
+            WebhookDelivery.user_ids,
+            WebhookDelivery.attempts,
+            WebhookDelivery.attempt_log,
         )
     )
     row = session.execute(taken).one_or_none()
@@ -110,6 +138,8 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> ClaimedDeli
         webhook_events.about(row.payload, row.user_ids, members),
         row.attempts,
         until,
+        moment,
+        row.attempt_log or [],
     )
 
 
@@ -166,10 +196,18 @@ def gone(session: Session, claimed: ClaimedDelivery, answer: AttemptResult) -> N
     )
 
 
-def organization_of(session: Session, endpoint_id: str) -> int | None:
-    """The organization of an endpoint; None if it gets events of all organizations, or is not there."""
-    query = select(WebhookEndpoint.organization_id).where(WebhookEndpoint.id == endpoint_id)
-    return session.scalars(query).one_or_none()
+def organization_of(session: Session, endpoint_id: str) -> tuple[int, OwnQuotas] | None:
+    """The organization of an endpoint with its own quotas.
+
+    None if the endpoint gets events of all organizations, or is not there.
+    """
+    query = (
+        select(Organization.id, Organization.quotas)
+        .join(WebhookEndpoint, WebhookEndpoint.organization_id == Organization.id)
+        .where(WebhookEndpoint.id == endpoint_id)
+    )
+    found = session.execute(query).one_or_none()
+    return None if found is None else (found.id, found.quotas or NO_OWN)
 
 
 def endpoints_due(session: Session, *, limit: int) -> Sequence[str]:
@@ -208,13 +246,31 @@ def _give_up(session: Session, *conditions: ColumnElement[bool]) -> None:
 
 def _end(claimed: ClaimedDelivery, answer: AttemptResult) -> Update:
     """The update that ends an attempt; it has no effect when another worker has claimed the delivery."""
+    attempt = {
+        "at": claimed.began_at.isoformat(),
+        "milliseconds": answer.milliseconds,
+        "status": answer.status,
+        "error": answer.error,
+    }
     return (
         update(WebhookDelivery)
         .where(WebhookDelivery.id == claimed.id, WebhookDelivery.claimed_until == claimed.until)
         .values(
-            claimed_until=None, last_status=answer.status, last_error=answer.error, last_body=answer.start
+            claimed_until=None,
+            last_status=answer.status,
+            last_error=answer.error,
+            last_body=answer.start,
+            attempt_log=[*claimed.log, attempt][-MAX_LOGGED:],
         )
     )
+
+
+def attempts(row: WebhookDelivery) -> list[Attempt]:
+    """The logged attempts of a delivery, the latest first."""
+    return [
+        Attempt(datetime.fromisoformat(each["at"]), each["milliseconds"], each["status"], each["error"])
+        for each in reversed(row.attempt_log or ())
+    ]
 
 
 def user_in_scope() -> ColumnElement[bool]:
@@ -382,8 +438,14 @@ def status(row: WebhookDelivery) -> Status:
 
 
 def purge(session: Session, *, limit: int) -> int:
-    """Delete up to ``limit`` deliveries that are older than ``LOG_LIFETIME``; returns how many."""
-    over = and_(WebhookDelivery.created_at <= now() - LOG_LIFETIME, WebhookDelivery.next_attempt_at.is_(None))
+    """Delete up to ``limit`` deliveries that are older than ``LOG_LIFETIME``; returns how many.
+
+    Pending ones are kept, but those about single events, which are not merged and may have their content.
+    """
+    over = and_(
+        WebhookDelivery.created_at <= now() - LOG_LIFETIME,
+        or_(WebhookDelivery.next_attempt_at.is_(None), WebhookDelivery.subject.is_not(None)),
+    )
     some = select(WebhookDelivery.id).where(over).limit(limit)
     # The condition is repeated: a delivery that is replayed between query and deletion stays.
     gone = delete(WebhookDelivery).where(WebhookDelivery.id.in_(some), over).returning(WebhookDelivery.id)

@@ -93,19 +93,21 @@ def take(
     before: int = 0,
     after: int = 0,
     max_overlaps: int = 0,
+    margins: Mapping[int, tuple[int, int]] | None = None,
 ) -> TakenHold | Overlapping:
     """Take the time of all these users and names, or of none: the hold, or what overlaps.
 
     Held time counts from ``before`` milliseconds before its start to ``after`` milliseconds after its end.
-    With ``max_overlaps``, other holds may overlap: the caller counts them together with the busy periods. An
-    earlier hold of the same request is replaced, unless a create is using it. A lease that is replaced does
-    not end earlier than before. If other time overlaps, the caller has to roll back.
+    ``margins`` has other such lengths for some users. With ``max_overlaps``, other holds may overlap: the
+    caller counts them together with the busy periods. An earlier hold of the same request is replaced, unless
+    a create is using it. A lease that is replaced does not end earlier than before. If other time overlaps,
+    the caller has to roll back.
     """
     _lock(session, booked)
     _remove_expired(session, _held_by(booked), now)
     earlier = delete(Hold).where(Hold.request_key == new.request_key, Hold.claim.is_(None))
     replaced = session.execute(earlier.returning(Hold.promised, Hold.expires_at)).all()
-    others = _overlapping(session, booked, new.starts - after, new.ends + before, now)
+    others = _overlapping_each(session, booked, new, now, (before, after), margins or {})
     if others and not max_overlaps:
         return others
     leases = [expires_at for promised, expires_at in replaced if not promised]
@@ -303,6 +305,26 @@ def _held_by(booked: Booked) -> ColumnElement[bool]:
     of_users = select(HeldTime.hold_id).where(HeldTime.user_id.in_(booked))
     of_names = select(HeldName.hold_id).where(HeldName.name.in_(_names_in(booked)))
     return or_(Hold.id.in_(of_users), Hold.id.in_(of_names))
+
+
+def _overlapping_each(
+    session: Session,
+    booked: Booked,
+    new: NewHold,
+    now: int,
+    usual: tuple[int, int],
+    margins: Mapping[int, tuple[int, int]],
+) -> Overlapping:
+    """The held time that overlaps a new hold, with the lengths that count for each user."""
+    longest = [max(each) for each in zip(usual, *margins.values(), strict=True)]
+    found = _overlapping(session, booked, new.starts - longest[1], new.ends + longest[0], now)
+    overlapping: Overlapping = {}
+    for user_id, times in found.items():
+        before, after = margins.get(user_id, usual)
+        starts, ends = new.starts - after, new.ends + before
+        if some := [each for each in times if each.starts < ends and each.ends > starts]:
+            overlapping[user_id] = some
+    return overlapping
 
 
 def _overlapping(session: Session, booked: Booked, starts: int, ends: int, now: int) -> Overlapping:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,7 @@ from store.security.crypto import Keyring, tried_and_failed
 from store.sql.database import UNCACHED, changed_rows, insert_or_update
 from store.sql.models import OAuthConnection, Organization, OrganizationGrant, User, now
 from store.sql.queries import connections, webhook_events
+from store.sql.queries.connection_rows import BY_PROVIDER
 from store.sql.queries.connections import BECAUSE_LENGTH, RemovedConnection
 from store.sql.queries.webhook_events import WebhookEvent
 
@@ -68,18 +70,24 @@ class NewGrant:
 
 
 class ExistingConnection(NamedTuple):
-    """The connection that a user has before it is delegated."""
+    """A connection that a user has before one is delegated."""
 
     id: str
     user_id: int
     grant_id: str | None
     email: str | None
     alive: bool
+    is_default: bool
+    first_id: str | None
+    label: str | None
+
+    def has_address(self, email: str) -> bool:
+        """Whether it is known to be with this address."""
+        return self.email is not None and self.email.lower() == email.lower()
 
     def delegates(self, grant_id: str, email: str) -> bool:
         """Whether it is alive, and delegated for this address by this grant."""
-        same = self.email is not None and self.email.lower() == email.lower()
-        return self.alive and self.grant_id == grant_id and same
+        return self.alive and self.grant_id == grant_id and self.has_address(email)
 
 
 class GrantSummary(NamedTuple):
@@ -105,6 +113,13 @@ class EndedGrant(NamedTuple):
     provider: str
     ended_at: datetime | None
     ended_because: str | None
+
+
+class GrantCounts(NamedTuple):
+    """How many grants a provider accepts, and how many it has refused."""
+
+    alive: int = 0
+    dead: int = 0
 
 
 @dataclass(slots=True)
@@ -176,6 +191,18 @@ def dead(session: Session, *, limit: int) -> list[EndedGrant]:
     return [EndedGrant(*row) for row in session.execute(query.limit(limit))]
 
 
+def counts(session: Session) -> dict[str, GrantCounts]:
+    """The grants of each provider that has any."""
+    query = select(OrganizationGrant.provider, OrganizationGrant.alive, func.count()).group_by(
+        OrganizationGrant.provider, OrganizationGrant.alive
+    )
+    found: dict[str, GrantCounts] = {}
+    for provider, alive, count in session.execute(query):
+        so_far = found.get(provider, GrantCounts())
+        found[provider] = so_far._replace(**{"alive" if alive else "dead": count})
+    return found
+
+
 def delegated(session: Session, organization_id: int) -> dict[str, int]:
     """The number of delegated connections of each grant of an organization; grants without any are absent."""
     query = (
@@ -185,6 +212,17 @@ def delegated(session: Session, organization_id: int) -> dict[str, int]:
         .group_by(OAuthConnection.grant_id)
     )
     return {grant_id: number for grant_id, number in session.execute(query) if grant_id is not None}
+
+
+def members_by_address(session: Session, grant_id: str) -> dict[str, str]:
+    """The users whom a grant reads, by address in lower case; of several with one, the first by id."""
+    query = (
+        select(OAuthConnection.email, User.custom_id)
+        .join(User, User.id == OAuthConnection.user_id)
+        .where(OAuthConnection.grant_id == grant_id, OAuthConnection.email.is_not(None))
+        .order_by(User.custom_id.desc())
+    )
+    return {email.lower(): custom_id for email, custom_id in session.execute(query) if email is not None}
 
 
 def owners(session: Session, ids: Collection[str]) -> dict[str, str]:
@@ -254,43 +292,80 @@ def remove(session: Session, organization_id: int, provider: str) -> list[str] |
     grant_id = session.scalars(query.with_for_update()).one_or_none()
     if grant_id is None:
         return None
-    gone = delete(OAuthConnection).where(OAuthConnection.grant_id == grant_id)
-    ids = list(session.scalars(gone.returning(OAuthConnection.id)))
+    ids = _deleted(session, OAuthConnection.grant_id == grant_id)
     session.execute(delete(OrganizationGrant).where(OrganizationGrant.id == grant_id))
     return ids
 
 
-def existing_connections(
-    session: Session, provider: str, user_ids: Collection[int]
-) -> dict[int, ExistingConnection]:
-    """The connections that these users have with a provider, in one statement."""
-    query = select(
+def _deleted(session: Session, condition: ColumnElement[bool]) -> list[str]:
+    """Delete delegated connections; returns their ids."""
+    columns = (
         OAuthConnection.id,
         OAuthConnection.user_id,
-        OAuthConnection.grant_id,
-        OAuthConnection.email,
-        OAuthConnection.alive,
-    ).where(OAuthConnection.provider == provider, OAuthConnection.user_id.in_(user_ids))
-    return {row.user_id: ExistingConnection(*row) for row in session.execute(query)}
+        OAuthConnection.provider,
+        OAuthConnection.is_default,
+    )
+    removed = session.execute(delete(OAuthConnection).where(condition).returning(*columns)).all()
+    connections.promote(session, ((row.user_id, row.provider) for row in removed if row.is_default))
+    return [row.id for row in removed]
 
 
-def delegate(session: Session, grant: GrantSummary, emails: Mapping[int, str]) -> Delegations:
-    """Give each user a delegated connection, replacing any other with the provider; at most eight statements.
+def existing_connections(
+    session: Session, provider: str, user_ids: Collection[int]
+) -> dict[int, list[ExistingConnection]]:
+    """The connections that these users have with a provider, the default ones first, in one statement."""
+    columns = [getattr(OAuthConnection, name) for name in ExistingConnection._fields]
+    query = (
+        select(*columns)
+        .where(OAuthConnection.provider == provider, OAuthConnection.user_id.in_(user_ids))
+        .order_by(*BY_PROVIDER)
+    )
+    found: dict[int, list[ExistingConnection]] = defaultdict(list)
+    for row in session.execute(query):
+        found[row.user_id].append(ExistingConnection(*row))
+    return found
+
+
+def to_replace(
+    existing: Sequence[ExistingConnection], grant_id: str, email: str, *, adds: bool = False
+) -> ExistingConnection | None:
+    """The connection of a user in whose place a delegated one is put; ``existing`` are all with the provider.
+
+    That is the one by this grant, or a personal one with this address, or the default one. One that is
+    added (``adds``) only takes the place of one by this grant with this address.
+    """
+    by_grant = [each for each in existing if each.grant_id == grant_id]
+    if adds:
+        return next((each for each in by_grant if each.has_address(email)), None)
+    by_grant.sort(key=lambda each: not each.has_address(email))
+    personal = [each for each in existing if each.grant_id is None and each.has_address(email)]
+    return next(iter([*by_grant, *personal, *existing]), None)
+
+
+def delegate(
+    session: Session, grant: GrantSummary, emails: Mapping[int, str], *, adds: bool = False
+) -> Delegations:
+    """Give each user a delegated connection, in the place of ``to_replace``; at most eight statements.
 
     A connection that is alive, and delegated for the same address by the same grant, is unchanged. The caller
     has locked the users.
     """
-    before = existing_connections(session, grant.provider, emails)
+    existing = existing_connections(session, grant.provider, emails)
+    before = {
+        user_id: to_replace(existing.get(user_id, ()), grant.id, email, adds=adds)
+        for user_id, email in emails.items()
+    }
     done = Delegations()
     for user_id, email in emails.items():
-        old = before.get(user_id)
+        old = before[user_id]
         if old is None:
             done.created.add(user_id)
         elif old.delegates(grant.id, email):
             done.unchanged.add(user_id)
         else:
             done.changed.add(user_id)
-    done.replaced = connections.remove(session, [before[each].id for each in done.changed])
+    replaced = {user_id: old for user_id, old in before.items() if old and user_id in done.changed}
+    done.replaced = connections.remove_replaced(session, [each.id for each in replaced.values()])
     rows = [
         {
             "id": secrets.token_hex(16),
@@ -299,6 +374,7 @@ def delegate(session: Session, grant: GrantSummary, emails: Mapping[int, str]) -
             "email": emails[user_id],
             "scope": grant.scope,
             "grant_id": grant.id,
+            **_place(replaced.get(user_id), emails[user_id], is_first=not existing.get(user_id)),
         }
         for user_id in sorted(done.created | done.changed)
     ]
@@ -308,6 +384,27 @@ def delegate(session: Session, grant: GrantSummary, emails: Mapping[int, str]) -
     restored = [str(row["id"]) for row in rows if row["user_id"] in dead]
     webhook_events.record_all(session, WebhookEvent.CONNECTION_RESTORED, restored)
     return done
+
+
+def _place(replaced: ExistingConnection | None, email: str, *, is_first: bool) -> dict[str, Any]:
+    """The columns that a connection takes over from the replaced one: with the same address, id and label."""
+    if replaced is None:
+        return {"first_id": None, "label": None, "is_default": is_first}
+    same = replaced.has_address(email)
+    return {
+        "first_id": (replaced.first_id or replaced.id) if same else None,
+        "label": replaced.label if same else None,
+        "is_default": replaced.is_default,
+    }
+
+
+def find_delegated(session: Session, user_id: int, grant_id: str, email: str) -> OAuthConnection:
+    """The connection of a user for this address by a grant."""
+    query = select(OAuthConnection).where(
+        OAuthConnection.user_id == user_id, OAuthConnection.grant_id == grant_id
+    )
+    rows = session.scalars(query.order_by(*BY_PROVIDER))
+    return next(row for row in rows if row.email and row.email.lower() == email.lower())
 
 
 def delegated_members(
@@ -331,8 +428,7 @@ def connections_of(session: Session, organization_id: int, user_ids: Collection[
 
 def delete_connections_of(session: Session, organization_id: int, user_ids: Collection[int]) -> Sequence[str]:
     """Delete the connections of users by an organization's grants; returns their ids."""
-    removed = delete(OAuthConnection).where(_by_grant(organization_id, user_ids))
-    return session.scalars(removed.returning(OAuthConnection.id)).all()
+    return _deleted(session, _by_grant(organization_id, user_ids))
 
 
 def _by_grant(organization_id: int, user_ids: Collection[int]) -> ColumnElement[bool]:

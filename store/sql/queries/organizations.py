@@ -12,6 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, ScalarSelect, Select, case, delete, func, or_, select
 from sqlalchemy.orm import Session, subqueryload
 
+from store.coordination.shares import NO_OWN, OwnQuotas
 from store.sql.database import insert_or_update
 from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import Membership, OAuthConnection, Organization, OrganizationGrant, User
@@ -186,6 +187,12 @@ def ids(
 def slug_of(session: Session, organization_id: int) -> str | None:
     """The slug of one organization."""
     return session.scalars(select(Organization.slug).where(Organization.id == organization_id)).one_or_none()
+
+
+def quotas(session: Session, organization_id: int) -> OwnQuotas:
+    """The quotas that an organization has of its own."""
+    query = select(Organization.quotas).where(Organization.id == organization_id)
+    return session.scalars(query).one_or_none() or NO_OWN
 
 
 def slugs(session: Session, *, limit: int) -> Sequence[str]:

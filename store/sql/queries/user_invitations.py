@@ -276,6 +276,7 @@ class ConsentRefusal(StrEnum):
     CODE_REFUSED = "codeRefused"
     # The account that was chosen, and the access that was granted.
     OTHER_ACCOUNT = "otherAccount"
+    CONNECTION_GONE = "connectionGone"
     UNNAMED_ACCOUNT = "unnamedAccount"
     NO_CALENDARS = "noCalendars"
     INCOMPLETE = "incomplete"

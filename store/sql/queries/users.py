@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session, subqueryload
 from store.sql.database import insert_or_update
 from store.sql.keyset import Order, Position, Rows, fetch
 from store.sql.models import Membership, OAuthConnection, Organization, User
-from store.sql.queries import organizations
-from store.sql.queries.connection_rows import ALIVE, known_to, with_grant
+from store.sql.queries import organizations, person_data
+from store.sql.queries.connection_rows import ALIVE, BY_PROVIDER, known_to, with_grant
 from store.sql.queries.organizations import Preview
 
 RELATIONS = ("oauthConnections", "organizations")
@@ -133,7 +133,7 @@ def _listed_connections(
     query = (
         with_grant(select(OAuthConnection.user_id, *columns, OAuthConnection.scope, OAuthConnection.grant_id))
         .where(OAuthConnection.user_id.in_(user_ids), shown)
-        .order_by(OAuthConnection.provider)
+        .order_by(*BY_PROVIDER)
     )
     found: dict[int, list[ListedConnection]] = defaultdict(list)
     for user_id, *row in session.execute(query):
@@ -237,7 +237,8 @@ def organization_ids(session: Session, user_id: int) -> set[int]:
 
 
 def remove(session: Session, user_id: int) -> None:
-    """Delete a user, with its memberships and remaining connections."""
+    """Delete a user, with its memberships, remaining connections and mentions in events of several users."""
+    person_data.forget_in_deliveries(session, user_id)
     session.execute(delete(User).where(User.id == user_id))
 
 

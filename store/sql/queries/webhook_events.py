@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, or_, select
+from sqlalchemy import Row, insert, or_, select
 from sqlalchemy.orm import Session
 
 from scheduling.json_render import timestamp
@@ -41,6 +41,9 @@ class WebhookEvent(StrEnum):
     """The types of webhook events."""
 
     CALENDAR_CHANGED = "calendar.changed"
+    EVENT_CREATED = "event.created"
+    EVENT_UPDATED = "event.updated"
+    EVENT_DELETED = "event.deleted"
     CONNECTION_EXPIRED = "connection.expired"
     CONNECTION_RESTORED = "connection.restored"
     GRANT_EXPIRED = "grant.expired"
@@ -48,6 +51,22 @@ class WebhookEvent(StrEnum):
     HOLD_CREATED = "hold.created"
     HOLD_EXPIRED = "hold.expired"
     HOLD_RELEASED = "hold.released"
+
+
+# About single events of watched calendars.
+OF_EVENTS = (WebhookEvent.EVENT_CREATED, WebhookEvent.EVENT_UPDATED, WebhookEvent.EVENT_DELETED)
+
+
+class EventChange(NamedTuple):
+    """A change of an event of a calendar, or of a whole series, whose id is both ids then.
+
+    ``content`` is the event as in answers; None for a deleted one.
+    """
+
+    kind: WebhookEvent
+    event_id: str
+    series_id: str | None = None
+    content: Mapping[str, Any] | None = None
 
 
 class HoldView(NamedTuple):
@@ -84,16 +103,13 @@ def record_all(
     session: Session, event: WebhookEvent, connection_ids: Collection[str], *, calendar_id: str | None = None
 ) -> None:
     """Record an event of each of some connections as ``record`` does, in two statements."""
-    listeners = _listeners(session, event, connection_ids) if connection_ids else []
+    listeners = _listeners(session, [event], connection_ids) if connection_ids else []
     if not listeners:
         return
     moment = time.time_ns() // 1_000_000
     rows = []
     for listener in listeners:
-        data = {"userId": listener.custom_id, "provider": listener.provider}
-        if calendar_id is not None:
-            data["calendarId"] = _calendar_name(listener, calendar_id)
-        payload = _payload(event, moment, data)
+        payload = _payload(event, moment, _subject(listener, calendar_id))
         rows.append(
             {
                 "id": _delivery_id(moment),
@@ -104,15 +120,56 @@ def record_all(
                 "payload": payload,
             }
         )
-    insert = insert_or_update(session, WebhookDelivery)
+    upsert = insert_or_update(session, WebhookDelivery)
     soon = now() + SOON
-    once = insert.on_conflict_do_update(
+    once = upsert.on_conflict_do_update(
         index_elements=[WebhookDelivery.endpoint_id, WebhookDelivery.topic],
         # The delivery now reports the newer change, which has had no attempt yet.
         set_={"next_attempt_at": soon, "attempts": 0},
         where=WebhookDelivery.next_attempt_at > soon,
     )
     note_events(session, session.scalars(once.returning(WebhookDelivery.endpoint_id), rows))
+
+
+def follow_events(session: Session, connection_ids: Collection[str]) -> set[str]:
+    """Those of some connections about whose events endpoints want to know."""
+    rows = _listeners(session, OF_EVENTS, connection_ids) if connection_ids else ()
+    return {row.connection_id for row in rows}
+
+
+def anybody_follows_events(session: Session) -> bool:
+    """Whether an endpoint wants to know about single events."""
+    enabled = select(WebhookEndpoint.events).where(WebhookEndpoint.disabled_at.is_(None))
+    return any(not set(OF_EVENTS).isdisjoint(events) for events in session.scalars(enabled))
+
+
+def record_changes(
+    session: Session, connection_id: str, calendar_id: str, changes: Collection[EventChange]
+) -> None:
+    """Record changes of events of a calendar, one delivery for each endpoint and change."""
+    moment = time.time_ns() // 1_000_000
+    rows = []
+    for listener in _listeners(session, OF_EVENTS, [connection_id]):
+        subject = _subject(listener, calendar_id)
+        for change in (each for each in changes if each.kind in listener.events):
+            data: dict[str, Any] = {**subject, "eventId": change.event_id}
+            if change.series_id is not None:
+                data["seriesId"] = change.series_id
+            if listener.content and change.content is not None:
+                data["event"] = {**change.content, "calendarId": subject["calendarId"]}
+            rows.append(
+                {
+                    "id": _delivery_id(moment),
+                    "endpoint_id": listener.endpoint_id,
+                    "user_id": listener.user_id,
+                    "subject": _digest(connection_id, calendar_id, change.series_id or change.event_id),
+                    "event": change.kind.value,
+                    "payload": _payload(change.kind, moment, data),
+                }
+            )
+    if rows:
+        session.execute(insert(WebhookDelivery), rows)
+        note_events(session, {each["endpoint_id"] for each in rows})
 
 
 def record_grant(session: Session, event: WebhookEvent, organization_id: int, provider: str) -> None:
@@ -183,8 +240,8 @@ def topic(payload: Mapping[str, Any]) -> str | None:
     if payload["type"] != WebhookEvent.CALENDAR_CHANGED:
         return None
     data = payload["data"]
-    subject = "\n".join((data["userId"], data["provider"], data["calendarId"]))
-    return hashlib.sha256(subject.encode()).hexdigest()
+    # Without the connection in events of the release before.
+    return _digest(data["userId"], data["provider"], data["calendarId"], data.get("connectionId", ""))
 
 
 def members_among(session: Session, organization_id: int | None, user_ids: Collection[int]) -> set[int]:
@@ -209,6 +266,20 @@ def about(
     named = zip(payload["data"]["users"], user_ids, strict=True)
     users = [user for user, number in named if number in members]
     return {**payload, "data": {**payload["data"], "users": users}}
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _subject(listener: _Listener, calendar_id: str | None) -> dict[str, Any]:
+    """The data of an event of a connection or a calendar."""
+    data = {
+        "userId": listener.custom_id,
+        "provider": listener.provider,
+        "connectionId": listener.first_id or listener.connection_id,
+    }
+    return data if calendar_id is None else {**data, "calendarId": _calendar_name(listener, calendar_id)}
 
 
 def _payload(event: str, moment: int, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,11 +312,13 @@ def _add(
     return row
 
 
-_Listener = Row[int, str, str, str | None, str | None, str, list[str]]
+_Listener = Row[int, str, str, str | None, str | None, str, list[str], bool, str, str | None]
 
 
-def _listeners(session: Session, event: WebhookEvent, connection_ids: Collection[str]) -> list[_Listener]:
-    """The endpoints that are subscribed to an event of some connections, each with a connection's user.
+def _listeners(
+    session: Session, events: Collection[WebhookEvent], connection_ids: Collection[str]
+) -> list[_Listener]:
+    """The endpoints that are subscribed to one of some events of connections, each with a connection's user.
 
     A delegated connection concerns only the organization whose grant reads it.
     """
@@ -259,6 +332,9 @@ def _listeners(session: Session, event: WebhookEvent, connection_ids: Collection
             OAuthConnection.main_calendar_id,
             WebhookEndpoint.id.label("endpoint_id"),
             WebhookEndpoint.events,
+            WebhookEndpoint.content,
+            OAuthConnection.id.label("connection_id"),
+            OAuthConnection.first_id,
         )
         .select_from(OAuthConnection)
         .join(User, User.id == OAuthConnection.user_id)
@@ -278,7 +354,7 @@ def _listeners(session: Session, event: WebhookEvent, connection_ids: Collection
         # One order for row locks, so that concurrent recordings do not deadlock.
         .order_by(WebhookEndpoint.id, OAuthConnection.id)
     )
-    return [row for row in session.execute(query) if event in row.events]
+    return [row for row in session.execute(query) if not set(events).isdisjoint(row.events)]
 
 
 def _calendar_name(connection: _Listener, calendar_id: str) -> str:

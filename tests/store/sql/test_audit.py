@@ -89,6 +89,32 @@ def test_the_database_refuses_to_change_what_is_written(fresh_database, deed):
         assert [(row.actor, row.subject) for row in audit.page(session)] == [("ops", "user-0")]
 
 
+def test_records_are_deleted_that_are_older_than_the_retention_and_never_younger_ones(fresh_database):
+    now = datetime.now(UTC)
+    ages = {"old": 401, "month": 31, "young": 29, "new": 0}
+    with fresh_database.writing() as session:
+        for subject, days in ages.items():
+            at = now - timedelta(days=days)
+            session.add(AuditRecord(actor="ops", action="x", subject=subject, created_at=at))
+
+    def left() -> set[str]:
+        with fresh_database.reading() as session:
+            return {row.subject for row in audit.page(session)}
+
+    with fresh_database.writing() as session:
+        assert audit.purge(session, before=now - timedelta(days=400), limit=10) == 1
+    assert left() == {"month", "young", "new"}
+    with fresh_database.writing() as session:
+        assert audit.purge(session, before=now - timedelta(days=audit.MIN_DAYS), limit=10) == 1
+    assert left() == {"young", "new"}
+    with (
+        pytest.raises(DatabaseError, match="neither changed nor deleted"),
+        fresh_database.writing() as session,
+    ):
+        audit.purge(session, before=now - timedelta(days=28), limit=10)
+    assert left() == {"young", "new"}
+
+
 def test_a_url_stands_in_a_record_without_its_secrets():
     url = "https://ada:password@hooks.example:8443/secret-path?token=secret"
     assert audit.host_of(url) == "https://hooks.example:8443/…"

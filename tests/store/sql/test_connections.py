@@ -38,7 +38,7 @@ def put(
             scope=["calendar"],
             tokens=tokens,
         )
-    return row.id, replaced.id if replaced else None
+    return row.id, replaced[0].id if replaced else None
 
 
 def test_tokens_are_sealed_in_the_database(fresh_database, keyring, user_id):

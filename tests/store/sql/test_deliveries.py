@@ -11,7 +11,7 @@ import pytest
 from store.sql.models import WebhookEndpoint
 from store.sql.queries import deliveries, webhook_events, webhooks
 from store.sql.queries.deliveries import AttemptResult
-from store.sql.queries.webhook_events import WebhookEvent
+from store.sql.queries.webhook_events import OF_EVENTS, EventChange, WebhookEvent
 from tests.store.webhook_world import WebhookWorld
 
 SECOND = timedelta(seconds=1)
@@ -110,6 +110,18 @@ def test_what_is_given_up_is_in_the_log_as_failed(world, endpoint, recorded):
     row = world.row(delivery)
     assert (deliveries.status(row), row.last_status, row.last_error) == ("failed", None, "no answer")
     assert due(world, endpoint) == []
+
+
+def test_the_log_has_the_latest_attempts_only(world, endpoint, recorded):
+    (delivery,) = recorded()
+    assert deliveries.attempts(world.row(delivery)) == []
+    for number in range(deliveries.MAX_LOGGED + 2):
+        world.fail(world.claim(endpoint), status=500 + number)
+    logged = deliveries.attempts(world.row(delivery))
+    assert [each.status for each in logged] == [
+        500 + number for number in reversed(range(2, deliveries.MAX_LOGGED + 2))
+    ]
+    assert [each.at for each in logged] == sorted((each.at for each in logged), reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -245,3 +257,57 @@ def test_a_test_event_is_of_no_user_and_shown_in_every_log(world):
         assert (logged.delivery.id, logged.user) == (sent.id, None)
         with world.database.writing() as session:
             assert deliveries.replay(session, endpoint, sent.id) is not None
+
+
+@pytest.fixture
+def changed(world, endpoint):
+    """Record a change of an event of a calendar; returns the id of its delivery."""
+    connection = world.connection()
+    follower = world.endpoint(events=OF_EVENTS)
+
+    def record(event):
+        before = {row.id for row in world.waiting(follower)}
+        with world.database.writing() as session:
+            change = EventChange(WebhookEvent.EVENT_UPDATED, event)
+            webhook_events.record_changes(session, connection, "primary", [change])
+        (made,) = [row.id for row in world.waiting(follower) if row.id not in before]
+        return made
+
+    record.endpoint = follower
+    return record
+
+
+def test_changes_of_one_event_are_sent_in_their_order_although_one_is_retried(world, changed):
+    first, later, other = changed("one"), changed("one"), changed("two")
+    claimed = world.claim(changed.endpoint)
+    assert claimed.id == first
+    world.fail(claimed, pause=60)
+
+    claimed = world.claim(changed.endpoint)
+    assert claimed.id == other
+    world.succeed(claimed)
+    assert world.claim(changed.endpoint) is None
+
+    world.change(first, next_attempt_at=datetime.now(UTC))
+    claimed = world.claim(changed.endpoint)
+    assert claimed.id == first
+    world.succeed(claimed)
+    assert world.claim(changed.endpoint).id == later
+
+
+def test_a_change_that_was_given_up_does_not_stop_later_ones(world, changed):
+    first, later = changed("one"), changed("one")
+    claimed = world.claim(changed.endpoint)
+    assert claimed.id == first
+    with world.database.writing() as session:
+        deliveries.failed(session, claimed, AttemptResult(500, "it failed"), again_at=None)
+    assert world.claim(changed.endpoint).id == later
+
+
+def test_changes_of_events_do_not_wait_for_a_paused_endpoint_for_ever(world, changed):
+    old, new = changed("one"), changed("two")
+    paused(world, changed.endpoint)
+    world.change(old, created_at=datetime.now(UTC) - deliveries.LOG_LIFETIME - SECOND)
+    with world.database.writing() as session:
+        assert deliveries.purge(session, limit=10) == 1
+    assert [row.id for row in world.waiting(changed.endpoint)] == [new]

@@ -10,13 +10,14 @@ from sqlalchemy import LargeBinary, select, update
 
 from store.security.crypto import Keyring
 from store.sql import key_rotation
-from store.sql.models import Base, IdempotencyKey, OAuthConnection, Organization, WebhookEndpoint, now
+from store.sql.models import Base, IdempotencyKey, OAuthConnection, Organization, Role, WebhookEndpoint, now
 from store.sql.queries import (
     administrators,
     api_keys,
     connection_rows,
     connections,
     idempotency,
+    identities,
     organization_grants,
     provider_clients,
     second_factors,
@@ -96,6 +97,9 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         assert idempotency.keep(session, old, claim, "the answer")
         ada = administrators.create(session, name="ada", password_hash="-").id
         second_factors.store(session, old, ada, totp := second_factors.new_secret(), step=1)
+        known = {"issuer": "https://login.example.com", "subject": "bob", "name": "bob", "role": Role.VIEWER}
+        bob = identities.create(session, **known, until=now()).id
+        identities.confirm(session, old, bob, refresh_token="of bob", until=now())
     before = tokens(fresh_database, both)
 
     assert run(fresh_database, both) == {
@@ -106,6 +110,7 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         "webhook_endpoints.sealed_secret": (1, 0),
         "webhook_endpoints.sealed_previous_secret": (1, 0),
         "administrators.sealed_totp_secret": (1, 0),
+        "identities.sealed_refresh_token": (1, 0),
         "idempotency_keys.sealed_answer": (1, 0),
     }
 
@@ -122,6 +127,7 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         assert webhooks.open_previous(endpoint.id, row.sealed_previous_secret, new) == secret
         row = administrators.load(session, ada)
         assert new.decrypt(row.sealed_totp_secret, second_factors.associated_data(ada)) == totp
+        assert identities.refresh_token(identities.load(session, bob), new) == "of bob"
         kept = idempotency.claim(session, new, **key, until=now())
         assert kept == idempotency.StoredResponse("the answer")
     # Nothing is done twice.

@@ -18,7 +18,7 @@ from store.sql.queries import (
     webhooks,
 )
 from store.sql.queries.connections import ConnectionCounts, ProviderAccount
-from store.sql.queries.organization_grants import NewGrant
+from store.sql.queries.organization_grants import GrantCounts, NewGrant
 from tests import people
 from tests.store.statements import recorded
 
@@ -210,6 +210,7 @@ def test_a_delegated_connection_lives_only_while_its_grant_does(
         stored = session.get_one(OAuthConnection, ada.id)
         assert (stored.alive, stored.usable) == (True, False)
         assert connections.counts(session) == {"google": ConnectionCounts(1, 1)}
+        assert organization_grants.counts(session) == {"google": GrantCounts(0, 1)}
         assert connections.dead(session) == []
         assert organizations.summary(session, "acme").dead == 1
         assert connection_rows.check_decryption(session, keyring, 10) == (1, 0)

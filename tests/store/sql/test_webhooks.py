@@ -50,7 +50,8 @@ def test_an_event_names_calendars_as_answers_do(world):
         "Ada@example.com",
         "team@group.calendar.google.com",
     }
-    assert [payload["data"] for payload in payloads] == [{"userId": "ada", "provider": "google"}] * 2
+    subject = {"userId": "ada", "provider": "google", "connectionId": connection}
+    assert [payload["data"] for payload in payloads] == [subject] * 2
 
 
 def test_event_of_unknown_connection_is_not_recorded(world):
