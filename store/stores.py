@@ -14,13 +14,14 @@ from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarLists
 from store.cache.calendar_usage import AskedCalendars, ChannelUsage
 from store.cache.fast_redis import FastRedis
+from store.cache.last_reads import LastReads
 from store.cache.versioned_cache import ActiveTime, HeldTimes, VersionedCache
 from store.cache.web_heartbeat import WebHeartbeat
 from store.config.settings import Settings
 from store.coordination.api_rate_limiter import ApiRateLimiter
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.locks import AccountLocks
-from store.coordination.provider_limits import BreakerLimits, Limit, ProviderLimits
+from store.coordination.provider_limits import BreakerLimits, ProviderLimits
 from store.coordination.registration_checks import RegistrationChecks
 from store.coordination.single_flight import SingleFlight
 from store.lua import ScriptRedis
@@ -30,11 +31,15 @@ from store.metrics.key_usage import KeyUsage
 from store.security.crypto import Keyring
 from store.security.grant_tokens import GrantTokens
 from store.security.one_time_secrets import (
+    STATE_SECONDS,
+    AccountByForm,
+    EnteredForm,
     GrantTrial,
     JobSecrets,
     OAuthStates,
     PendingExchange,
     PendingRevocation,
+    PendingSignIn,
     RegistrationTrial,
 )
 from store.sql.database import Database, EventsCallback
@@ -42,9 +47,6 @@ from store.sql.queries import holds
 
 # Seconds. Redis is on the same network: if it takes longer, it is down, and the caller should fail early.
 REDIS_TIMEOUT = 2.0
-
-# For one app across all tenants: https://learn.microsoft.com/en-us/graph/throttling-limits
-MICROSOFT_APP = Limit(130_000, 10)
 
 # Seconds of one blocking pop. A caller that waits longer pops again, so that a Redis that hangs is noticed.
 MAX_POP = 1.0
@@ -195,6 +197,11 @@ class Stores:
         )
 
     @cached_property
+    def last_reads(self) -> LastReads:
+        """The results of the last reads of main calendars."""
+        return LastReads(self.redis)
+
+    @cached_property
     def single_flight(self) -> SingleFlight:
         """Single flight for reads from providers."""
         return SingleFlight(
@@ -204,22 +211,19 @@ class Stores:
         )
 
     @cached_property
-    def api_rate_limiter(self) -> ApiRateLimiter | None:
-        """The rate limiter of API keys; None when they have no limit."""
-        limit = self.settings.rate_limit
-        return ApiRateLimiter(self.fast_redis, limit) if limit else None
+    def api_rate_limiter(self) -> ApiRateLimiter:
+        """The rate limiter of API keys."""
+        return ApiRateLimiter(self.fast_redis, self.settings.rate_limit)
 
     @cached_property
     def provider_limits(self) -> ProviderLimits:
         """Rate limits, pauses and circuit breakers of the calls to providers."""
         settings = self.settings
+        projects, accounts = settings.providers.limits()
         return ProviderLimits(
             self.redis,
-            {"google": Limit(settings.google_per_minute, 60), "microsoft": MICROSOFT_APP},
-            {
-                "google": Limit(settings.google_per_minute_and_user, 60),
-                "microsoft": Limit(settings.microsoft_per_mailbox, 600),
-            },
+            projects,
+            accounts,
             BreakerLimits(
                 settings.breaker_accounts, settings.breaker_failures, settings.breaker_pause_seconds
             ),
@@ -234,6 +238,26 @@ class Stores:
     def code_exchanges(self) -> JobSecrets[PendingExchange]:
         """Authorization codes that a worker is to exchange."""
         return JobSecrets(self.redis, self.keyring, "oauth-code", PendingExchange)
+
+    @cached_property
+    def entered_forms(self) -> JobSecrets[EnteredForm]:
+        """Forms whose accounts a worker is to open."""
+        return JobSecrets(self.redis, self.keyring, "form", EnteredForm)
+
+    @cached_property
+    def opened_accounts(self) -> JobSecrets[AccountByForm]:
+        """Accounts that a worker has opened, to be stored."""
+        return JobSecrets(self.redis, self.keyring, "opened-account", AccountByForm)
+
+    @cached_property
+    def begun_sign_ins(self) -> JobSecrets[PendingSignIn]:
+        """Sign-ins whose browsers were sent to the identity provider, each under its ``state``."""
+        return JobSecrets(self.redis, self.keyring, "sign-in-state", PendingSignIn, STATE_SECONDS)
+
+    @cached_property
+    def sign_ins(self) -> JobSecrets[PendingSignIn]:
+        """Sign-ins with a code that a worker is to redeem."""
+        return JobSecrets(self.redis, self.keyring, "sign-in", PendingSignIn)
 
     @cached_property
     def revocations(self) -> JobSecrets[PendingRevocation]:

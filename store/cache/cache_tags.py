@@ -8,6 +8,8 @@ address that a client gave for them.
 
 Google calendar ids are global, and a main calendar has the address of its account. Graph ids are valid in
 one mailbox: a calendar that is shared has another id in the other mailbox, and names its owner's address.
+Ids and addresses of CalDAV are valid at one server, which the id of the account names: two servers may know
+one address and one path.
 
 Locks and held time have names that are made of the same ids (``booked_names``), so that bookings of one
 calendar meet through whichever user, connection or organization they are made.
@@ -18,6 +20,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 # The providers whose calendar ids are valid in every account, and whose main calendars have the address of
 # their account as id.
@@ -113,6 +116,14 @@ def booked_names(of: Identified, calendar: str, owner: str = "") -> tuple[str, .
     return tuple(map(_short, names))
 
 
+def calendar_names(of: Identified, calendar: str) -> tuple[str, ...]:
+    """The names by which a calendar is recognized that another connection reads too; empty if not known.
+
+    ``calendar`` is not the main one, which is recognized by its names of ``booked_names``.
+    """
+    return tuple(map(_short, _calendar(of, calendar)))
+
+
 def user_name(number: int) -> str:
     """The name of what is booked of a user, by the internal id: it stays when the connections change."""
     return f"{USER}{number}"
@@ -131,14 +142,14 @@ def _mailboxes(of: Identified) -> tuple[str, ...]:
 
 
 def _account(of: Identified, account_id: str) -> str:
-    return f"{of.provider}:account:{account_id}"
+    return f"{_provider(of)}:account:{account_id}"
 
 
 def _calendar(of: Identified, calendar: str) -> tuple[str, ...]:
     name = (_main_calendar(of) if calendar == PRIMARY else calendar) or ""
     if has_global_ids(of.provider):
         name = name.lower()
-    return (f"{of.provider}:calendar:{name}",) if name else ()
+    return (f"{_provider(of)}:calendar:{name}",) if name else ()
 
 
 def _main_calendar(of: Identified) -> str | None:
@@ -151,11 +162,17 @@ def _address(of: Identified) -> str:
 
 
 def _mailbox(of: Identified, address: str) -> str:
-    return f"{of.provider}:mailbox:{address}"
+    return f"{_provider(of)}:mailbox:{address}"
 
 
 def _shared(of: Identified, owner: str) -> str:
-    return f"{of.provider}:shared:{owner}"
+    return f"{_provider(of)}:shared:{owner}"
+
+
+def _provider(of: Identified) -> str:
+    """The provider, with the host of the account if the provider has many servers."""
+    host = urlsplit(of.account_id).netloc if of.account_id and "://" in of.account_id else ""
+    return f"{of.provider}@{host}" if host else of.provider
 
 
 def _short(name: str) -> str:

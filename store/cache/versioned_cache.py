@@ -78,10 +78,15 @@ class CachedRows:
         if known is not None:
             return cast(Value, known)
         value = load()
-        if value is not None and (size := weight(value)) <= MAX_CACHED:
-            with self._lock:
-                self._known[key] = value, size
+        if value is not None:
+            self.put(key, value, weight(value))
         return value
+
+    def put(self, key: Hashable, value: object, weight: int = 1) -> None:
+        """Cache a result under this version, if there is room for its weight."""
+        if weight <= MAX_CACHED:
+            with self._lock:
+                self._known[key] = value, weight
 
 
 class VersionedCache:

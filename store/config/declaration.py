@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from store.config import service_urls
-from store.config.setting import PREFIX, SettingsError, declare, declared
+from store.config import branding, openid, service_urls
+from store.config.setting import SettingsError, declare
+from store.coordination.provider_limits import Limit
 
 A_DAY = 86_400
 A_WEEK = 7 * A_DAY
@@ -22,8 +23,6 @@ A_WEEK = 7 * A_DAY
 TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
 # Almost two days in all: a receiver may be down for a night and the following day.
 RETRY_SECONDS = (5.0, 30.0, 120.0, 600.0, 1800.0, 7200.0, 21_600.0, 43_200.0, 86_400.0)
-
-_SAVED = "the one saved in the dashboard"
 
 
 def encryption_key(text: str) -> bytes:
@@ -50,6 +49,11 @@ def _retry_seconds(seconds: tuple[float, ...]) -> tuple[float, ...]:
             "ALMANAC_WEBHOOKS_RETRY_SECONDS must be seconds separated by commas, a week each at most"
         )
     return seconds
+
+
+def _audit_days(days: int) -> int:
+    # The database refuses to delete younger records.
+    return days and max(days, 30)
 
 
 def _log_level(name: str) -> int:
@@ -129,90 +133,23 @@ class Secrets:
 
 @dataclass(frozen=True)
 class ProviderSettings:
-    """URLs and client credentials of both providers. Empty credentials mean "not configured"."""
+    """The settings of the providers; the definition of each declares its own (``workers.settings``).
+
+    A field is named after the provider and the end of the variable's name, such as ``google_api_url``.
+    """
 
     title: ClassVar = "Providers"
 
     @lru_cache(maxsize=64)  # noqa: B019 - an installation has one object of these settings
-    def of(self, provider: str) -> Mapping[str, str]:
+    def of(self, provider: str) -> Mapping[str, Any]:
         """The settings of one provider, by the end of their names."""
         prefix = f"{provider}_"
         names = [each.name for each in fields(self) if each.name.startswith(prefix)]
         return {name.removeprefix(prefix): getattr(self, name) for name in names}
 
-    google_client_id: str = declare(
-        "ALMANAC_GOOGLE_CLIENT_ID",
-        "",
-        "The OAuth client id at Google. Without id and secret, expired access tokens cannot be refreshed",
-        default_text=_SAVED,
-    )
-    google_client_secret: str = declare(
-        "ALMANAC_GOOGLE_CLIENT_SECRET",
-        "",
-        "The OAuth client secret at Google",
-        secret=True,
-        default_text=_SAVED,
-    )
-    microsoft_client_id: str = declare(
-        "ALMANAC_MICROSOFT_CLIENT_ID",
-        "",
-        "The OAuth client id at Microsoft. Without id and secret, expired access tokens cannot be refreshed",
-        default_text=_SAVED,
-    )
-    microsoft_client_secret: str = declare(
-        "ALMANAC_MICROSOFT_CLIENT_SECRET",
-        "",
-        "The OAuth client secret at Microsoft",
-        secret=True,
-        default_text=_SAVED,
-    )
-    microsoft_tenant: str = declare(
-        "ALMANAC_MICROSOFT_TENANT",
-        "common",
-        "The tenant whose users can sign in at Microsoft. A tenant saved in the dashboard takes precedence",
-    )
-    google_api_url: str = declare(
-        "ALMANAC_GOOGLE_API_URL",
-        "https://www.googleapis.com/calendar/v3",
-        "The base URL of the Google Calendar API",
-        convert=service_urls.without_slash,
-    )
-    google_auth_url: str = declare(
-        "ALMANAC_GOOGLE_AUTH_URL",
-        "https://accounts.google.com/o/oauth2/v2/auth",
-        "Google's consent page",
-        convert=service_urls.without_slash,
-    )
-    google_token_url: str = declare(
-        "ALMANAC_GOOGLE_TOKEN_URL",
-        "https://oauth2.googleapis.com/token",
-        "Google's token endpoint",
-        convert=service_urls.without_slash,
-    )
-    google_revoke_url: str = declare(
-        "ALMANAC_GOOGLE_REVOKE_URL",
-        "https://oauth2.googleapis.com/revoke",
-        "Google's endpoint for revoking tokens",
-        convert=service_urls.without_slash,
-    )
-    google_userinfo_url: str = declare(
-        "ALMANAC_GOOGLE_USERINFO_URL",
-        "https://openidconnect.googleapis.com/v1/userinfo",
-        "Google's endpoint for the signed-in person's email address",
-        convert=service_urls.without_slash,
-    )
-    microsoft_graph_url: str = declare(
-        "ALMANAC_MICROSOFT_GRAPH_URL",
-        "https://graph.microsoft.com/v1.0",
-        "The base URL of Microsoft Graph",
-        convert=service_urls.without_slash,
-    )
-    microsoft_login_url: str = declare(
-        "ALMANAC_MICROSOFT_LOGIN_URL",
-        "https://login.microsoftonline.com",
-        "The base URL of Microsoft's consent page and token endpoint",
-        convert=service_urls.without_slash,
-    )
+    def limits(self) -> tuple[Mapping[str, Limit], Mapping[str, Limit]]:
+        """The limits of calls by provider: for the installation, and for each account."""
+        return {}, {}
 
 
 @dataclass(frozen=True)
@@ -249,6 +186,117 @@ class Accounts:
         "machine",
         example="https://app.example.com/*",
         convert=service_urls.redirects,
+    )
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """Sign-in to the dashboard by OpenID Connect or by password."""
+
+    title: ClassVar = "Signing in to the dashboard"
+
+    oidc_issuer: str = declare(
+        "ALMANAC_OIDC_ISSUER",
+        "",
+        "The issuer of your identity provider, exactly as its metadata state it, such as "
+        "`https://login.example.com/realms/acme`. It turns on [sign-in by OpenID "
+        "Connect](../operate/single-sign-on.md)",
+        example="https://login.example.com/realms/acme",
+        convert=openid.issuer,
+    )
+    oidc_client_id: str = declare(
+        "ALMANAC_OIDC_CLIENT_ID",
+        "",
+        "The client id that your identity provider has given to this service",
+        example="almanac",
+    )
+    oidc_client_secret: str = declare(
+        "ALMANAC_OIDC_CLIENT_SECRET",
+        "",
+        "The client secret that your identity provider has given to this service",
+        secret=True,
+        example="the secret",
+    )
+    oidc_scopes: tuple[str, ...] = declare(
+        "ALMANAC_OIDC_SCOPES",
+        ("openid", "profile", "email", "offline_access"),
+        "The scopes that are requested. Without a refresh token, for which `offline_access` asks, a sign-in "
+        "and links end after `ALMANAC_OIDC_CONFIRMED_SECONDS`",
+        convert=openid.scopes,
+    )
+    oidc_prompt: str = declare(
+        "ALMANAC_OIDC_PROMPT",
+        "",
+        "The `prompt` that is sent to the identity provider, such as `consent`. Some providers give a "
+        "refresh token only then, and others ask every person at every sign-in",
+        example="consent",
+    )
+    oidc_role_claim: str = declare(
+        "ALMANAC_OIDC_ROLE_CLAIM",
+        "groups",
+        "The claim that decides about the role: a text or a list of texts. A path with dots leads into "
+        "objects, as `realm_access.roles` does",
+        empty_is_default=True,
+    )
+    oidc_roles: tuple[tuple[str, str], ...] = declare(
+        "ALMANAC_OIDC_ROLES",
+        (),
+        "The role of each value of the claim, such as `almanac-admins=administrator`; the roles are "
+        "`viewer`, `operator` and `administrator`. With several, a person has the highest; with none, the "
+        "person is refused",
+        example="almanac-admins=administrator,almanac-operators=operator,staff=viewer",
+        convert=openid.roles,
+    )
+    oidc_check_seconds: float = declare(
+        "ALMANAC_OIDC_CHECK_SECONDS",
+        300.0,
+        "Seconds after which the identity provider is asked again, by the refresh token, whether a person "
+        "is still there, and with which role",
+        minimum=60,
+        maximum=A_DAY,
+    )
+    oidc_confirmed_seconds: float = declare(
+        "ALMANAC_OIDC_CONFIRMED_SECONDS",
+        28_800.0,
+        "Seconds after which sign-ins and links end of a person whom the identity provider has not "
+        "confirmed since, because it sends no refresh tokens or is down",
+        minimum=300,
+        maximum=A_WEEK,
+    )
+    password_sign_in: bool = declare(
+        "ALMANAC_PASSWORD_SIGN_IN",
+        True,
+        "Whether people can sign in with a password, and register by a link. `false` needs "
+        "`ALMANAC_OIDC_ISSUER`, and ends the sign-ins by password",
+    )
+
+
+@dataclass(frozen=True)
+class Branding:
+    """The operator on the pages that customers see: invitations, and results of a consent."""
+
+    title: ClassVar = "Pages for customers"
+
+    operator_name: str = declare(
+        "ALMANAC_OPERATOR_NAME",
+        "",
+        "The name of your company on the pages of invitations and on those after a consent",
+        example="Acme Clinics",
+    )
+    operator_logo: str = declare(
+        "ALMANAC_OPERATOR_LOGO",
+        "",
+        "A file with your logo for these pages: SVG, PNG or WebP, 256 KiB at most. Web processes read it "
+        "once. If they cannot, the pages have none, and the log says why",
+        example="/etc/almanac/logo.svg",
+    )
+    operator_colour: str = declare(
+        "ALMANAC_OPERATOR_COLOUR",
+        "",
+        "The colour of the buttons of these pages as six hexadecimal digits, such as `2f55c8`. Their text is "
+        "black or white",
+        example="2f55c8",
+        convert=branding.colour,
     )
 
 
@@ -332,30 +380,6 @@ class Reading:
         minimum=1,
         maximum=64,
     )
-    # The quotas of a Google project made since May 2026. Older projects, and those whose quotas Google has
-    # raised on request, have others.
-    google_per_minute: int = declare(
-        "ALMANAC_GOOGLE_PER_MINUTE",
-        10_000,
-        "The quota of your Google project: calls in any minute, across all workers. Half of it can be "
-        "used in one burst, the other half is spread over the minute. Calls over the quota wait; reads "
-        "that cannot get a permit before the deadline fail with `rateLimited`",
-        minimum=2,
-    )
-    google_per_minute_and_user: int = declare(
-        "ALMANAC_GOOGLE_PER_MINUTE_AND_USER",
-        600,
-        "The quota of your Google project for each account: calls in any minute. Both quotas are on the "
-        "quotas page of the project; older projects have other values",
-        minimum=2,
-    )
-    microsoft_per_mailbox: int = declare(
-        "ALMANAC_MICROSOFT_PER_MAILBOX",
-        10_000,
-        "Microsoft's quota for each mailbox: calls in any ten minutes. Microsoft's other limits are built "
-        "in: 130 000 calls in ten seconds for the app, four concurrent calls for each mailbox",
-        minimum=2,
-    )
     # More accounts than fail by chance before one call succeeds.
     breaker_accounts: int = declare(
         "ALMANAC_BREAKER_ACCOUNTS",
@@ -413,6 +437,14 @@ class Reading:
         minimum=0,
         maximum=60,
     )
+    account_check_seconds: float = declare(
+        "ALMANAC_ACCOUNT_CHECK_SECONDS",
+        3600.0,
+        "Seconds after which a worker reads an account that no request has read, so that the dashboard "
+        "names the people who cannot be booked. 0 turns this off",
+        minimum=0,
+        maximum=A_DAY,
+    )
     busy_bucket_days: int = declare(
         "ALMANAC_BUSY_BUCKET_DAYS",
         7,
@@ -458,6 +490,16 @@ class Observability(LogSettings):
         "The bearer token that `GET /metrics` requires. Without one, only processes on the same machine "
         "can read the metrics",
         secret=True,
+    )
+    audit_days: int = declare(
+        "ALMANAC_AUDIT_DAYS",
+        0,
+        "Days after which records of the audit log are deleted; 0 keeps them for ever, and less than 30 "
+        "counts as 30",
+        minimum=0,
+        maximum=36_500,
+        example="400",
+        convert=_audit_days,
     )
     # OpenTelemetry reads it; Almanac only checks that the extra is installed.
     otlp_endpoint: str = declare(
@@ -588,6 +630,8 @@ GROUPS = (
     Secrets,
     ProviderSettings,
     Accounts,
+    SignIn,
+    Branding,
     Network,
     Webhooks,
     Reading,
@@ -596,9 +640,4 @@ GROUPS = (
     Flower,
     Limits,
     Shares,
-)
-
-# Without the variables that only a library reads.
-SETTINGS = tuple(
-    setting for group in GROUPS for setting in declared(group) if setting.name.startswith(PREFIX)
 )

@@ -45,6 +45,8 @@ class Setting:
     choices: tuple[str, ...] = ()
     # Never shown, and left out of ``repr``.
     secret: bool = False
+    # The value may have several lines.
+    lines: bool = False
     # Otherwise an empty variable is an empty value, not the default.
     empty_is_default: bool = False
     # Documented in place of ``default`` if the default is computed.
@@ -165,5 +167,5 @@ def _check_file(setting: Setting) -> None:
         raise SettingsError(f"{variable}: {path} is not text") from error
     if not text.strip():
         raise SettingsError(f"{variable}: {path} is empty")
-    if "\n" in text.strip():
+    if "\n" in text.strip() and not setting.lines:
         raise SettingsError(f"{variable}: {path} must hold only the value, on one line")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from store.config import data_folder, declaration, service_urls
+from store.config import data_folder, declaration, openid, service_urls
 from store.config.declaration import RETRY_SECONDS, TRACES, LogSettings, ProviderSettings
 from store.config.setting import SettingsError, read
 
@@ -40,6 +40,8 @@ class Settings(
     declaration.Storage,
     declaration.Secrets,
     declaration.Accounts,
+    declaration.SignIn,
+    declaration.Branding,
     declaration.Network,
     declaration.Webhooks,
     declaration.Reading,
@@ -84,8 +86,8 @@ class Settings(
         return f"{self.public_url}/v1/push/{provider}"
 
 
-def read_settings(data_dir: Path | None = None) -> Settings:
-    """Read the environment.
+def read_settings(providers: type[ProviderSettings], data_dir: Path | None = None) -> Settings:
+    """Read the environment; ``providers`` has the settings of the providers as fields.
 
     Without URLs of a database and of Redis, this is the embedded default: SQLite and an embedded Redis in
     the data folder, with secrets that are generated at the first start and kept there.
@@ -95,7 +97,16 @@ def read_settings(data_dir: Path | None = None) -> Settings:
     :raise SettingsError: naming every variable that is missing or malformed
     """
     traces()
-    given = read(Settings, providers=read(ProviderSettings))
+    given = read(Settings, providers=read(providers))
+    openid.check(
+        given.oidc_issuer,
+        {
+            "ALMANAC_OIDC_CLIENT_ID": given.oidc_client_id,
+            "ALMANAC_OIDC_CLIENT_SECRET": given.oidc_client_secret,
+            "ALMANAC_OIDC_ROLES": given.oidc_roles,
+        },
+        passwords=given.password_sign_in,
+    )
     folder = data_dir or given.data_dir
     redis = service_urls.redis(given.redis_url) or _embedded_redis(folder)
     secret_key, encryption_keys = given.secret_key, given.encryption_keys

@@ -1,64 +1,101 @@
-"""Rate limiter of API keys: a number of requests per minute, counted in Redis and timed by its clock.
+"""Rate limiter of API keys and organizations: requests per minute, counted in Redis and timed by its clock.
 
 The window slides. Requests of the current minute count in full; those of the minute before count less as it
 recedes. This takes two counters for each key, however large the limit, and never lets twice the limit pass at
-the border of two minutes. The scripts are those of ``limits``; both are sent in one round trip.
+the border of two minutes. The functions that count are the scripts of ``limits``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from limits.storage import RedisStorage
 
 from store.cache.fast_redis import FastRedis
+from store.lua import Script
 
 WINDOW = 60
 _MILLISECONDS = 1000 * WINDOW
 
-_TAKE = RedisStorage.SCRIPT_ACQUIRE_SLIDING_WINDOW.decode()
-_LOOK = RedisStorage.SCRIPT_SLIDING_WINDOW.decode()
+_FUNCTIONS = {
+    "take": RedisStorage.SCRIPT_ACQUIRE_SLIDING_WINDOW,
+    "look": RedisStorage.SCRIPT_SLIDING_WINDOW,
+}
+_TEXT = "".join(
+    f"local function {name}(KEYS, ARGV)\n{text.decode()}\nend\n" for name, text in _FUNCTIONS.items()
+)
+_TEXT += Script("coordination/scripts/request_limits.lua").text
 
 
 Command = tuple[str | int, ...]
 
 
 class Quota(NamedTuple):
-    """The remaining quota of a key; ``reset`` is the number of seconds until it grows."""
+    """The remaining quota of a key or of its organization; ``reset`` is in how many seconds it grows."""
 
     refused: bool
     limit: int
     remaining: int
     reset: int
+    of_organization: bool = False
+
+
+class Limit(NamedTuple):
+    """The limit of a key, or of all keys of an organization; its counters are named after ``name``."""
+
+    name: str
+    most: int
+    of_organization: bool = False
+
+
+Limits = tuple[Limit, ...]
 
 
 class ApiRateLimiter:
-    """``limit`` is the limit of each key, in requests per minute."""
+    """Limits are in requests per minute; ``usual`` is that of a key without one of its own, 0 is none."""
 
-    def __init__(self, fast_redis: FastRedis, limit: int) -> None:
+    def __init__(self, fast_redis: FastRedis, usual: int) -> None:
         self._fast_redis = fast_redis
-        self._limit = limit
+        self._usual = usual
 
-    def take(self, key: int) -> Quota:
-        """Count a request of the key with this id, unless it is over the limit.
+    def limits(
+        self, key: int, own: int | None, organization: int | None, of_organization: int | None
+    ) -> Limits:
+        """The limits of a key that has ``own``, and of its organization; empty if there are none."""
+        most = own or self._usual
+        limits = [Limit(str(key), most)] if most else []
+        if of_organization is not None:
+            limits.append(Limit(f"organization:{organization}", of_organization, of_organization=True))
+        return tuple(limits)
+
+    def take(self, limits: Limits) -> Quota:
+        """Count a request, unless that exceeds one of the limits, of which there is at least one.
 
         :raise redis.RedisError: when Redis is down
         """
-        return self.quota(self._fast_redis.execute(*self.commands(key)))
+        (reply,) = self._fast_redis.execute(self.command(limits))
+        return self.quota(reply, limits)
 
-    def commands(self, key: int) -> tuple[Command, ...]:
-        """The commands of ``take``, for callers that send them with others."""
-        counters = f"quota:{key}:before", f"quota:{key}:now"
-        return ("EVAL", _TAKE, 2, *counters, self._limit, WINDOW, 1), ("EVAL", _LOOK, 2, *counters, WINDOW)
+    def command(self, limits: Limits) -> Command:
+        """The command of ``take``, for callers that send it with others."""
+        counters = [f"quota:{each.name}:{window}" for each in limits for window in ("before", "now")]
+        return ("EVAL", _TEXT, len(counters), *counters, WINDOW, *(each.most for each in limits))
 
-    def quota(self, replies: Sequence[Any]) -> Quota:
-        """The quota that the replies to ``commands`` say."""
-        taken, window = replies
-        before, before_ends, now, now_ends = (max(0, int(each or 0)) for each in window)
-        remaining = max(0, self._limit - now - before * before_ends // _MILLISECONDS)
-        # Quota grows one by one as the previous minute recedes, or once this minute has become the previous.
-        moments = [before_ends % (_MILLISECONDS / before)] if before else []
-        moments += [now_ends - _MILLISECONDS] if now else []
-        reset = max(1, -(-int(min(moments, default=0)) // 1000))
-        return Quota(not taken, self._limit, remaining, reset)
+    def quota(self, reply: Any, limits: Limits) -> Quota:
+        """The quota that the reply to ``command`` says: the one that refuses, else the smallest."""
+        refusing, *windows = reply
+        found = [
+            _quota(each, window, refused=number == refusing)
+            for number, (each, window) in enumerate(zip(limits, windows, strict=True), start=1)
+        ]
+        return min(found, key=lambda each: (not each.refused, each.remaining))
+
+
+def _quota(limit: Limit, window: list[Any], *, refused: bool) -> Quota:
+    before, before_ends, now, now_ends = (max(0, int(each or 0)) for each in window)
+    remaining = max(0, limit.most - now - before * before_ends // _MILLISECONDS)
+    # Quota grows one by one as the previous minute recedes, or once this minute has become the previous.
+    moments = [before_ends % (_MILLISECONDS / before)] if before else []
+    moments += [now_ends - _MILLISECONDS] if now else []
+    reset = max(1, -(-int(min(moments, default=0)) // 1000))
+    return Quota(refused, limit.most, remaining, reset, limit.of_organization)

@@ -117,6 +117,10 @@ class Limit:
         return 2000 * self.seconds / self.calls, 1000 * self.seconds
 
 
+# For a provider without a known limit.
+UNLIMITED = Limit(1_000_000_000, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class AcquireRequest:
     """A request to call a provider for an account ``calls`` times; 0 when the permit is paid for already.
@@ -160,6 +164,8 @@ GO = Permit(0.0, True)
 class ProviderLimits:
     """The limits by provider: ``projects`` for the whole installation, ``accounts`` for each account.
 
+    A provider that is in neither has none.
+
     Keys in Redis name an account by its connection's id. Its e-mail address is only a client's claim, which
     must not use up the limit of another account. Several connections may share a mailbox; the caller names it
     by the address that the provider reported. ``clock`` replaces that of Redis in tests.
@@ -202,7 +208,10 @@ class ProviderLimits:
         keys, calls = [], []
         for each in requests:
             provider, account = each.circuit.provider, each.account
-            limits = self._projects[provider], self._accounts[provider]
+            limits = (
+                self._projects.get(provider, UNLIMITED),
+                self._accounts.get(provider, UNLIMITED),
+            )
             keys += [f"pace:{provider}", f"pace:{provider}:{account}"]
             keys += [*_records(each.circuit, account), _mailbox(each) or ""]
             calls.append({"cost": each.calls, "job": each.job, "limits": [each.terms for each in limits]})
@@ -347,7 +356,7 @@ class ProviderLimits:
 
 
 def note_rejection(redis: Redis, connection_id: str) -> float:
-    """Note that new tokens of a connection were rejected.
+    """Note that new tokens of a connection, or its password, were rejected.
 
     Returns the seconds since the first rejection after the last successful read.
     """

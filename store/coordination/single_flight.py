@@ -92,18 +92,18 @@ class Recorded(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A job, named ``holder``, that wants to read. It waits for the job ``following`` already, if any."""
+    """A job, named ``holder``, that wants to read. It already waits for the job ``waits_for``, if any."""
 
     read: SharedRead
     holder: str
-    following: str = ""
+    waits_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A read that has ended. ``lifetime`` is how long its result is kept, in milliseconds; 0: it has none.
 
-    ``failed``: it counts as a failure for later requests. ``permit_in``: the job got no permit before its
+    ``failure_counts``: it is a failure for later requests. ``permit_in``: the job got no permit before its
     deadline, but would have got one after this many milliseconds. Jobs that have that time do not use the
     result.
     """
@@ -112,7 +112,7 @@ class Ended:
     generation: str
     sent: int
     body: bytes = b""
-    failed: bool = False
+    failure_counts: bool = False
     permit_in: int = 0
     lifetime: int = 0
 
@@ -153,7 +153,7 @@ class SingleFlight:
                 lease=LEASE,
                 unique=new_generation(),
                 generation_seconds=GENERATION_SECONDS,
-                reads=[{"holder": each.holder, "following": each.following} for each in some],
+                reads=[{"holder": each.holder, "following": each.waits_for} for each in some],
             )
             replies = cast(list[tuple[int, bytes]], _TAKE.run(self._redis, keys, arguments))
             found += [_state(state, value) for state, value in replies]
@@ -167,9 +167,11 @@ class SingleFlight:
         """
         for first in range(0, len(ended), READS_AT_ONCE):
             some = ended[first : first + READS_AT_ONCE]
-            names = ("generation", "sent", "failed", "permit_in", "lifetime")
+            names = ("generation", "sent", "permit_in", "lifetime")
             reads = [
-                {"holder": each.lock.holder} | {name: getattr(each, name) for name in names} for each in some
+                {"holder": each.lock.holder, "failed": each.failure_counts}
+                | {name: getattr(each, name) for name in names}
+                for each in some
             ]
             keys = [key for each in some for key in _keys(each.lock.read)]
             _END.queue(pipe, keys, json_argument(reads=reads), *(each.body for each in some))

@@ -59,10 +59,13 @@ class OneTimeSecrets:
 class JobSecrets(Generic[Value]):
     """Dataclasses of one ``kind``, encrypted, each under a random name. Each can be taken once.
 
-    ``prefix`` begins their keys in Redis.
+    ``prefix`` begins their keys in Redis. They are kept for ``seconds``.
     """
 
-    def __init__(self, redis: Redis, keyring: Keyring, prefix: str, kind: type[Value]) -> None:
+    def __init__(
+        self, redis: Redis, keyring: Keyring, prefix: str, kind: type[Value], seconds: int = JOB_SECONDS
+    ) -> None:
+        self._seconds = seconds
         self._secrets = OneTimeSecrets(redis, keyring)
         self._prefix = prefix
         self._kind = kind
@@ -70,7 +73,7 @@ class JobSecrets(Generic[Value]):
     def put(self, value: Value) -> str:
         """Store a value for a worker; returns its name."""
         name = secrets.token_hex(16)
-        self._secrets.put(self._key(name), value, JOB_SECONDS)
+        self._secrets.put(self._key(name), value, self._seconds)
         return name
 
     def take(self, name: str) -> Value | None:
@@ -111,6 +114,47 @@ class RegistrationTrial:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingSignIn:
+    """A sign-in to the dashboard for which a browser was sent to the identity provider.
+
+    ``after`` is the page to open then. ``code`` is that of the provider, once the browser has come back.
+    """
+
+    nonce: str = field(repr=False)
+    verifier: str = field(repr=False)
+    redirect_uri: str
+    after: str
+    code: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EnteredForm:
+    """A form that a person has filled in, with a value for each field.
+
+    ``main_calendars`` are the main calendars of the accounts that the user has connected there, by their ids.
+    ``reconnects`` is the id of the account that is connected again.
+    """
+
+    provider: str
+    values: dict[str, str] = field(repr=False)
+    main_calendars: dict[str, str] = field(default_factory=dict)
+    reconnects: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountByForm:
+    """The account that a form led to, with its credentials; the main calendar as far as it is known."""
+
+    account_id: str
+    email: str | None
+    credentials: str = field(repr=False)
+    scope: tuple[str, ...]
+    main_calendar_id: str | None = None
+    mailbox: str | None = None
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PendingConsent:
     """A consent that a person was asked for.
 
@@ -124,6 +168,7 @@ class PendingConsent:
     the hash of the cookie of the only browser that may finish this consent; None lets any browser finish it.
     ``invitation_id`` is the invitation that the consent began with, and ``retry_path`` the path of its page,
     which contains the invitation's secret. ``expires_at`` is the POSIX time until which it can be finished.
+    ``account`` names the connection that is replaced: see ``store.sql.queries.connections:Account``.
     """
 
     user_id: int
@@ -144,6 +189,7 @@ class PendingConsent:
     administrator_id: int | None = None
     security_stamp: str | None = None
     expires_at: float | None = None
+    account: str = "default"
 
     @property
     def seconds_left(self) -> int:

@@ -34,6 +34,12 @@ def graph(address: str, main: str = "AAMk-main") -> Connection:
     return Connection("microsoft", main_calendar_id=main, mailbox=address)
 
 
+def dav(host: str, user: str = "ada", address: str = "ada@example.com") -> Connection:
+    return Connection(
+        "caldav", address, f"https://{host}/principals/{user}/", main_calendar_id="L2NhbC8", mailbox=address
+    )
+
+
 def reaches(changed: Tags, cached: Tags) -> bool:
     shared = set(changed.mailboxes) & set(cached.mailboxes), set(changed.calendars) & set(cached.calendars)
     return any(shared)
@@ -41,6 +47,7 @@ def reaches(changed: Tags, cached: Tags) -> bool:
 
 ADA, BOB = google("ada@example.com"), google("bob@example.com")
 ADA_365, BOB_365 = graph("ada@contoso.example"), graph("bob@contoso.example", "AAMk-bob")
+HOME, WORK = dav("home.example"), dav("work.example")
 UNLISTED = Connection("google", email="Ada@Example.com")
 
 
@@ -59,6 +66,7 @@ UNLISTED = Connection("google", email="Ada@Example.com")
         (ADA_365, ("primary",), graph("renamed@contoso.example"), ("primary",)),
         (ADA_365, ("primary",), BOB_365, ("AAMk-shared", "ada@contoso.example")),
         (BOB_365, ("AAMk-shared", "ada@contoso.example"), ADA_365, ("primary",)),
+        (HOME, ("L3gv",), dav("home.example", "bob", "bob@example.com"), ("L3gv",)),
         (
             BOB_365,
             ("AAMk-x", "ada@contoso.example"),
@@ -80,6 +88,9 @@ def test_write_tags_match_reads_of_the_same_calendar(writer, written, reader, re
         (ADA_365, ("primary",), BOB_365, ("AAMk-shared", "eve@contoso.example")),
         (Connection("google"), ("primary",), Connection("google"), ("primary",)),
         (google("ada@example.com"), ("primary",), graph("ada@example.com"), ("primary",)),
+        # Two servers that know one address and have one path.
+        (HOME, ("primary",), WORK, ("primary",)),
+        (HOME, ("L3gv",), WORK, ("L3gv",)),
     ],
 )
 def test_write_tags_do_not_match_other_reads(writer, written, reader, read):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from store.config.settings import LogSettings, SettingsError, new_secrets, read_log_settings, read_settings
+from store.config.settings import LogSettings, SettingsError, new_secrets, read_log_settings
+from tests import certificates
+from workers.settings import read_settings
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +110,25 @@ def test_log_settings_do_not_need_the_files_of_others(monkeypatch, tmp_path):
     monkeypatch.setenv("ALMANAC_SECRET_KEY_FILE", str(tmp_path / "nowhere"))
 
     assert isinstance(read_log_settings(), LogSettings)
+
+
+def test_a_certificate_is_a_file_of_several_lines(monkeypatch, tmp_path):
+    pem = "".join(certificates.of_application())
+    file = tmp_path / "almanac.pem"
+    file.write_text(pem)
+    monkeypatch.setenv("ALMANAC_MICROSOFT_CLIENT_CERTIFICATE_FILE", str(file))
+
+    settings = read_settings(tmp_path)
+
+    assert settings.providers.of("microsoft")["client_certificate"] == pem.strip()
+    assert "PRIVATE" not in repr(settings)
+
+
+def test_a_file_that_is_no_certificate_is_named_and_not_repeated(monkeypatch, tmp_path):
+    file = tmp_path / "almanac.pem"
+    file.write_text("planted\nlines")
+    monkeypatch.setenv("ALMANAC_MICROSOFT_CLIENT_CERTIFICATE_FILE", str(file))
+
+    with pytest.raises(SettingsError, match="ALMANAC_MICROSOFT_CLIENT_CERTIFICATE must hold") as refused:
+        read_settings(tmp_path)
+    assert "planted" not in str(refused.value)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from store.config.settings import LogSettings, SettingsError, new_secrets, read_log_settings, read_settings
+from store.config.settings import LogSettings, SettingsError, new_secrets, read_log_settings
+from workers.settings import read_settings
 
 KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
 PRODUCTION = {

@@ -10,7 +10,7 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from store.cache.fast_redis import FastRedis
-from store.coordination.api_rate_limiter import ApiRateLimiter
+from store.coordination.api_rate_limiter import ApiRateLimiter, Limit, Limits
 
 
 @pytest.fixture
@@ -21,7 +21,11 @@ def key(redis: Redis) -> Iterator[int]:
     redis.delete(*names(number))
 
 
-def names(key: int) -> tuple[str, str]:
+def of_key(key: int, most: int) -> Limits:
+    return (Limit(str(key), most),)
+
+
+def names(key: int | str) -> tuple[str, str]:
     return f"quota:{key}:before", f"quota:{key}:now"
 
 
@@ -36,9 +40,9 @@ def pass_time(redis: Redis, key: int, seconds: float) -> None:
 
 
 def test_a_key_has_so_many_requests_and_no_more(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 3)
+    quotas = ApiRateLimiter(FastRedis(redis), 0)
 
-    taken = [quotas.take(key) for _ in range(4)]
+    taken = [quotas.take(of_key(key, 3)) for _ in range(4)]
 
     assert [each.refused for each in taken] == [False, False, False, True]
     assert [each.remaining for each in taken] == [2, 1, 0, 0]
@@ -47,51 +51,51 @@ def test_a_key_has_so_many_requests_and_no_more(redis, key):
 
 
 def test_another_key_has_its_own(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 1)
-    assert not quotas.take(key).refused
-    assert quotas.take(key).refused
+    quotas = ApiRateLimiter(FastRedis(redis), 0)
+    assert not quotas.take(of_key(key, 1)).refused
+    assert quotas.take(of_key(key, 1)).refused
     other = key + 1
-    assert not quotas.take(other).refused
+    assert not quotas.take(of_key(other, 1)).refused
     redis.delete(*names(other))
 
 
 def test_request_after_reset_is_accepted(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 4)
+    quotas = ApiRateLimiter(FastRedis(redis), 0)
     for _ in range(4):
-        quotas.take(key)
-    refused = quotas.take(key)
+        quotas.take(of_key(key, 4))
+    refused = quotas.take(of_key(key, 4))
     assert refused.refused
 
     # At the moment itself the counter may not have moved yet.
     pass_time(redis, key, refused.reset + 0.01)
 
-    again = quotas.take(key)
+    again = quotas.take(of_key(key, 4))
     assert not again.refused
     # The window slides: quota grows again one by one, as requests of a minute ago recede.
-    assert quotas.take(key).refused
+    assert quotas.take(of_key(key, 4)).refused
     assert again.reset <= 60 // 4
 
 
 def test_the_older_minute_counts_for_less_and_less(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 10)
+    quotas = ApiRateLimiter(FastRedis(redis), 0)
     for _ in range(10):
-        quotas.take(key)
+        quotas.take(of_key(key, 10))
 
     pass_time(redis, key, 90)
 
     # Half of the minute before is half over.
-    assert sum(not quotas.take(key).refused for _ in range(10)) in (5, 6, 7)
+    assert sum(not quotas.take(of_key(key, 10)).refused for _ in range(10)) in (5, 6, 7)
 
 
 def test_two_minutes_of_silence_leave_nothing(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 2)
-    quotas.take(key)
+    quotas = ApiRateLimiter(FastRedis(redis), 0)
+    quotas.take(of_key(key, 2))
     assert 0 < redis.pttl(names(key)[1]) <= 120_000
 
     pass_time(redis, key, 120)
 
     assert redis.exists(*names(key)) == 0
-    assert quotas.take(key).remaining == 1
+    assert quotas.take(of_key(key, 2)).remaining == 1
 
 
 def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
@@ -104,7 +108,7 @@ def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
         connection, "send_packed_command", lambda packed, **more: (sent.append(packed), send(packed, **more))
     )
 
-    assert not ApiRateLimiter(fast_redis, 5).take(key).refused
+    assert not ApiRateLimiter(fast_redis, 0).take(of_key(key, 5)).refused
 
     assert len(sent) == 1
 
@@ -114,3 +118,43 @@ def test_a_refusal_of_redis_does_not_answer_the_next_question(redis, key):
     with pytest.raises(ResponseError):
         fast_redis.execute(("NO-SUCH-COMMAND",), ("SET", f"quota:{key}:now", 1, "PX", 1000))
     assert fast_redis.mget(["nothing of that name"]) == [None]
+
+
+def test_the_limit_of_a_key_is_its_own_or_the_usual_one(redis):
+    def limits(usual: int, own: int | None) -> list[int]:
+        return [each.most for each in ApiRateLimiter(FastRedis(redis), usual).limits(7, own, None, None)]
+
+    assert [limits(600, own) for own in (None, 3, 9000)] == [[600], [3], [9000]]
+    assert [limits(0, own) for own in (None, 3)] == [[], [3]]
+
+
+@pytest.fixture
+def two(redis, key) -> Iterator[tuple[Limits, Limits]]:
+    """The limits of two keys of one organization, with three and ten requests, and four together."""
+    limiter = ApiRateLimiter(FastRedis(redis), 0)
+    yield limiter.limits(key, 3, key, 4), limiter.limits(key + 1, 10, key, 4)
+    redis.delete(*names(key + 1), *names(f"organization:{key}"))
+
+
+def test_the_keys_of_an_organization_share_its_limit(redis, two):
+    first, second = two
+    limiter = ApiRateLimiter(FastRedis(redis), 0)
+
+    taken = [limiter.take(each) for each in (first, first, second, second, second)]
+
+    assert [each.refused for each in taken] == [False, False, False, False, True]
+    # The quota is that of the limit with fewer requests left.
+    told = [(each.limit, each.remaining, each.of_organization) for each in taken]
+    assert told == [(3, 2, False), (3, 1, False), (4, 1, True), (4, 0, True), (4, 0, True)]
+
+
+def test_what_one_limit_refuses_uses_up_nothing_of_the_other(redis, key, two):
+    first, second = two
+    limiter = ApiRateLimiter(FastRedis(redis), 0)
+
+    refused = [limiter.take(first) for _ in range(9)][-1]
+    others = [limiter.take(second) for _ in range(5)]
+
+    assert (refused.refused, refused.of_organization) == (True, False)
+    assert [each.refused for each in others] == [False, True, True, True, True]
+    assert redis.mget(names(key)[1], names(key + 1)[1], names(f"organization:{key}")[1]) == [b"3", b"1", b"4"]

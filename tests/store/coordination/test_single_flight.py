@@ -62,12 +62,12 @@ def take(redis, flights):
     """Take the lock of a read, as a job of a request that begins now."""
 
     def make(
-        holder: str, read: SharedRead = READ, *, following: str = "", newer_than=None, began=None, left=0.0
+        holder: str, read: SharedRead = READ, *, waits_for: str = "", newer_than=None, began=None, left=0.0
     ):
         seconds, micros = redis.time()
         now = seconds * 1000 + micros / 1000
         terms = flights.terms(now, now if began is None else began, newer_than)
-        (found,) = flights.take([Wanted(read, holder, following)], terms, left=left)
+        (found,) = flights.take([Wanted(read, holder, waits_for)], terms, left=left)
         return found
 
     return make
@@ -105,7 +105,7 @@ def test_one_reads_and_the_others_wait_until_its_result_is_there(take, end):
     assert isinstance(take("b", OTHER), Locked)
     end("a", locked)
     assert take("b", began=began) == Recorded(RESULT)
-    assert take("c", following="a") == Recorded(RESULT)
+    assert take("c", waits_for="a") == Recorded(RESULT)
 
 
 def test_a_job_that_lost_the_reply_of_its_request_has_its_lock(take):
@@ -141,14 +141,14 @@ def test_a_failure_is_kept_for_a_shorter_time_than_a_result(flights):
 
 def test_an_abandoned_read_is_taken_by_the_next(take, end):
     end("a", take("a"), None)
-    assert isinstance(take("b", following="a"), Locked)
+    assert isinstance(take("b", waits_for="a"), Locked)
 
 
 def test_the_lock_of_a_worker_that_died_expires(take, redis):
     take("a")
     assert LEASE - 1_000 < redis.pttl(lock_key(READ)) <= LEASE
     redis.delete(lock_key(READ))
-    assert isinstance(take("b", following="a"), Locked)
+    assert isinstance(take("b", waits_for="a"), Locked)
 
 
 def test_a_worker_renews_its_locks(take, flights, redis):
@@ -171,8 +171,8 @@ def test_a_lock_that_another_job_has_taken_over_is_not_renewed(take, flights, re
 def test_a_job_that_has_time_for_a_permit_does_not_share_the_failure_of_one_that_had_not(take, end):
     locked = take("a")
     end("a", locked, permit_in=5_000)
-    assert take("b", following="a", left=4.0) == Recorded(RESULT)
-    assert isinstance(take("b", following="a", left=10.0), Locked)
+    assert take("b", waits_for="a", left=4.0) == Recorded(RESULT)
+    assert isinstance(take("b", waits_for="a", left=10.0), Locked)
 
 
 def test_an_expired_holder_does_not_release_the_lock_of_the_next(take, end, redis):
@@ -194,9 +194,9 @@ def test_after_a_write_no_older_read_is_joined(take, end, invalidate):
     end("a", before)
     # A job that began after the write waits for the later read; one that waited gets the earlier one.
     assert take("d", began=began) == Waiting("c")
-    assert take("b", following="a") == Recorded(RESULT)
+    assert take("b", waits_for="a") == Recorded(RESULT)
     end("c", after, b"later")
-    assert take("d", following="c") == Recorded(b"later")
+    assert take("d", waits_for="c") == Recorded(b"later")
 
 
 def test_a_write_ends_the_use_of_a_result(take, end, invalidate):

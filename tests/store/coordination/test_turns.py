@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextvars import copy_context
 
@@ -95,6 +96,29 @@ def test_a_request_goes_on_without_a_turn_if_none_is_given_back(requests, monkey
     for _ in range(shares.TURNS):
         requests.begin(TENANT)
     assert requests.have_begun(shares.TURNS)
+
+
+def test_a_burst_waits_for_its_turns_as_long_as_they_end(monkeypatch):
+    """If its requests stopped to wait, they would all run at once, beside those of other tenants."""
+    monkeypatch.setattr(shares, "TURN_SECONDS", 0.25)
+    running = threading.Semaphore(shares.TURNS)
+    beside: list[int] = []
+
+    def request() -> None:
+        shares.take_turn(TENANT)
+        if running.acquire(blocking=False):
+            time.sleep(0.05)
+            running.release()
+        else:
+            beside.append(1)
+        shares.end_turn()
+
+    threads = [threading.Thread(target=copy_context().run, args=(request,)) for _ in range(20)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(20)
+    assert not beside
 
 
 def test_without_a_turn_nothing_is_taken_or_given_back():

@@ -12,6 +12,8 @@ from store.config.setting import declared
 from store.security.crypto import Keyring
 from store.security.one_time_secrets import (
     JOB_SECONDS,
+    AccountByForm,
+    EnteredForm,
     GrantTrial,
     JobSecrets,
     PendingConsent,
@@ -32,6 +34,8 @@ KINDS = {
         RegistrationTrial("microsoft", "8f6b", "planted-secret", None, "https://a/callback"),
     ),
     "code_exchanges": ("oauth-code", PendingExchange(CONSENT, "planted-code")),
+    "entered_forms": ("form", EnteredForm("caldav", {"password": "planted-password"})),
+    "opened_accounts": ("opened-account", AccountByForm("ada", None, "planted-password", ("read",))),
     "revocations": ("oauth-revocation", PendingRevocation(1, "microsoft", None, None, "planted-token")),
 }
 
