@@ -7,11 +7,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from providers.errors import Problem, ProviderError, Reason, Unavailable
-from providers.events import Changes, CreateResult, Draft, Event
+from providers.errors import EventRefused, Problem, ProviderError, Reason, Unavailable
+from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
 from scheduling.intervals import Groups, Intervals, merge_each
 
 # Alias of an account's main calendar, whatever its real id; both providers accept it.
@@ -87,6 +88,7 @@ class Account:
     ``mailbox``: the mailbox's address as the provider has returned it, if known. ``email`` may be another
     one, with which the person signs in.
     ``former_calendars``: earlier ids of the main calendar.
+    ``time_zone``: the IANA name of the person's, for days and times in a calendar that states none.
     """
 
     email: str | None
@@ -98,6 +100,12 @@ class Account:
     delegated: bool = False
     mailbox: str | None = None
     former_calendars: AbstractSet[str] = frozenset()
+    time_zone: str | None = None
+
+    @property
+    def zone(self) -> ZoneInfo | None:
+        """The person's time zone, if known."""
+        return ZoneInfo(self.time_zone) if self.time_zone else None
 
     @property
     def addresses(self) -> frozenset[str]:
@@ -158,9 +166,13 @@ class MainCalendar:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A calendar that was read: its busy periods, clipped to the requested range, sorted and merged."""
+    """A calendar that was read: its busy periods, clipped to the requested range, sorted and merged.
+
+    ``age`` is the number of seconds since the provider was read, if the adapter kept what it had read.
+    """
 
     busy: Intervals
+    age: float = 0.0
 
     @classmethod
     def of_each(cls, calendars: Mapping[str, Sequence[Period]], start: int, end: int) -> dict[str, Read]:
@@ -184,15 +196,18 @@ class Failed:
     operation: str | None = None
     retry_after: float | None = None
     problem: Problem | None = None
-    # An earlier attempt of the call got no answer, so the provider may have executed it.
+    # An earlier attempt of the call got no answer, or nothing could record its outcome, so the provider may
+    # have executed it.
     repeated: bool = False
-    # False: a circuit breaker refused the call, or a write was not begun. True does not mean that a call was
-    # made.
+    # False: a circuit breaker refused the call, or a write was not begun. True where no such thing is known,
+    # so also for a failure before the call.
     called: bool = True
     # True: no connection to the provider could be opened, so the last call was not sent.
     unsent: bool = False
     # True: the provider is unreachable from this worker, and another may reach it.
     elsewhere: bool = False
+    # The field of the request that has to be corrected.
+    param: str | None = None
 
     @classmethod
     def from_error(cls, error: ProviderError) -> Failed:
@@ -206,6 +221,7 @@ class Failed:
             error.problem,
             error.repeated,
             unsent=error.unsent,
+            param=error.param if isinstance(error, EventRefused) else None,
         )
 
 
@@ -234,8 +250,6 @@ class CalendarProvider(Protocol):
     """
 
     name: str
-    # The most calendars in one call of :meth:`busy_of_members`.
-    calendars_per_request: int
 
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
         """All calendars on the account's list, from every page."""
@@ -316,13 +330,27 @@ class CalendarProvider(Protocol):
         event_id: str,
         changes: Changes,
         *,
+        scope: Scope = Scope.OCCURRENCE,
         etag: str | None = None,
         deadline: float,
     ) -> Event:
         """Write ``changes`` and nothing else, only to an event with this ``etag`` if given; safe to repeat.
 
+        ``scope`` is the part of its series, if it is an occurrence. For ``FOLLOWING`` the later part becomes
+        a series of its own, which is returned.
+
         :raise EventNotFound, EventRefused, EventUnreadable: as above
         :raise EventChanged: when the event has another etag
+        """
+        ...
+
+    def respond_to_event(
+        self, account: Account, calendar_id: str, event_id: str, response: Response, *, deadline: float
+    ) -> Event:
+        """Answer the invitation to an event as the account; the event with the answer, also if it is gone.
+
+        :raise EventNotFound, EventUnreadable: as above
+        :raise EventRefused: when the account is not invited, or the provider takes no answer from it
         """
         ...
 
@@ -333,11 +361,12 @@ class CalendarProvider(Protocol):
         event_id: str,
         *,
         notify: bool | None,
+        scope: Scope = Scope.OCCURRENCE,
         verified: bool = False,
         etag: str | None = None,
         deadline: float,
     ) -> None:
-        """Delete an event, only one with this ``etag`` if given.
+        """Delete an event, only one with this ``etag`` if given; ``scope`` as for an update.
 
         ``verified``: the caller has just found it in this calendar; then there is no ``etag``.
 
@@ -387,22 +416,4 @@ class Channels(Protocol):
 
     def close(self, account: Account, channel_id: str, resource: str, *, deadline: float) -> None:
         """Close a channel; a channel that is already closed counts as success."""
-        ...
-
-
-class OAuthServer(Protocol):
-    """The token endpoint of one provider."""
-
-    def refresh(self, refresh_token: Token, *, deadline: float) -> IssuedTokens:
-        """Exchange a refresh token for a new access token.
-
-        :raise GrantGone: when the user has to consent again
-        :raise ProviderNotConfigured: without client id and secret
-        :raise Misconfigured: when the provider rejects them
-        :raise Unavailable: when the same call may succeed later
-        """
-        ...
-
-    def revoke(self, token: Token, *, deadline: float) -> None:
-        """Revoke the grant where the provider supports it; a grant already revoked counts as success."""
         ...

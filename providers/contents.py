@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from providers.events import Changes, Day, Event, When
+from providers import recurrence, series_parts
+from providers.events import Attendee, Changes, Day, Event, Guest, Moment, Recurrence, When
+from providers.recurrence import BadRecurrence, Series
 
 _SECOND = 1000
 
@@ -38,7 +40,11 @@ def has_changes(event: Event, changes: Changes) -> bool:
         and changes.meta_id in (None, event.meta_id)
         and changes.meeting_url in (None, event.meeting_url)
         and not (changes.meeting and event.meeting_url is None)
-        and _are_invited(event, changes.attendees)
+        and _are_invited(event, changes.guests)
+        and changes.show_as in (None, event.shown_as)
+        and changes.visibility in (None, event.visibility)
+        and changes.reminders in (None, event.reminders)
+        and _recurs_like(event, changes.recurrence)
         and _is_at(event, event.start, "start", changes.start)
         and _is_at(event, event.end, "end", changes.end)
     )
@@ -48,16 +54,32 @@ def _is_text(known: str, written: str | None) -> bool:
     return written is None or known.split() == written.split()
 
 
-def _are_invited(event: Event, emails: tuple[str, ...] | None) -> bool:
-    return emails is None or _guests(event) == {email.lower() for email in emails} - _own(event)
+def _are_invited(event: Event, guests: list[Guest] | None) -> bool:
+    """Names are not compared: providers replace them by those of their directories."""
+    if guests is None:
+        return True
+    own = {each.email.lower() for each in event.attendees if each.is_self}
+    known = {each.email.lower(): each for each in event.attendees if not each.is_self}
+    invited = {each.email.lower(): each for each in guests if each.email.lower() not in own}
+    return known.keys() == invited.keys() and all(_is_like(known[email], invited[email]) for email in known)
 
 
-def _own(event: Event) -> set[str]:
-    return {each.email.lower() for each in event.attendees if each.is_self}
+def _is_like(known: Attendee, guest: Guest) -> bool:
+    return guest.optional in (None, known.optional) and guest.resource in (None, known.resource)
 
 
-def _guests(event: Event) -> set[str]:
-    return {each.email.lower() for each in event.attendees if not each.is_self}
+def _recurs_like(event: Event, wanted: Recurrence | None) -> bool:
+    """Whether a series has the occurrences of a recurrence: providers write rules in other words."""
+    if wanted is None:
+        return True
+    start = series_parts.edge_of(event, "start")
+    if not event.recurrence or (isinstance(start, Moment) and start.zone is None):
+        return False
+    try:
+        known = recurrence.parse(event.recurrence, event.time_zone)
+        return Series(start, known).is_like(Series(start, wanted))
+    except BadRecurrence:
+        return False
 
 
 def _is_at(event: Event, at: int, name: str, wanted: When | None) -> bool:

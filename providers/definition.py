@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from providers.base import CalendarProvider, Channels, IssuedTokens
+from providers.base import CalendarProvider, Channels, IssuedTokens, MainCalendar, Token
+from providers.changes import ChangeFeed
+from providers.directory import Directory
+from providers.errors import ProviderNotConfigured
+from providers.event_fields import EventFields
 from providers.oauth.client import OAuth
 from providers.scopes import Scopes
+
+Part = TypeVar("Part")
 
 
 class GrantCredential(Protocol):
@@ -42,6 +48,80 @@ class Grants(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A required input of a form; one of the kind ``password`` is a secret."""
+
+    name: str
+    title: str
+    kind: Literal["url", "text", "password"]
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A known service behind a form: values to fill in, and where a person makes a password for it."""
+
+    name: str
+    values: Mapping[str, str]
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FormGuide:
+    """The form with which a person connects an account; ``type`` is that of its connections in answers.
+
+    ``renewal`` says what a person does when the server does not accept the account any more. ``shown`` has
+    the values of the form that the stored credentials hold, without secret ones.
+    """
+
+    type: Literal["basic", "feed"]
+    fields: tuple[Field, ...]
+    presets: tuple[Preset, ...] = ()
+    renewal: str = ""
+    shown: Callable[[Token], Mapping[str, str]] = lambda _: {}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAccount:
+    """The account that a form leads to.
+
+    ``account_id`` is the provider's, the same whenever this account is opened. ``credentials`` are stored
+    encrypted, and are what ``Account.tokens`` supplies to the adapter. ``scope`` is of the provider's scopes.
+    """
+
+    account_id: str
+    email: str | None
+    credentials: Token
+    scope: tuple[str, ...]
+    main: MainCalendar | None = None
+
+
+class Form(Protocol):
+    """Opens accounts by the values of a form."""
+
+    def open(
+        self,
+        values: Mapping[str, str],
+        main_calendars: Mapping[str, str],
+        *,
+        reconnects: str | None = None,
+        deadline: float,
+    ) -> OpenedAccount:
+        """Read the account once. ``values`` has a value for each field of the ``FormGuide``.
+
+        ``main_calendars`` has the main calendars of accounts that are connected already, by the ids of the
+        accounts. One of them stays the main calendar while it exists, unless the values name another one.
+        ``reconnects`` is the id of the account that a person connects again, perhaps at another address.
+
+        :raise AuthorizationInvalid: when the credentials are wrong
+        :raise FieldRefused: when there is no calendar behind the value of a field, or not the account to
+            connect again
+        :raise ProviderError: for any other failure
+        """
+        ...
+
+
 class CallCosts(Protocol):
     """The number of provider calls of each kind of job, without retries and further pages."""
 
@@ -64,13 +144,77 @@ class CallCosts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnSetting:
+    """A setting of a provider: the variable ``ALMANAC_<PROVIDER>_<NAME>``, with both names in capitals.
+
+    ``help`` is Markdown. ``default_text`` is documented in place of a default that is computed. A secret is
+    never shown. The slash at the end of a URL is removed. ``lines``: the value has several lines. ``check``
+    returns the value, or raises ``ValueError`` with what it must be.
+    """
+
+    name: str
+    default: str | int
+    help: str
+    default_text: str = ""
+    secret: bool = False
+    is_url: bool = False
+    lines: bool = False
+    check: Callable[[str], str] | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+class Quota(NamedTuple):
+    """At most ``calls`` in any window of ``seconds``."""
+
+    calls: int
+    seconds: float
+
+
+class Quotas(NamedTuple):
+    """The quotas of a provider: for the calls of the whole installation, and for those of one account."""
+
+    installation: Quota | None = None
+    account: Quota | None = None
+
+
+def client_settings(title: str) -> tuple[OwnSetting, OwnSetting]:
+    """The settings of the OAuth client at a provider."""
+    saved = "the one saved in the dashboard"
+    told = "Without id and secret, expired access tokens cannot be refreshed"
+    return (
+        OwnSetting("client_id", "", f"The OAuth client id at {title}. {told}", default_text=saved),
+        OwnSetting(
+            "client_secret", "", f"The OAuth client secret at {title}", default_text=saved, secret=True
+        ),
+    )
+
+
+class OneCallEach:
+    """The costs at a provider that is called once for the list, and once for each calendar or event."""
+
+    main_calendar = listing = event = calendars_of_members = 1
+    calendars_of_events = 50
+
+    def busy(self, calendars: int | None, milliseconds: int) -> int:
+        """Calls for busy times. All on the list count as one calendar: their number is not known yet."""
+        return calendars or 2
+
+    def events(self, calendars: int) -> int:
+        """Calls for events."""
+        return calendars
+
+
+@dataclass(frozen=True, slots=True)
 class ConsentGuide:
-    """How an administrator registers this installation, step by step, and where."""
+    """How an administrator registers this installation for consents, step by step, and where."""
 
     console: str
     steps: tuple[str, ...]
     # The registration belongs to a tenant.
     has_tenant: bool = False
+    # Whether a check of the registration, without a user's consent, shows that the secret is right.
+    proves_secret: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +231,36 @@ class GrantGuide:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider of one installation.
+    """A provider of one installation: its calendars, and the parts that it has.
 
-    ``configured``: the operator has set its OAuth client. ``hosts`` are one address of each host that jobs
-    call, ``consent_page`` that of its consent page.
+    ``hosts`` are one address of each host that the jobs of all accounts call; there are none where each
+    account names its own server. ``oauth`` is for accounts that are connected by
+    consent, ``consent_page`` the address of the consent page; ``configured``: the installation is registered
+    there. ``changes`` reads what has changed in a calendar, ``channels`` send change notifications,
+    ``grants`` are those of organizations, ``directory`` lists the people and rooms that a grant may read,
+    and ``form`` opens accounts from fields that a person fills in.
     """
 
     calendars: CalendarProvider
-    channels: Channels
-    oauth: OAuth
-    grants: Grants
-    configured: bool
     hosts: tuple[str, ...]
-    consent_page: str
+    oauth: OAuth | None = None
+    consent_page: str | None = None
+    configured: bool = False
+    changes: ChangeFeed | None = None
+    channels: Channels | None = None
+    grants: Grants | None = None
+    directory: Directory | None = None
+    form: Form | None = None
+
+
+def required(part: Part | None, title: str) -> Part:
+    """A part that a call needs.
+
+    :raise ProviderNotConfigured: if the provider has none
+    """
+    if part is None:
+        raise ProviderNotConfigured(f"{title} does not offer this")
+    return part
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,21 +271,32 @@ class Definition:
     ``global_ids``: an id of a calendar is valid in every account, and that of a main calendar is the address
     of its account. Otherwise ids are valid in one mailbox only, and a shared calendar names its owner.
     ``leases``: the provider limits the concurrent calls of one mailbox. ``revocable``: an application can
-    revoke a grant. ``takes_event_ids``: a client may choose the id of a new event. ``bind`` takes the
-    settings of the provider by the end of their names, such as ``client_id``.
+    revoke a grant. ``takes_event_ids``: a client may choose the id of a new event. ``floating``: a calendar
+    may state no zone, and days and times without one then count in that of the person. ``bind`` takes the
+    settings of the provider by the end of their names, such as ``client_id``. ``consent``, ``grant`` and
+    ``form`` describe the parts ``oauth``, ``grants`` and ``form`` of :class:`Provider`: both are there, or
+    neither.
     """
 
     name: str
     title: str
     service: str
     scopes: Scopes
-    costs: CallCosts
-    bind: Callable[[Mapping[str, str]], Provider]
-    consent: ConsentGuide
-    grant: GrantGuide
+    bind: Callable[[Mapping[str, Any]], Provider]
+    costs: CallCosts = field(default_factory=OneCallEach)
+    consent: ConsentGuide | None = None
+    grant: GrantGuide | None = None
+    form: FormGuide | None = None
+    # In the order of the reference.
+    settings: tuple[OwnSetting, ...] = ()
+    # Of the same settings as ``bind``.
+    quotas: Callable[[Mapping[str, Any]], Quotas] = lambda _: Quotas()
     global_ids: bool = False
     leases: bool = False
     revocable: bool = False
     takes_event_ids: bool = False
+    floating: bool = False
+    # The values of event fields that not every provider stores.
+    event_fields: EventFields = field(default_factory=EventFields)
     # Whether two ids are spellings of one.
     same_id: Callable[[str, str], bool] = field(default=str.__eq__)

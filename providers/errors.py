@@ -28,6 +28,7 @@ class Problem(StrEnum):
     EVENT_REFUSED = "eventRefused"
     EVENT_UNREADABLE = "eventUnreadable"
     EVENT_CHANGED = "eventChanged"
+    CURSOR_EXPIRED = "cursorExpired"
     OUTCOME_UNKNOWN = "outcomeUnknown"
     OUT_OF_SERVICE = "outOfService"
 
@@ -76,6 +77,10 @@ class NoAnswer(Unavailable):
         self.unsent = unsent
 
 
+class UnknownHost(NoAnswer):
+    """The resolver knows no host of this name."""
+
+
 class TimedOut(NoAnswer):
     """No answer came within ``waited`` seconds."""
 
@@ -94,6 +99,16 @@ class LocalResourceExhausted(Unavailable):
 
 class Unreadable(Unavailable):
     """The provider answered, and the answer cannot be parsed."""
+
+
+class AnswerTooLarge(Unreadable):
+    """The answer is longer than this service reads; the same call would get it again."""
+
+    retryable = False
+
+
+class AddressNotPublic(ProviderError):
+    """The address that a person has entered, or a redirect, leads to a private network. Nothing was sent."""
 
 
 class OutcomeUnknown(Unavailable):
@@ -140,7 +155,7 @@ class AuthorizationInvalid(ProviderError):
 
 
 class TokenRejected(AuthorizationInvalid):
-    """The provider rejects an access token that it has just issued.
+    """The provider rejects an access token that it has just issued, or a password, which nothing can renew.
 
     One such answer does not show that the grant has ended: providers give it in incidents too.
     """
@@ -154,12 +169,27 @@ class GrantRefused(AuthorizationInvalid):
     """The provider refuses an organization grant itself; the administrator has to correct it there."""
 
 
+class ScopesRefused(GrantRefused):
+    """The administrator has not authorized the requested scopes, or no scopes any more."""
+
+
 class ClientRefused(GrantRefused):
     """The provider refuses the client id or secret with which an organization grant is used."""
 
 
 class ClockRefused(GrantRefused):
     """The clock of this host is wrong, so that the provider refuses what it signs; the grant is valid."""
+
+
+class FieldRefused(ProviderError):
+    """There is no calendar behind the value of a field of a form; ``field`` is its name.
+
+    ``message`` follows the name of the field, as in "url leads to no calendar".
+    """
+
+    def __init__(self, field: str, message: str, *, operation: str | None = None) -> None:
+        super().__init__(message, operation=operation)
+        self.field = field
 
 
 class SubjectRefused(AuthorizationInvalid):
@@ -185,9 +215,16 @@ class EventExists(ProviderError):
 
 
 class EventRefused(ProviderError):
-    """The provider rejects the content of a write; the client has to correct it."""
+    """The provider rejects the content of a write; the client has to correct it.
+
+    ``param`` is the field of the API that has to be corrected, when known.
+    """
 
     problem = Problem.EVENT_REFUSED
+
+    def __init__(self, message: str, *, operation: str | None = None, param: str | None = None) -> None:
+        super().__init__(message, operation=operation)
+        self.param = param
 
 
 class ZoneRefused(EventRefused):
@@ -204,6 +241,12 @@ class EventChanged(ProviderError):
     """The event no longer has the etag that the write requires: another client has changed it."""
 
     problem = Problem.EVENT_CHANGED
+
+
+class SyncTokenExpired(ProviderError):
+    """The provider no longer knows what has changed since a sync token: the calendar has to be read again."""
+
+    problem = Problem.CURSOR_EXPIRED
 
 
 class InvalidCalendarId(ProviderError):

@@ -62,6 +62,12 @@ def after_refused_update(
     raise changed(provider, conflict.operation or "", repeated=conflict.repeated)
 
 
+def written_before(conflict: ProviderError, changes: Changes, read: Callable[[], Event]) -> Event | None:
+    """The event, if an attempt without an answer has written the changes that ``conflict`` refuses."""
+    event = _current(read) if conflict.repeated else None
+    return event if event is not None and has_changes(event, changes) else None
+
+
 def after_refused_delete(conflict: ProviderError, provider: str, read: Callable[[], Event]) -> None:
     """As :func:`after_refused_update`, for a delete.
 

@@ -19,6 +19,7 @@ from providers.errors import (
     AccessDenied,
     AuthorizationInvalid,
     EventExists,
+    EventRefused,
     LocalResourceExhausted,
     OutcomeUnknown,
     ProviderError,
@@ -26,7 +27,7 @@ from providers.errors import (
     Unavailable,
     ZoneRefused,
 )
-from providers.events import CreateResult
+from providers.events import CreateResult, Draft, Event
 from scheduling.zones import iana_zone
 
 # Seconds reserved for that lookup, and the largest share of the time left that it may take.
@@ -98,6 +99,8 @@ def write_with_known_zone(
 ) -> Json:
     """The answer to ``write``: with the body, else with other names of its zones, else with times in UTC.
 
+    A series of times is never in UTC instead.
+
     :raise ZoneRefused: when the provider refuses every spelling
     """
     for spelling in _spellings(body, other_name):
@@ -116,6 +119,9 @@ def _spellings(body: Json | None, other_name: Callable[[str], str | None]) -> It
     others = {name: other_name(zone) for name, zone in zones.items()}
     if any(others.values()):
         yield _changed(body, {name: {"timeZone": zone} for name, zone in others.items() if zone})
+    if body and body.get("recurrence") and not body.get("isAllDay"):
+        # In UTC a series would follow another clock, and be at another time after the clock has changed.
+        return
     yield _changed(body, {name: _in_utc(_edges(body)[name], body) for name in zones})
 
 
@@ -139,3 +145,29 @@ def _in_utc(edge: Json, body: Json | None) -> Json:
         return {"timeZone": "UTC"}
     instant = moment.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC).replace(tzinfo=None)
     return {"dateTime": instant.isoformat(timespec="milliseconds"), "timeZone": "UTC"}
+
+
+def made_by(draft: Draft, event: Event, service: str, operation: str) -> CreateResult:
+    """The existing event, if the create of this draft made it.
+
+    :raise EventExists: otherwise
+    """
+    created = draft.match_existing(event)
+    if created is None:
+        raise exists(service, operation)
+    return created
+
+
+def exists(service: str, operation: str) -> EventExists:
+    """The error of a create whose id another event has."""
+    return EventExists(f"{service} already has another event for this", operation=operation)
+
+
+def not_invited(service: str, operation: str) -> EventRefused:
+    """The error of a response to an event of which the account is no attendee."""
+    return EventRefused(f"{service} has no invitation of this account to the event", operation=operation)
+
+
+def kept_changing(service: str, operation: str) -> Unavailable:
+    """The error of a write whose event others changed before each attempt."""
+    return Unavailable(f"{service} says that others are changing the event just now", operation=operation)

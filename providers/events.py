@@ -28,20 +28,84 @@ class EventStatus(StrEnum):
 
 
 class ShowAs(StrEnum):
-    """Whether the calendar's owner counts as busy during an event."""
+    """How the calendar shows its owner during an event."""
 
     BUSY = "busy"
     FREE = "free"
+    TENTATIVE = "tentative"
+    OUT_OF_OFFICE = "outOfOffice"
+    WORKING_ELSEWHERE = "workingElsewhere"
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the owner counts as busy."""
+        return self not in (ShowAs.FREE, ShowAs.WORKING_ELSEWHERE)
+
+    @property
+    def as_before(self) -> ShowAs:
+        """The word of release 0.1, which knows ``busy`` and ``free`` only."""
+        return ShowAs.BUSY if self.blocks else ShowAs.FREE
+
+
+class Visibility(StrEnum):
+    """The readers of a shared calendar who see the content of an event, in Google's words."""
+
+    DEFAULT = "default"
+    PUBLIC = "public"
+    PRIVATE = "private"
+
+
+class Scope(StrEnum):
+    """The part of a series that a change or a delete of one of its occurrences concerns.
+
+    For an event that is no occurrence, a single one or the series by its own id, all three mean the event.
+    """
+
+    OCCURRENCE = "occurrence"
+    FOLLOWING = "following"
+    SERIES = "series"
+
+
+class Guest(msgspec.Struct, frozen=True):
+    """An attendee to invite. A field that is None keeps its value for an attendee who stays on the list."""
+
+    email: str
+    name: str | None = None
+    optional: bool | None = None
+    resource: bool | None = None
+
+
+class Response(msgspec.Struct, frozen=True):
+    """The answer of the account to an invitation.
+
+    ``notify`` says whether the organizer gets a message; None means the provider's default.
+    """
+
+    status: ResponseStatus
+    comment: str | None = None
+    notify: bool | None = None
+
+
+class Reminders(msgspec.Struct, frozen=True):
+    """When the owner is reminded: minutes before the start, ascending. None means as the calendar says."""
+
+    minutes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Attendee:
-    """An invited person; ``is_self`` marks the account itself. ``email`` is empty when unknown."""
+    """An invited person or resource, such as a room; ``is_self`` marks the account itself.
+
+    ``email`` is empty and ``name`` None when unknown.
+    """
 
     email: str
     is_self: bool
     response_status: ResponseStatus
     original: dict[str, Any] = field(repr=False)
+    name: str | None = None
+    optional: bool = False
+    resource: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +128,9 @@ class Event:
     The fields after it are None when the provider does not give them. ``recurring_event_id`` is the id of the
     series of an occurrence, ``updated_at`` is in UTC milliseconds, ``etag`` is in the form of ``etags.weak``.
     ``is_series``: it stands for a whole series; its start and end are those of the first occurrence.
+    ``show_as`` is for processes of release 0.1 (``ShowAs.as_before``), ``shown_as`` for all others.
+    ``time_zone`` is the IANA name of the zone of a timed event. ``original_start`` is the start that the
+    series gives to an occurrence, in UTC milliseconds. ``recurrence`` has the lines of RFC 5545 of a series.
     """
 
     id: str
@@ -88,6 +155,13 @@ class Event:
     updated_at: int | None = None
     etag: str | None = None
     is_series: bool = False
+    shown_as: ShowAs | None = None
+    visibility: Visibility | None = None
+    reminders: Reminders | None = None
+    time_zone: str | None = None
+    original_start: int | None = None
+    recurrence: tuple[str, ...] | None = None
+    description_html: str | None = None
 
 
 # Tagged, so that decoding JSON restores the right type.
@@ -108,6 +182,14 @@ class Day(msgspec.Struct, frozen=True, tag=True):
 
 
 When = Moment | Day
+
+
+class Recurrence(msgspec.Struct, frozen=True):
+    """How a series recurs: the value of its RRULE, and the starts that RDATE adds and EXDATE removes."""
+
+    rule: str
+    added: tuple[When, ...] = ()
+    removed: tuple[When, ...] = ()
 
 
 END_BEFORE_START = "end must not be before start"
@@ -131,9 +213,10 @@ def edge_error(start: When | None, end: When | None) -> str | None:
 class Changes:
     """The fields of an event to write; None leaves a field unchanged.
 
-    ``start`` and ``end`` are of one kind. ``attendees`` are addresses and replace the list; attendees on both
-    lists keep their response. ``meeting`` True creates the provider's own online meeting, ``meeting_url``
-    stores the address of an external one. ``notify`` None means the provider's default.
+    ``start`` and ``end`` are of one kind. ``attendees`` replace the list; attendees on both lists keep their
+    response. An attendee with only an address is a string, as in release 0.1. ``meeting`` True
+    creates the provider's own online meeting, ``meeting_url`` stores the address of an external one.
+    ``notify`` None means the provider's default.
     """
 
     subject: str | None = None
@@ -141,11 +224,15 @@ class Changes:
     location: str | None = None
     start: When | None = None
     end: When | None = None
-    attendees: tuple[str, ...] | None = None
+    attendees: tuple[str | Guest, ...] | None = None
     meeting: bool = False
     meeting_url: str | None = None
     meta_id: str | None = None
     notify: bool | None = None
+    show_as: ShowAs | None = None
+    visibility: Visibility | None = None
+    reminders: Reminders | None = None
+    recurrence: Recurrence | None = None
 
     def edge_error_for(self, event: Event) -> str | None:
         """Why the one edge that changes does not fit the other edge of ``event``; None when it may fit."""
@@ -156,6 +243,17 @@ class Changes:
             # The length of its days depends on the zone of its calendar.
             return None
         return edge_error(self.start or Moment(event.start), self.end or Moment(event.end))
+
+    @property
+    def guests(self) -> list[Guest] | None:
+        """The attendees, each address once, in its first spelling."""
+        if self.attendees is None:
+            return None
+        found: dict[str, Guest] = {}
+        for each in self.attendees:
+            guest = Guest(each) if isinstance(each, str) else each
+            found.setdefault(guest.email.lower(), guest)
+        return list(found.values())
 
     @property
     def has_time(self) -> bool:

@@ -69,6 +69,7 @@ class Scopes:
 
     ``levels`` are those to request for each level, ``valid`` those of which each operation needs one.
     ``address`` reveal the account's address, for clients that choose the other scopes themselves.
+    ``unchangeable`` says why calendars cannot be changed, where no scope allows it.
     ``offline`` makes the provider issue a refresh token, if a scope does. A scope may be written as a short
     name or with ``prefix``, in any case, and ``suffixes`` change nothing of what is allowed.
     """
@@ -79,6 +80,7 @@ class Scopes:
     offline: str | None = None
     prefix: str = ""
     suffixes: tuple[str, ...] = ()
+    unchangeable: str = ""
 
     def expand_levels(self, scopes: Iterable[str]) -> list[str]:
         """These scopes without duplicates; a level expands to its calendar scopes."""
@@ -142,6 +144,8 @@ class Scopes:
     def insufficient(self, operation: str) -> InsufficientScopes:
         """The error when the granted scopes do not allow an operation."""
         needed = required_level(operation)
+        if self.unchangeable and needed is Level.WRITE:
+            return InsufficientScopes(self.unchangeable, operation=operation)
         scopes = " ".join(self.level_scopes(needed))
         return InsufficientScopes(
             f"{operation} needs the scope level {needed}: connect the account again and request {scopes}",
@@ -162,6 +166,17 @@ class Scopes:
         for suffix in self.suffixes:
             short = short.removesuffix(suffix)
         return short
+
+
+def one_scope(scope: str, highest: Level, *, unchangeable: str = "") -> Scopes:
+    """The scopes of a provider that has none of its own: ``scope`` allows all up to a level, nothing more.
+
+    ``unchangeable``: see ``Scopes``.
+    """
+    levels = list(Level)
+    allowed = levels[: levels.index(highest) + 1]
+    valid = {each: (scope,) if level in allowed else () for each, level in REQUIRED_LEVEL.items()}
+    return Scopes(dict.fromkeys(Level, (scope,)), valid, unchangeable=unchangeable)
 
 
 @lru_cache(maxsize=1024)

@@ -22,9 +22,10 @@ from providers.base import (
     Read,
     ReadAlone,
 )
+from providers.changes import ChangePage
 from providers.errors import AuthorizationInvalid, ProviderError, Reason, TokenRejected
-from providers.events import Changes, CreateResult, Draft, Event
-from providers.google import events, parse
+from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
+from providers.google import change_feed, events, parse, series
 from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
 from providers.google.oauth import GoogleEndpoints
@@ -65,10 +66,9 @@ class Costs:
 
 
 class Google:
-    """Google Calendar as a ``CalendarProvider``."""
+    """Google Calendar as a ``CalendarProvider`` and ``ChangeFeed``."""
 
     name = "google"
-    calendars_per_request = CALENDARS_PER_QUERY
 
     def __init__(self, endpoints: GoogleEndpoints) -> None:
         self._api = endpoints.api.rstrip("/")
@@ -159,6 +159,20 @@ class Google:
             raise rejected[0]
         return found | _failures(refused, bearer, Operation.LIST_EVENTS)
 
+    def changes(
+        self,
+        account: Account,
+        calendar_id: str,
+        start: int,
+        end: int,
+        sync_token: str | None,
+        *,
+        deadline: float,
+    ) -> ChangePage:
+        """A page of changes in a calendar."""
+        calendar = self._calendar(account, calendar_id, Operation.LIST_EVENTS, deadline)
+        return change_feed.changes(calendar, start, end, sync_token)
+
     def event(self, account: Account, calendar_id: str, event_id: str, *, deadline: float) -> Event:
         """One event."""
         return events.read(self._calendar(account, calendar_id, Operation.GET_EVENT, deadline), event_id)
@@ -182,12 +196,22 @@ class Google:
         event_id: str,
         changes: Changes,
         *,
+        scope: Scope = Scope.OCCURRENCE,
         etag: str | None = None,
         deadline: float,
     ) -> Event:
         """Write ``changes`` and nothing else."""
         calendar = self._calendar(account, calendar_id, Operation.UPDATE_EVENT, deadline)
-        return events.update(calendar, event_id, changes, required=etag)
+        if scope is Scope.OCCURRENCE:
+            return events.update(calendar, event_id, changes, required=etag)
+        return series.update(calendar, event_id, changes, scope, required=etag)
+
+    def respond_to_event(
+        self, account: Account, calendar_id: str, event_id: str, response: Response, *, deadline: float
+    ) -> Event:
+        """Write the response of the account to its entry among the attendees."""
+        calendar = self._calendar(account, calendar_id, Operation.UPDATE_EVENT, deadline)
+        return events.respond(calendar, event_id, response)
 
     def delete_event(
         self,
@@ -196,13 +220,17 @@ class Google:
         event_id: str,
         *,
         notify: bool | None,
+        scope: Scope = Scope.OCCURRENCE,
         verified: bool = False,
         etag: str | None = None,
         deadline: float,
     ) -> None:
         """Delete an event. Google finds only events of the calendar in the path."""
         calendar = self._calendar(account, calendar_id, Operation.DELETE_EVENT, deadline)
-        events.delete(calendar, event_id, notify=notify, required=etag)
+        if scope is Scope.OCCURRENCE:
+            events.delete(calendar, event_id, notify=notify, required=etag)
+        else:
+            series.delete(calendar, event_id, scope, notify=notify, required=etag)
 
     def _calendar(
         self,

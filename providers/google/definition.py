@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import orjson
 
 from providers.base import IssuedTokens, Token
-from providers.definition import ConsentGuide, Definition, GrantCredential, GrantGuide, Provider
+from providers.definition import (
+    ConsentGuide,
+    Definition,
+    GrantCredential,
+    GrantGuide,
+    OwnSetting,
+    Provider,
+    Quota,
+    Quotas,
+    client_settings,
+)
 from providers.errors import GrantRefused
+from providers.event_fields import MAX_REMINDERS, EventFields
+from providers.events import ShowAs, Visibility
 from providers.google import organization_grants
 from providers.google.channels import GoogleChannels
 from providers.google.client import Costs, Google
+from providers.google.directory import GoogleDirectory
 from providers.google.errors import PROVIDER
 from providers.google.oauth import GoogleEndpoints, GoogleOAuth
 from providers.google.organization_grants import InvalidKey, ServiceAccountKey
@@ -36,7 +50,7 @@ class ServiceAccounts:
         return organization_grants.token(self._endpoints, key, subject or "", grant.scope, deadline=deadline)
 
 
-def bind(own: Mapping[str, str]) -> Provider:
+def bind(own: Mapping[str, Any]) -> Provider:
     """Google as an installation's settings describe it."""
     endpoints = GoogleEndpoints(
         api=own["api_url"],
@@ -44,17 +58,76 @@ def bind(own: Mapping[str, str]) -> Provider:
         token=own["token_url"],
         revoke=own["revoke_url"],
         userinfo=own["userinfo_url"],
+        directory=own["directory_url"],
     )
     client = Client(own["client_id"], Token(own["client_secret"]))
+    calendars = Google(endpoints)
     return Provider(
-        calendars=Google(endpoints),
+        calendars=calendars,
+        changes=calendars,
         channels=GoogleChannels(endpoints),
         oauth=GoogleOAuth(endpoints, client),
         grants=ServiceAccounts(endpoints),
+        directory=GoogleDirectory(endpoints.directory),
         configured=client.complete,
         hosts=(endpoints.api, endpoints.token),
         consent_page=endpoints.auth,
     )
+
+
+SETTINGS = (
+    *client_settings("Google"),
+    OwnSetting(
+        "api_url",
+        "https://www.googleapis.com/calendar/v3",
+        "The base URL of the Google Calendar API",
+        is_url=True,
+    ),
+    OwnSetting(
+        "auth_url", "https://accounts.google.com/o/oauth2/v2/auth", "Google's consent page", is_url=True
+    ),
+    OwnSetting("token_url", "https://oauth2.googleapis.com/token", "Google's token endpoint", is_url=True),
+    OwnSetting(
+        "revoke_url",
+        "https://oauth2.googleapis.com/revoke",
+        "Google's endpoint for revoking tokens",
+        is_url=True,
+    ),
+    OwnSetting(
+        "userinfo_url",
+        "https://openidconnect.googleapis.com/v1/userinfo",
+        "Google's endpoint for the signed-in person's email address",
+        is_url=True,
+    ),
+    OwnSetting(
+        "directory_url",
+        "https://admin.googleapis.com/admin/directory/v1",
+        "The base URL of Google's Directory API, which lists the people and rooms of a domain",
+        is_url=True,
+    ),
+    # The quotas of a Google project made since May 2026. Older projects, and those whose quotas Google has
+    # raised on request, have others.
+    OwnSetting(
+        "per_minute",
+        10_000,
+        "The quota of your Google project: calls in any minute, across all workers. Half of it can be "
+        "used in one burst, the other half is spread over the minute. Calls over the quota wait; reads "
+        "that cannot get a permit before the deadline fail with `rateLimited`",
+        minimum=2,
+    ),
+    OwnSetting(
+        "per_minute_and_user",
+        600,
+        "The quota of your Google project for each account: calls in any minute. Both quotas are on the "
+        "quotas page of the project; older projects have other values",
+        minimum=2,
+    ),
+)
+
+
+def quotas(own: Mapping[str, Any]) -> Quotas:
+    """The quotas of the project."""
+    return Quotas(Quota(own["per_minute"], 60), Quota(own["per_minute_and_user"], 60))
 
 
 DEFINITION = Definition(
@@ -64,6 +137,8 @@ DEFINITION = Definition(
     scopes=SCOPES,
     costs=Costs(),
     bind=bind,
+    settings=SETTINGS,
+    quotas=quotas,
     consent=ConsentGuide(
         console="https://console.cloud.google.com/apis/credentials",
         steps=(
@@ -88,4 +163,14 @@ DEFINITION = Definition(
     revocable=True,
     takes_event_ids=True,
     same_id=is_same_address,
+    # Google has "opaque" and "transparent" only:
+    # https://developers.google.com/workspace/calendar/api/v3/reference/events#transparency
+    event_fields=EventFields(
+        show_as={each: ShowAs.FREE if each is ShowAs.FREE else ShowAs.BUSY for each in ShowAs},
+        visibility=tuple(Visibility),
+        # https://developers.google.com/workspace/calendar/api/v3/reference/events#reminders.overrides
+        reminders=MAX_REMINDERS,
+        default_reminders=True,
+        optional_resources=True,
+    ),
 )

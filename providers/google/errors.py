@@ -21,6 +21,7 @@ from providers.errors import (
     ProviderError,
     ProviderNotConfigured,
     RateLimited,
+    SyncTokenExpired,
     TooManyCalendars,
     Unavailable,
     ZoneRefused,
@@ -58,6 +59,7 @@ BY_REASON: dict[str, Refusal] = {
     "requiredAccessLevel": (AccessDenied, "denies access: the role in this calendar is too low"),
     "notFound": (NotFound, "does not know this calendar, or not for this account"),
     "deleted": (NotFound, "says that this has been deleted"),
+    "fullSyncRequired": (SyncTokenExpired, "no longer knows what has changed since"),
     "groupTooBig": (TooManyCalendars, "reads fewer calendars at once than this group has"),
     "tooManyCalendarsRequested": (TooManyCalendars, "reads fewer calendars at once"),
     "timeRangeTooLong": (ProviderError, "does not read so long a time at once"),
@@ -72,11 +74,11 @@ def error_for(reply: HttpReply) -> ProviderError:
     """The exception for an answer that is not 2xx."""
     reason = _reason(reply.body)
     if reply.status == 400 and reason == "invalid" and _names_an_id(reply.body):
-        return InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=reply.operation)
+        return InvalidCalendarId(f"{reply.provider} cannot read this calendar id", operation=reply.operation)
     refusal = BY_REASON.get(reason) or _by_limit(reply.body) or errors.by_reply(reply)
     if refusal[0] is RateLimited and _concerns_the_project(reply.body):
         refusal = ProjectRateLimited, refusal[1]
-    error = errors.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
+    error = errors.error(reply.provider, refusal, operation=reply.operation, retry_after=reply.retry_after)
     if isinstance(error, ProjectRateLimited):
         error.project = _project(reply.body)
     return error

@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import cast
 
-from providers import etags
+from providers import etags, series_parts
 from providers.base import Period, Read
 from providers.errors import (
     EventExists,
@@ -21,11 +22,17 @@ from providers.errors import (
     InvalidCalendarId,
     NotFound,
     ProviderError,
-    Unavailable,
     Unreadable,
 )
-from providers.event_writes import found_after_failure, insert_deadline
-from providers.events import Changes, CreateResult, Day, Draft, Event, overlaps
+from providers.event_writes import (
+    exists,
+    found_after_failure,
+    insert_deadline,
+    kept_changing,
+    made_by,
+    not_invited,
+)
+from providers.events import Changes, CreateResult, Day, Draft, Event, Response, overlaps
 from providers.google import parse_events, writing
 from providers.google.calendars import GoogleCalendar, known_zone_of, zone_of
 from providers.google.errors import PROVIDER, Deleted, EventOutdated
@@ -91,7 +98,7 @@ def read(calendar: GoogleCalendar, event_id: str) -> Event:
 
     :raise EventNotFound: also when the event was deleted
     """
-    return _parsed(calendar, _record(calendar, event_id))
+    return parsed(calendar, record(calendar, event_id))
 
 
 def find_by_meta_id(calendar: GoogleCalendar, meta_id: str) -> Event:
@@ -102,7 +109,7 @@ def find_by_meta_id(calendar: GoogleCalendar, meta_id: str) -> Event:
     found = _with_meta_id(calendar, meta_id)
     if found is None:
         raise EventNotFound(f"{PROVIDER} does not know this event", operation=calendar.operation)
-    return _parsed(calendar, found)
+    return parsed(calendar, found)
 
 
 def _with_meta_id(calendar: GoogleCalendar, meta_id: str) -> EventRecord | None:
@@ -144,10 +151,16 @@ def create(calendar: GoogleCalendar, draft: Draft) -> CreateResult:
     if meta_id is not None and not draft.meta_id_is_new:
         known = _with_meta_id(calendar, meta_id)
         if known is not None:
-            return _made_by_draft(calendar, draft, _parsed(calendar, known))
+            return made_by(draft, parsed(calendar, known), PROVIDER, calendar.operation)
+    return insert(calendar, draft, writing.create_payload(draft, secrets.token_hex(16)))
+
+
+def insert(
+    calendar: GoogleCalendar, draft: Draft, body: Json, query: Mapping[str, str] = MappingProxyType({})
+) -> CreateResult:
+    """Insert the event of a draft, or return the one that an earlier request inserted."""
     _load_zone(calendar, draft.content)
-    body = writing.create_payload(draft, secrets.token_hex(16))
-    query = writing.send_updates(draft.content.notify) | _CONFERENCE
+    query = {**query, **writing.send_updates(draft.content.notify), **_CONFERENCE}
     in_time = calendar.until(insert_deadline(calendar.deadline))
     try:
         answer = in_time.write("POST", body=body, query=query)
@@ -173,9 +186,13 @@ def update(
     path = calendar.event_path(event_id)
     for _ in range(TRIES):
         known = _known(calendar, event_id) if writing.needs_the_event(changes) else {}
+        if changes.recurrence is not None:
+            if known.get("recurringEventId"):
+                raise series_parts.not_of_occurrence()
+            series_parts.of_event(parsed(calendar, known), changes)
         body = writing.update_payload(changes, known, secrets.token_hex(16))
         if not body:
-            return _unchanged(calendar, known or _record(calendar, event_id), required)
+            return _unchanged(calendar, known or record(calendar, event_id), required)
         query = writing.send_updates(changes.notify) | _CONFERENCE
         try:
             answer = _patched(calendar, path, body, query, required or known.get("etag"))
@@ -185,7 +202,42 @@ def update(
             return etags.after_refused_update(conflict, changes, PROVIDER, lambda: read(calendar, event_id))
         event = _written(calendar, answer)
         return _with_meeting(calendar, event) if changes.meeting else event
-    raise _kept_changing(calendar)
+    raise kept_changing(PROVIDER, calendar.operation)
+
+
+def patch(calendar: GoogleCalendar, known: EventRecord, changes: Changes) -> Event:
+    """Write ``changes`` to an event as it was read.
+
+    :raise EventOutdated: when another client has changed it since
+    """
+    _load_zone(calendar, changes)
+    body = writing.update_payload(changes, known, secrets.token_hex(16))
+    if not body:
+        return parsed(calendar, known)
+    query = writing.send_updates(changes.notify) | _CONFERENCE
+    answer = _patched(calendar, calendar.event_path(known["id"]), body, query, known.get("etag"))
+    event = _written(calendar, answer)
+    return _with_meeting(calendar, event) if changes.meeting else event
+
+
+def respond(calendar: GoogleCalendar, event_id: str, response: Response) -> Event:
+    """Write the response of the account; it requires the etag that was read, because arrays replace.
+
+    https://developers.google.com/workspace/calendar/api/v3/reference/events#attendees.responseStatus
+    """
+    path = calendar.event_path(event_id)
+    for _ in range(TRIES):
+        known = _known(calendar, event_id)
+        attendees = writing.response_payload(response, known, calendar.reader.own)
+        if attendees is None:
+            raise not_invited(PROVIDER, calendar.operation)
+        query = writing.send_updates(response.notify) | _CONFERENCE
+        try:
+            answer = _patched(calendar, path, {"attendees": attendees}, query, known.get("etag"))
+        except EventOutdated:
+            continue
+        return _written(calendar, answer)
+    raise kept_changing(PROVIDER, calendar.operation)
 
 
 def delete(
@@ -215,7 +267,7 @@ def _not_cancelled(page: Json) -> list[Json]:
     return [each for each in events if not parse_events.is_cancelled(cast("EventRecord", each))]
 
 
-def _record(calendar: GoogleCalendar, event_id: str) -> EventRecord:
+def record(calendar: GoogleCalendar, event_id: str) -> EventRecord:
     """An event that is not deleted, as Google's record.
 
     :raise EventNotFound: when the calendar has no event with this id
@@ -234,12 +286,12 @@ def _known(calendar: GoogleCalendar, event_id: str) -> EventRecord:
 
     :raise EventNotFound: when the calendar has no event with this id
     """
-    found = _record(calendar, event_id)
+    found = record(calendar, event_id)
     calendar.reader.event(cast("Json", found), "UTC")
     return found
 
 
-def _parsed(calendar: GoogleCalendar, record: EventRecord) -> Event:
+def parsed(calendar: GoogleCalendar, record: EventRecord) -> Event:
     """An event that was read by itself; the calendar's zone is requested only when the event needs it."""
     zone = calendar.zone if parse_events.is_all_day(record) else "UTC"
     return calendar.reader.event(cast("Json", record), zone)
@@ -250,7 +302,7 @@ def _unchanged(calendar: GoogleCalendar, record: EventRecord, required: str | No
 
     :raise EventChanged: when it does not have the required etag
     """
-    event = _parsed(calendar, record)
+    event = parsed(calendar, record)
     if not etags.has_etag(event.etag, required):
         raise etags.changed(PROVIDER, calendar.operation)
     return event
@@ -276,10 +328,12 @@ def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[st
         try:
             known = cast("EventRecord", calendar.get(path))
             if not parse_events.is_cancelled(known):
-                created = _made_by_draft(calendar, draft, _written(calendar, cast("Json", known)))
+                created = made_by(
+                    draft, _written(calendar, cast("Json", known)), PROVIDER, calendar.operation
+                )
                 return CreateResult(_with_meeting(calendar, created.event), created.made)
             if draft.id is not None:
-                raise _exists(calendar)
+                raise exists(PROVIDER, calendar.operation)
             match = _etag(calendar, known)
             answer = calendar.write(
                 "PUT", path, writing.restore_payload(body, known), query=query, match=match
@@ -289,8 +343,8 @@ def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[st
             continue
         except NotFound:
             # The id is taken by an event that the account cannot see.
-            raise _exists(calendar) from None
-    raise _kept_changing(calendar)
+            raise exists(PROVIDER, calendar.operation) from None
+    raise kept_changing(PROVIDER, calendar.operation)
 
 
 def _find_inserted(calendar: GoogleCalendar, draft: Draft, event_id: str) -> CreateResult | None:
@@ -302,22 +356,7 @@ def _find_inserted(calendar: GoogleCalendar, draft: Draft, event_id: str) -> Cre
         event = read(calendar, event_id)
     except NotFound:
         return None
-    return _made_by_draft(calendar, draft, event)
-
-
-def _made_by_draft(calendar: GoogleCalendar, draft: Draft, event: Event) -> CreateResult:
-    """The existing event, if this create made it.
-
-    :raise EventExists: otherwise
-    """
-    created = draft.match_existing(event)
-    if created is None:
-        raise _exists(calendar)
-    return created
-
-
-def _exists(calendar: GoogleCalendar) -> EventExists:
-    return EventExists(f"{PROVIDER} already has another event for this", operation=calendar.operation)
+    return made_by(draft, event, PROVIDER, calendar.operation)
 
 
 def _unfit_id(calendar: GoogleCalendar, draft: Draft) -> ProviderError:
@@ -330,12 +369,6 @@ def _unfit_id(calendar: GoogleCalendar, draft: Draft) -> ProviderError:
         return InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=calendar.operation)
     return EventRefused(
         f"{PROVIDER} says that id must have 5 to 1024 characters of a-v and 0-9", operation=calendar.operation
-    )
-
-
-def _kept_changing(calendar: GoogleCalendar) -> Unavailable:
-    return Unavailable(
-        f"{PROVIDER} says that others are changing the event just now", operation=calendar.operation
     )
 
 
@@ -358,7 +391,7 @@ def _written(calendar: GoogleCalendar, answer: Json) -> Event:
     :raise EventUnreadable: when it cannot be parsed
     """
     try:
-        return _parsed(calendar, cast("EventRecord", answer))
+        return parsed(calendar, cast("EventRecord", answer))
     except ProviderError:
         raise EventUnreadable(
             f"{PROVIDER} has written the event, but it cannot be read back", operation=calendar.operation

@@ -27,6 +27,7 @@ class GoogleEndpoints:
     token: str
     revoke: str
     userinfo: str
+    directory: str
 
 
 class GoogleOAuth(OAuth):
@@ -66,15 +67,18 @@ class GoogleOAuth(OAuth):
 def link(auth_url: str, client_id: str, request: ConsentRequest) -> str:
     """The URL of Google's consent page.
 
-    A refresh token is issued with the first consent only, unless ``prompt=consent`` requests another:
+    A refresh token is issued with the first consent only, unless ``prompt=consent`` requests another. With
+    ``select_account``, the person chooses even if only one account is signed in:
     https://developers.google.com/identity/protocols/oauth2/web-server#offline
     """
+    prompts = ["select_account"] if request.chooses_account else []
+    prompts += ["consent"] if request.offline else []
     return consent.link(
         auth_url,
         client_id,
         request,
         access_type="offline" if request.offline else "online",
-        prompt="consent" if request.offline else None,
+        prompt=" ".join(prompts) or None,
     )
 
 

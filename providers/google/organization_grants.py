@@ -14,10 +14,10 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 from providers.base import IssuedTokens
-from providers.errors import ClockRefused, GrantRefused, ProviderError, SubjectRefused
-from providers.google import private_keys
+from providers.errors import ClockRefused, GrantRefused, ProviderError, ScopesRefused, SubjectRefused
 from providers.google.oauth import GoogleEndpoints
 from providers.http.send import HttpReply
+from providers.oauth import private_keys
 from providers.oauth.organization_grants import passing, refused, request
 
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -48,6 +48,9 @@ _BY_WORD = {
     "disabled_client": "The service account is disabled: enable it in the Google Cloud console",
     "invalid_client": _KEY,
 }
+
+# The words about scopes that are not authorized.
+_OF_SCOPES = frozenset({"unauthorized_client", "access_denied", "invalid_scope"})
 
 # Google has one error word for the key, the clock and the account. Its description tells them apart.
 _BY_DESCRIPTION: tuple[tuple[str, type[GrantRefused], str], ...] = (
@@ -125,7 +128,8 @@ def error_for(reply: HttpReply) -> ProviderError:
     if error := passing(reply, word):
         return error
     if isinstance(word, str) and word in _BY_WORD:
-        return GrantRefused(_BY_WORD[word], operation=reply.operation)
+        kind = ScopesRefused if word in _OF_SCOPES else GrantRefused
+        return kind(_BY_WORD[word], operation=reply.operation)
     if word == "invalid_grant":
         text = description if isinstance(description, str) else ""
         for part, kind, sentence in _BY_DESCRIPTION:

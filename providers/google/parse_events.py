@@ -11,15 +11,33 @@ from datetime import tzinfo
 from typing import cast
 from zoneinfo import ZoneInfo
 
-from providers import etags
+from providers import etags, markup
 from providers.base import Period
-from providers.events import Attendee, Event, EventStatus, Organizer, ResponseStatus, ShowAs
+from providers.events import (
+    Attendee,
+    Event,
+    EventStatus,
+    Organizer,
+    Reminders,
+    ResponseStatus,
+    ShowAs,
+    Visibility,
+)
 from providers.google.errors import PROVIDER
 from providers.google.parse import canonical
 from providers.google.payloads import EventAttendee, EventEdge, EventOrganizer, EventRecord
-from providers.http.json_validation import SHAPE_ERRORS, identifier, optional_text, original, text
+from providers.http.json_validation import (
+    SHAPE_ERRORS,
+    flag,
+    identifier,
+    optional_text,
+    original,
+    shown,
+    text,
+)
 from providers.http.send import Json, unreadable
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, instant, ordered, wall_instant
+from scheduling.zones import iana_zone
 
 # Names of our private extended properties. Stored events have them, so they must never change. metaId
 # links the copies of a unified event; the others are the URL of a meeting elsewhere, and the create that
@@ -30,6 +48,7 @@ REQUEST = "almanacRequest"
 
 _ANSWERS = frozenset(ResponseStatus)
 _STATUSES = frozenset(EventStatus)
+_VISIBILITIES = frozenset(Visibility)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +89,20 @@ class Reader:
             original=original(record),
             status=_status(record),
             show_as=_show_as(record),
+            shown_as=_show_as(record),
+            visibility=_visibility(record),
+            reminders=_reminders(record),
+            original_start=_instant(begun, zone) if (begun := record.get("originalStartTime")) else None,
+            time_zone=iana_zone(shown(edges[0].get("timeZone"))),
             organizer=self._organizer(record.get("organizer")),
             web_link=optional_text(record.get("htmlLink")),
             recurring_event_id=optional_text(record.get("recurringEventId")),
             updated_at=instant(record["updated"]) if record.get("updated") else None,
             etag=etags.weak(optional_text(record.get("etag"))),
             is_series=bool(record.get("recurrence")),
+            recurrence=_recurrence(record),
+            # "Can contain HTML": https://developers.google.com/workspace/calendar/api/v3/reference/events
+            description_html=markup.if_any(text(record.get("description", ""))),
         )
 
     def _organizer(self, entry: EventOrganizer | None) -> Organizer | None:
@@ -97,6 +124,9 @@ class Reader:
             is_self=self._is_self(entry, email),
             response_status=ResponseStatus(answer) if answer in _ANSWERS else ResponseStatus.NEEDS_ACTION,
             original=cast("Json", entry),
+            name=optional_text(entry.get("displayName")),
+            optional=flag(entry.get("optional")),
+            resource=flag(entry.get("resource")),
         )
 
 
@@ -138,6 +168,12 @@ def is_cancelled(record: EventRecord) -> bool:
     return record.get("status") == "cancelled"
 
 
+def _recurrence(record: EventRecord) -> tuple[str, ...] | None:
+    # "recurrence": ["EXDATE;TZID=Europe/Berlin:20261105T090000", "RRULE:FREQ=WEEKLY;COUNT=4"]
+    found = record.get("recurrence")
+    return tuple(map(shown, found)) or None if isinstance(found, list) else None
+
+
 def _status(record: EventRecord) -> EventStatus | None:
     word = record.get("status")
     return EventStatus(word) if word in _STATUSES else None
@@ -149,6 +185,25 @@ def _show_as(record: EventRecord) -> ShowAs:
     https://developers.google.com/workspace/calendar/api/v3/reference/events#transparency
     """
     return ShowAs.FREE if record.get("transparency") == "transparent" else ShowAs.BUSY
+
+
+def _visibility(record: EventRecord) -> Visibility:
+    """Google leaves "default" out; "confidential" and future words are private.
+
+    https://developers.google.com/workspace/calendar/api/v3/reference/events#visibility
+    """
+    word = record.get("visibility", "default")
+    return Visibility(word) if word in _VISIBILITIES else Visibility.PRIVATE
+
+
+def _reminders(record: EventRecord) -> Reminders | None:
+    # "reminders": {"useDefault": false, "overrides": [{"method": "popup", "minutes": 10}]}
+    found = record.get("reminders")
+    if found is None:
+        return None
+    if found.get("useDefault"):
+        return Reminders()
+    return Reminders(tuple(sorted({each["minutes"] for each in found.get("overrides") or ()})))
 
 
 def is_all_day(record: EventRecord) -> bool:

@@ -55,7 +55,12 @@ class EventEdge(TypedDict, total=False):
 
 
 class EventAttendee(TypedDict, total=False):
+    """Booleans that are false are left out."""
+
     email: str
+    displayName: str
+    optional: bool
+    resource: bool
     self: bool
     responseStatus: str
 
@@ -87,6 +92,16 @@ class ConferenceData(TypedDict, total=False):
     createRequest: ConferenceRequest
 
 
+class Reminder(TypedDict, total=False):
+    method: str
+    minutes: int
+
+
+class EventReminders(TypedDict, total=False):
+    useDefault: bool
+    overrides: list[Reminder]
+
+
 class ExtendedProperties(TypedDict, total=False):
     private: dict[str, str]
 
@@ -102,8 +117,11 @@ class EventRecord(TypedDict, total=False):
     updated: str
     htmlLink: str
     transparency: str
+    visibility: str
+    reminders: EventReminders
     organizer: EventOrganizer
     recurringEventId: str
+    originalStartTime: EventEdge
     recurrence: list[str]
     summary: str
     description: str

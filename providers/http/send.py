@@ -10,13 +10,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from providers.base import Account, CallReporter, Token, TokenSource
 from providers.errors import (
     AccessDenied,
+    AddressNotPublic,
+    AnswerTooLarge,
     LocalResourceExhausted,
     NoAnswer,
     ProviderError,
@@ -24,6 +26,7 @@ from providers.errors import (
     TimedOut,
     TokenRejected,
     Unavailable,
+    UnknownHost,
     Unreadable,
 )
 from providers.http import transport
@@ -41,7 +44,7 @@ MIN_LEFT = 0.05
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]+)?")
 
 
-def wait_before_retry(
+def seconds_before_retry(
     error: ProviderError,
     tries: int,
     *,
@@ -135,7 +138,8 @@ class Call:
     must not be executed twice: it is then retried only after a 401. ``answers`` is False when success has no
     body. ``envelope``: the answer contains several replies, whose reader reports success to the
     ``CallReporter``.
-    ``decode`` reads the answer, like :func:`json_object`.
+    ``decode`` reads the answer, like :func:`json_object`. ``scheme`` is that of the ``Authorization`` header.
+    ``reach`` and ``max_bytes``: see ``transport.exchange``.
     """
 
     provider: str
@@ -149,6 +153,9 @@ class Call:
     envelope: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     decode: Decode = json_object
+    scheme: str = "Bearer"
+    reach: transport.Reach = transport.Reach.PROVIDER
+    max_bytes: int = transport.MAX_BYTES
 
     def __repr__(self) -> str:
         # Bodies contain secrets, URLs contain e-mail addresses.
@@ -157,13 +164,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """The answer to one call or one part of a batch; ``body`` is None when unreadable."""
+    """The answer to one call or one part of a batch; ``body`` is None when unreadable.
+
+    ``location`` is where a redirect leads, as the provider writes it. ``headers`` are those of the answer to
+    one call, and know names in any case.
+    """
 
     provider: str
     operation: str
     status: int
     body: Json | None = field(repr=False)
     retry_after: float | None = None
+    location: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -176,6 +189,7 @@ class HttpReply:
 
 
 ErrorReader = Callable[[HttpReply], ProviderError]
+Answer = TypeVar("Answer")
 
 # Called around every attempt, for tracing; receives the status of the answer.
 Observer = Callable[[Call], AbstractContextManager[Callable[[int], None]]]
@@ -235,14 +249,17 @@ class Bearer:
     def renew(self, provider: str, operation: str, *, deadline: float) -> None:
         """Replace a token that was answered with 401.
 
-        :raise TokenRejected: when the rejected token itself came from a refresh
+        :raise TokenRejected: when the rejected token itself came from a refresh, or has none
         :raise AccessDenied: when another call has shown that the grant is valid
         """
-        if self._renewed or self._token is None:
+        try:
+            if self._renewed or self._token is None:
+                raise TokenRejected(f"{provider} no longer accepts this connection", operation=operation)
+            self._token = self._tokens.renewed(self._token, deadline=deadline)
+        except TokenRejected:
             if self._accepted:
-                raise token_refused_here(provider, operation)
-            raise TokenRejected(f"{provider} no longer accepts this connection", operation=operation)
-        self._token = self._tokens.renewed(self._token, deadline=deadline)
+                raise token_refused_here(provider, operation) from None
+            raise
         self._renewed = True
 
 
@@ -257,24 +274,43 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
     :raise ProviderError: from ``error_for`` for any other answer; ``repeated`` when an earlier attempt may
         have been executed
     :raise Unavailable: without an answer in time; Unreadable when the answer is not a JSON object
-    :raise TokenRejected: for a second 401, after the token was refreshed
+    :raise TokenRejected: for a second 401, after the token was refreshed, or a first one to a password
     :raise AuthorizationInvalid: when a rejected token cannot be refreshed
     """
+    return exchange(call, lambda reply: _answer(call, reply, error_for), deadline=deadline, bearer=bearer)
+
+
+def exchange(
+    call: Call,
+    read: Callable[[HttpReply], Answer],
+    *,
+    deadline: float,
+    bearer: Bearer | None = None,
+    account: Account | None = None,
+) -> Answer:
+    """What ``read`` makes of the reply, whatever its status; it raises for an answer that is none.
+
+    ``account`` is that of a call without a token: its reporter records the call, and its grace applies.
+
+    :raise ProviderError: from ``read``, and as :func:`send`
+    """
+    reporter = bearer.reporter if bearer else account.reporter if account else None
     tries = 0
     unclear = False
     while True:
         # Outside the "try": a failed token source has already done its own retries.
         token = bearer.token(deadline=deadline) if bearer else None
         try:
-            reply = _observed(call, token, deadline, bearer.grace if bearer else 0.0)
+            grace = bearer.grace if bearer else account.grace if account else 0.0
+            reply = _observed(call, token, deadline, grace)
             if bearer is None or reply.status != 401:
                 if bearer is not None and reply.proves_token and not call.envelope:
                     bearer.accept()
-                answer = _answer(call, reply, error_for)
+                answer = read(reply)
                 if bearer is not None:
                     bearer.end_grace()
-                    if not call.envelope:
-                        bearer.answered()
+                if reporter is not None and not call.envelope:
+                    reporter.answered()
                 return answer
         except ProviderError as error:
             if call.envelope and isinstance(error, Unreadable):
@@ -284,13 +320,13 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
             # A call that was rate limited, or never sent, was not executed.
             unclear = unclear or not (error.unsent or isinstance(error, RateLimited | LocalResourceExhausted))
             tries += 1
-            if bearer is not None and not error.retryable:
-                bearer.answered()
-            pause = wait_before_retry(
+            if reporter is not None and not error.retryable:
+                reporter.answered()
+            pause = seconds_before_retry(
                 error,
                 tries,
                 deadline=deadline,
-                reporter=bearer.reporter if bearer else None,
+                reporter=reporter,
                 repeatable=call.repeatable,
             )
             if pause is None:
@@ -341,11 +377,18 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
     if token is not None:
         if not SENDABLE.fullmatch(token.reveal):
             return HttpReply(call.provider, call.operation, 401, None)
-        headers["Authorization"] = f"Bearer {token.reveal}"
+        headers["Authorization"] = f"{call.scheme} {token.reveal}"
     began = time.monotonic()
     try:
         response, content = transport.exchange(
-            call.method, call.url, headers, call.body, deadline=deadline, grace=grace
+            call.method,
+            call.url,
+            headers,
+            call.body,
+            deadline=deadline,
+            grace=grace,
+            max_bytes=call.max_bytes,
+            reach=call.reach,
         )
     except transport.OutOfTime as error:
         # "from None" here and below: requests' own errors carry the URL.
@@ -354,13 +397,28 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
     except transport.NotSent:
         message = "The service lacks the means to ask this account just now"
         raise LocalResourceExhausted(message, operation=call.operation) from None
+    except transport.UnknownHost:
+        message = f"{call.provider} could not be reached: there is no host of this name"
+        raise UnknownHost(message, operation=call.operation, unsent=True) from None
     except transport.NoAnswer as error:
         message = f"{call.provider} could not be reached"
         raise NoAnswer(message, operation=call.operation, unsent=error.unsent) from None
     except transport.TooLong:
-        raise unreadable(call.provider, call.operation) from None
+        raise AnswerTooLarge(
+            f"{call.provider} gave an unreadable answer: it is longer than {call.max_bytes // 1024**2} MiB",
+            operation=call.operation,
+        ) from None
+    except transport.Private:
+        raise AddressNotPublic(
+            f"{call.provider} is at an address of a private network, which this service does not call",
+            operation=call.operation,
+        ) from None
     wait = retry_after(response.headers.get("Retry-After"))
-    return HttpReply(call.provider, call.operation, response.status_code, call.decode(content), wait)
+    location = response.headers.get("Location")
+    body = call.decode(content)
+    return HttpReply(
+        call.provider, call.operation, response.status_code, body, wait, location, response.headers
+    )
 
 
 def _answer(call: Call, reply: HttpReply, error_for: ErrorReader) -> Json:

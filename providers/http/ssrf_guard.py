@@ -1,4 +1,4 @@
-"""Checks that a webhook goes to a public address on the internet (protection against SSRF)."""
+"""Checks that a URL which a client has entered leads to a public address (protection against SSRF)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Target:
 def parse(url: str, *, allow_private: bool) -> Target:
     """The parts of a URL.
 
-    :raise ForbiddenUrl: if webhooks must not be sent to such a URL, whatever its address
+    :raise ForbiddenUrl: if such a URL must not be called, whatever its address
     """
     try:
         parts = urlsplit(url) if _WRITTEN.fullmatch(url) else None
@@ -78,9 +78,17 @@ def resolve(target: Target, *, allow_private: bool) -> list[str]:
     :raise ForbiddenUrl: if one of them is not public and private ones are not allowed
     """
     try:
-        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        return look_up(target, allow_private=allow_private)
     except (OSError, UnicodeError):
         return []
+
+
+def look_up(target: Target, *, allow_private: bool) -> list[str]:
+    """As :func:`resolve`.
+
+    :raise OSError, UnicodeError: when the resolver returns no address
+    """
+    found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not allow_private and not all(is_public(address) for address in addresses):
         raise ForbiddenUrl("must not lead to a private or loopback address")

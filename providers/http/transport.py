@@ -7,23 +7,38 @@ apply to these calls. The pool is thread-safe.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import socket
 import ssl
 import threading
 import time
+from contextvars import ContextVar
+from enum import StrEnum
 from functools import cache
-from typing import Any
+from http.client import HTTPResponse
+from typing import Any, ClassVar, NamedTuple
 
 import certifi
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NameResolutionError,
+    NewConnectionError,
+    ReadTimeoutError,
+)
 
-# To connect, in seconds.
+from providers.http import ssrf_guard
+from providers.http.ssrf_guard import ForbiddenUrl, Target
+
+# To connect to one address, in seconds.
 CONNECT_TIMEOUT = 2.0
+# How many addresses are tried of a host name that a person has entered.
+MAX_ADDRESSES = 4
 # Then to read. An attempt gets half of the time left, so that a second one fits; when half is less than
 # this, in seconds, it gets all. A fixed timeout would call a slow provider three times in vain.
 MIN_READ_TIMEOUT = 4.0
@@ -61,12 +76,20 @@ class NoAnswer(Unanswered):
     """The connection failed, or broke before the answer was complete."""
 
 
+class UnknownHost(NoAnswer):
+    """The resolver knows no host of this name."""
+
+
 class NotSent(Exception):
     """This machine has no files or memory left for a connection."""
 
 
 class TooLong(Exception):
-    """The answer exceeds ``MAX_BYTES``."""
+    """The answer exceeds the limit of the call."""
+
+
+class Private(Exception):
+    """The address is not public, and the call may reach public addresses only; nothing was sent."""
 
 
 class _AtOnce:
@@ -108,13 +131,139 @@ class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
+class _Times(NamedTuple):
+    """Until when the call of this thread may connect, and read its answer."""
+
+    connect_until: float
+    read_until: float
+
+
+_times: ContextVar[_Times] = ContextVar("times")
+
+
+class _UntilDeadline(io.RawIOBase):
+    """Reads a socket until the call's time has passed. The timeout of a socket applies to each read alone."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
+        self._raw = raw
+        self._sock = sock
+        self._until = _times.get().read_until
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what has arrived, or wait for it.
+
+        :raise TimeoutError: after the timeout of the socket, or when the call's time has passed
+        """
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(min(left, self._sock.gettimeout() or left))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        """Release the socket too."""
+        self._raw.close()
+        super().close()
+
+
+class _TimedResponse(HTTPResponse):
+    """An answer whose head, and the frame of whose body, must arrive in time too."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(_UntilDeadline(self.fp.detach(), sock))
+
+
+class _Entered:
+    """A connection to a host that a person has entered, which may be slow on purpose.
+
+    The address that was checked is the one that is called.
+    """
+
+    response_class: Any = _TimedResponse
+    allow_private: ClassVar[bool] = True
+
+    host: str
+    port: int
+    timeout: Any
+    _dns_host: str
+
+    def _new_conn(self) -> socket.socket:
+        name, timeout = self._dns_host, self.timeout
+        failure: HTTPError = NameResolutionError(name, self, socket.gaierror("no address"))  # type: ignore[arg-type]
+        try:
+            for address in self._addresses(name)[:MAX_ADDRESSES]:
+                left = _times.get().connect_until - time.monotonic()
+                if left <= 0:
+                    raise ConnectTimeoutError(self, "no time is left")
+                self._dns_host, self.timeout = address, min(timeout, left)
+                try:
+                    return super()._new_conn()  # type: ignore[misc, no-any-return]
+                except (NewConnectionError, ConnectTimeoutError) as error:
+                    failure = error
+        finally:
+            # The certificate is checked for the name, not for the address.
+            self._dns_host, self.timeout = name, timeout
+        raise failure
+
+    def _addresses(self, name: str) -> list[str]:
+        try:
+            target = Target(True, name, self.port, name, "/")
+            return ssrf_guard.look_up(target, allow_private=self.allow_private)
+        except ForbiddenUrl:
+            raise Private from None
+        except OSError as error:
+            raise NameResolutionError(name, self, error) from error  # type: ignore[arg-type]
+        except UnicodeError:
+            unknown = socket.gaierror(socket.EAI_NONAME, "no host can have this name")
+            raise NameResolutionError(name, self, unknown) from unknown  # type: ignore[arg-type]
+
+
+class _EnteredConnection(_Entered, _Connection):
+    pass
+
+
+class _EnteredTlsConnection(_Entered, _TlsConnection):
+    pass
+
+
+class _EnteredPool(HTTPConnectionPool):
+    ConnectionCls = _EnteredConnection
+
+
+class _EnteredTlsPool(HTTPSConnectionPool):
+    ConnectionCls = _EnteredTlsConnection
+
+
+class _PublicConnection(_EnteredConnection):
+    allow_private = False
+
+
+class _PublicTlsConnection(_EnteredTlsConnection):
+    allow_private = False
+
+
+class _PublicPool(HTTPConnectionPool):
+    ConnectionCls = _PublicConnection
+
+
+class _PublicTlsPool(HTTPSConnectionPool):
+    ConnectionCls = _PublicTlsConnection
+
+
 class _Adapter(HTTPAdapter):
     """Keeps connections open between calls, and verifies certificates with one TLS context."""
+
+    _pools: ClassVar[dict[str, type[HTTPConnectionPool]]] = {"http": _Pool, "https": _TlsPool}
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         self._to: dict[str, Any] = {}
         super().init_poolmanager(*args, ssl_context=tls(), **kwargs)
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+        self.poolmanager.pool_classes_by_scheme = self._pools
 
     def get_connection_with_tls_context(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """The connection pool of one host, cached by address."""
@@ -140,6 +289,28 @@ class _Adapter(HTTPAdapter):
         conn.cert_reqs = "CERT_REQUIRED"
 
 
+class _ManyHostsAdapter(_Adapter):
+    """The same for addresses that people enter: any number of hosts, of which the latest keep connections."""
+
+    _pools: ClassVar[dict[str, type[HTTPConnectionPool]]] = {
+        "http": _EnteredPool,
+        "https": _EnteredTlsPool,
+    }
+
+    def get_connection_with_tls_context(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """The connection pool of one host. It is not kept here: the pool manager closes the oldest."""
+        return HTTPAdapter.get_connection_with_tls_context(self, request, *args, **kwargs)
+
+
+class _PublicAdapter(_ManyHostsAdapter):
+    """The same for public addresses only."""
+
+    _pools: ClassVar[dict[str, type[HTTPConnectionPool]]] = {
+        "http": _PublicPool,
+        "https": _PublicTlsPool,
+    }
+
+
 def _split(url: str) -> tuple[str, str]:
     """``https://host`` and ``/path?query``."""
     slash = url.find("/", url.index("://") + 3)
@@ -154,10 +325,24 @@ def tls() -> ssl.SSLContext:
     return context
 
 
-def _adapter() -> HTTPAdapter:
+class Reach(StrEnum):
+    """The hosts that a call may reach: those of a provider, or of an address that a person has entered."""
+
+    PROVIDER = "provider"
+    ANY = "any"
+    PUBLIC = "public"
+
+
+_ADAPTERS = {Reach.PROVIDER: _Adapter, Reach.ANY: _ManyHostsAdapter, Reach.PUBLIC: _PublicAdapter}
+# Hosts that people enter, and connections to each.
+_MANY_POOLS = 256
+_FEW_CONNECTIONS = 8
+
+
+def _adapter(reach: Reach = Reach.PROVIDER) -> HTTPAdapter:
     """One connection pool per process; it outlives the threads of a fan-out."""
     with _building:  # only one thread of the first fan-out builds it
-        return _built()
+        return _built(reach)
 
 
 def prepare() -> None:
@@ -166,8 +351,9 @@ def prepare() -> None:
 
 
 @cache
-def _built() -> HTTPAdapter:
-    return _Adapter(pool_connections=POOLS, pool_maxsize=CONNECTIONS, max_retries=0)
+def _built(reach: Reach) -> HTTPAdapter:
+    hosts, each = (POOLS, CONNECTIONS) if reach is Reach.PROVIDER else (_MANY_POOLS, _FEW_CONNECTIONS)
+    return _ADAPTERS[reach](pool_connections=hosts, pool_maxsize=each, max_retries=0)
 
 
 def exchange(
@@ -178,6 +364,8 @@ def exchange(
     *,
     deadline: float,
     grace: float = 0.0,
+    max_bytes: int = MAX_BYTES,
+    reach: Reach = Reach.PROVIDER,
 ) -> tuple[requests.Response, bytes]:
     """Send one request and read its whole answer, whatever its status; redirects are not followed.
 
@@ -186,24 +374,29 @@ def exchange(
 
     :raise OutOfTime: at the timeout, or at ``deadline`` if that is earlier
     :raise NoAnswer: when the connection failed or broke
+    :raise UnknownHost: when there is no host of this name
     :raise NotSent: when this machine has no resources for a connection
-    :raise TooLong: when the answer exceeds ``MAX_BYTES``
+    :raise TooLong: when the answer exceeds ``max_bytes``
+    :raise Private: when ``reach`` does not allow the address
     """
     left = deadline - time.monotonic()
     if left <= 0:
         raise OutOfTime
     patience = left / 2 if left / 2 >= MIN_READ_TIMEOUT else left + grace
     timeout = (min(CONNECT_TIMEOUT, left), patience)
+    _times.set(_Times(deadline, deadline + grace))
     try:
-        with _adapter().send(
+        with _adapter(reach).send(
             _prepared(method, url, headers, body), stream=True, timeout=timeout, proxies={}
         ) as response:
-            return response, _content(response, patience, deadline + grace)
+            return response, _content(response, patience, deadline + grace, max_bytes)
     except (requests.Timeout, ReadTimeoutError) as error:
         raise OutOfTime(unsent=_unconnected(error)) from error
     except (requests.RequestException, HTTPError, OSError) as error:
         if _is_ours(error):
             raise NotSent from error
+        if _is_unknown_host(error):
+            raise UnknownHost(unsent=True) from error
         raise NoAnswer(unsent=_unconnected(error)) from error
 
 
@@ -226,6 +419,15 @@ def _unconnected(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, Unanswered):
         if isinstance(error, NewConnectionError | ConnectTimeoutError | ssl.SSLCertVerificationError):
             return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _is_unknown_host(error: BaseException | None) -> bool:
+    """Whether the resolver knows no address of the name. If it gave no answer, the name may exist."""
+    while error is not None and not isinstance(error, Unanswered):
+        if isinstance(error, socket.gaierror):
+            return error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
         error = error.__cause__ or error.__context__
     return False
 
@@ -263,10 +465,9 @@ def _prepared(method: str, url: str, headers: dict[str, str], body: bytes | None
     return request
 
 
-def _content(response: requests.Response, patience: float, deadline: float) -> bytes:
+def _content(response: requests.Response, patience: float, deadline: float, room: int) -> bytes:
     """The body, read in pieces, so that a slow or stalled server cannot exceed the deadline by much."""
     pieces: list[bytes] = []
-    room = MAX_BYTES
     while True:
         left = deadline - time.monotonic()
         if left <= 0:

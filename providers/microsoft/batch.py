@@ -22,10 +22,10 @@ from providers.http.send import (
     attempt,
     json_object,
     retry_after,
+    seconds_before_retry,
     send,
     token_refused_here,
     unreadable,
-    wait_before_retry,
 )
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
@@ -216,7 +216,7 @@ class Batches:
         if reply is None or not isinstance(answer, ProviderError):
             return None
         reports = answer is reported or isinstance(answer, RateLimited)
-        return wait_before_retry(
+        return seconds_before_retry(
             answer, tries, deadline=self._deadline, reporter=self._bearer.reporter if reports else None
         )
 

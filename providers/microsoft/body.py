@@ -56,13 +56,27 @@ def as_html(text: str) -> str:
 def _block(html: str, join_url: str | None) -> str:
     body = _CONTENT.search(html)
     content = body[1] if body else html
-    span = _span(content, join_url)
+    span = _tagged_span(content, join_url)
     if span is None:
         return _made(join_url) if join_url else ""
+    return content[span[0] : span[1]]
+
+
+def without_html_block(html: str, join_url: str | None) -> str:
+    """The body as HTML without the block."""
+    span = _tagged_span(html, join_url)
+    return html if span is None else html[: span[0]] + html[span[1] :]
+
+
+def _tagged_span(content: str, join_url: str | None) -> tuple[int, int] | None:
+    """The block with the tags around its lines."""
+    span = _span(content, join_url)
+    if span is None:
+        return None
     start, end = span
     opened = _OPENED.search(content, max(0, start - _NEAR), start)
     closed = _CLOSED.match(content, end)
-    return content[opened.start() if opened else start : closed.end() if closed else end]
+    return opened.start() if opened else start, closed.end() if closed else end
 
 
 def _made(join_url: str) -> str:

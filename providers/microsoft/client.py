@@ -15,9 +15,10 @@ from providers.base import (
     Outcome,
     Read,
 )
+from providers.changes import ChangePage
 from providers.errors import EventNotFound, ProviderError
-from providers.events import Changes, CreateResult, Draft, Event
-from providers.microsoft import busy, creation, events, parse
+from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
+from providers.microsoft import busy, change_feed, creation, events, parse, series
 from providers.microsoft.batch import PARTS_PER_BATCH, Part
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.mailbox import SETTINGS, Mailbox
@@ -34,7 +35,9 @@ class Costs:
     """The number of calls of each kind of job: each part of a batch counts as one."""
 
     # Each batch, and the list, includes a request for the mailbox's time zone.
-    main_calendar = listing = event = 2
+    main_calendar = listing = 2
+    # The event, the zone, and the body as HTML.
+    event = 3
     calendars_of_events = PARTS_PER_BATCH - 1
     calendars_of_members = PARTS_PER_BATCH
 
@@ -48,14 +51,13 @@ class Costs:
 
 
 class Microsoft:
-    """Microsoft 365 as a ``CalendarProvider``.
+    """Microsoft 365 as a ``CalendarProvider`` and ``ChangeFeed``.
 
     Graph notifies attendees of every created, changed or deleted event. That cannot be turned off, so
     ``notify`` has no effect.
     """
 
     name = "microsoft"
-    calendars_per_request = PARTS_PER_BATCH
 
     def __init__(self, endpoints: MicrosoftEndpoints) -> None:
         self._graph = endpoints.graph.rstrip("/")
@@ -117,9 +119,24 @@ class Microsoft:
             self._mailbox(account, Operation.LIST_EVENTS, deadline), calendar_ids, start, end
         )
 
+    def changes(
+        self,
+        account: Account,
+        calendar_id: str,
+        start: int,
+        end: int,
+        sync_token: str | None,
+        *,
+        deadline: float,
+    ) -> ChangePage:
+        """A page of changes in a calendar."""
+        mailbox = self._mailbox(account, Operation.LIST_EVENTS, deadline)
+        return change_feed.changes(mailbox, calendar_id, start, end, sync_token)
+
     def event(self, account: Account, calendar_id: str, event_id: str, *, deadline: float) -> Event:
         """One event; its id stays the same when it moves to another calendar."""
-        return events.read(self._mailbox(account, Operation.GET_EVENT, deadline), calendar_id, event_id)
+        mailbox = self._mailbox(account, Operation.GET_EVENT, deadline)
+        return events.with_html(mailbox, calendar_id, events.read(mailbox, calendar_id, event_id))
 
     def find_event(self, account: Account, calendar_id: str, meta_id: str, *, deadline: float) -> Event:
         """The event whose metaId is ``meta_id``; of several, the one created first."""
@@ -146,12 +163,22 @@ class Microsoft:
         event_id: str,
         changes: Changes,
         *,
+        scope: Scope = Scope.OCCURRENCE,
         etag: str | None = None,
         deadline: float,
     ) -> Event:
         """Write ``changes``; a time without a zone keeps the event's own, UTC when that is unknown."""
         mailbox = self._mailbox(account, Operation.UPDATE_EVENT, deadline)
-        return events.update(mailbox, calendar_id, event_id, changes, required=etag)
+        if scope is Scope.OCCURRENCE:
+            return events.update(mailbox, calendar_id, event_id, changes, required=etag)
+        return series.update(mailbox, calendar_id, event_id, changes, scope, required=etag)
+
+    def respond_to_event(
+        self, account: Account, calendar_id: str, event_id: str, response: Response, *, deadline: float
+    ) -> Event:
+        """Send the response; Graph moves a declined event out of the calendar."""
+        mailbox = self._mailbox(account, Operation.UPDATE_EVENT, deadline)
+        return events.respond(mailbox, calendar_id, event_id, response)
 
     def delete_event(
         self,
@@ -160,13 +187,17 @@ class Microsoft:
         event_id: str,
         *,
         notify: bool | None,
+        scope: Scope = Scope.OCCURRENCE,
         verified: bool = False,
         etag: str | None = None,
         deadline: float,
     ) -> None:
         """Delete an event. Of a series: one occurrence by its own id, all by the id of the series."""
         mailbox = self._mailbox(account, Operation.DELETE_EVENT, deadline)
-        events.delete(mailbox, calendar_id, event_id, verified=verified, required=etag)
+        if scope is Scope.OCCURRENCE:
+            events.delete(mailbox, calendar_id, event_id, verified=verified, required=etag)
+        else:
+            series.delete(mailbox, calendar_id, event_id, scope, required=etag)
 
     def _mailbox(self, account: Account, operation: Operation, deadline: float) -> Mailbox:
         return Mailbox(self._graph, account, operation, deadline=deadline)

@@ -12,13 +12,13 @@ https://learn.microsoft.com/en-us/graph/api/resources/event (transactionId)
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 from urllib.parse import quote
 from uuid import UUID
 
-from providers.errors import EventExists, EventUnreadable, InvalidCalendarId, NotFound, ProviderError
-from providers.event_writes import found_after_failure, insert_deadline
+from providers.errors import EventUnreadable, InvalidCalendarId, NotFound, ProviderError
+from providers.event_writes import exists, found_after_failure, insert_deadline, made_by
 from providers.events import CreateResult, Draft
 from providers.http.send import Json
 from providers.microsoft import events, properties, writing
@@ -38,9 +38,17 @@ def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> CreateResult:
         known = events.find_by_meta_id(mailbox, calendar_id, meta_id)
     if known is not None:
         return _created(mailbox, calendar_id, known, draft)
-    midnights = events.day_zone(mailbox) if writing.has_days(draft.content) else "UTC"
+    midnights = events.zone_for(mailbox, draft.content)
+    return insert(mailbox, calendar_id, draft, lambda each: writing.create_payload(draft, each, midnights))
+
+
+def insert(mailbox: Mailbox, calendar_id: str, draft: Draft, payload: Callable[[str], Json]) -> CreateResult:
+    """Post the event of a draft, or return the one that an earlier request posted.
+
+    ``payload`` makes its JSON with a transactionId.
+    """
     for transaction_id in _transactions(draft.key):
-        body = writing.create_payload(draft, transaction_id, midnights)
+        body = payload(transaction_id)
         try:
             event_id = _post(mailbox.until(insert_deadline(mailbox.deadline)), calendar_id, body)
         except DuplicateTransaction as error:
@@ -53,7 +61,7 @@ def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> CreateResult:
             known = _read_back(mailbox, calendar_id, event_id)
         if known is not None:
             return _created(mailbox, calendar_id, known, draft)
-    raise _exists(mailbox)
+    raise exists(PROVIDER, mailbox.operation)
 
 
 def _transactions(key: str) -> Iterator[str]:
@@ -101,7 +109,7 @@ def _made_before(mailbox: Mailbox, calendar_id: str, event_id: str | None) -> Gr
     :raise EventExists: when Graph does not name it, or it was moved to another calendar
     """
     if event_id is None:
-        raise _exists(mailbox)
+        raise exists(PROVIDER, mailbox.operation)
     try:
         found = mailbox.get(f"{mailbox.path}/events/{quote(event_id, safe='')}?{events.WITH_CALENDAR}")
     except (NotFound, InvalidCalendarId):
@@ -110,7 +118,7 @@ def _made_before(mailbox: Mailbox, calendar_id: str, event_id: str | None) -> Gr
     if known.get("isCancelled"):
         return None
     if not events.lies_in(mailbox, calendar_id, known):
-        raise _exists(mailbox)
+        raise exists(PROVIDER, mailbox.operation)
     return known
 
 
@@ -119,11 +127,4 @@ def _created(mailbox: Mailbox, calendar_id: str, known: GraphEvent, draft: Draft
 
     :raise EventExists: when another create made that event
     """
-    created = draft.match_existing(events.parsed(mailbox, calendar_id, known))
-    if created is None:
-        raise _exists(mailbox)
-    return created
-
-
-def _exists(mailbox: Mailbox) -> EventExists:
-    return EventExists(f"{PROVIDER} already has another event for this", operation=mailbox.operation)
+    return made_by(draft, events.parsed(mailbox, calendar_id, known), PROVIDER, mailbox.operation)

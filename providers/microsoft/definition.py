@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from providers.base import IssuedTokens, Token
-from providers.definition import ConsentGuide, Definition, GrantCredential, GrantGuide, Provider
-from providers.microsoft import organization_grants
+from providers.definition import (
+    ConsentGuide,
+    Definition,
+    GrantCredential,
+    GrantGuide,
+    OwnSetting,
+    Provider,
+    Quota,
+    Quotas,
+    client_settings,
+)
+from providers.event_fields import ALL_SHOWN, EventFields
+from providers.events import Visibility
+from providers.microsoft import certificates, organization_grants
 from providers.microsoft.client import Costs, Microsoft
+from providers.microsoft.directory import MicrosoftDirectory
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.oauth import MicrosoftEndpoints, MicrosoftOAuth
+from providers.microsoft.recurrence import require_pattern
 from providers.microsoft.scopes import SCOPES
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
 from providers.oauth.client import Client
@@ -30,19 +45,62 @@ class Applications:
         return organization_grants.token(self._endpoints, grant.tenant or "", client, deadline=deadline)
 
 
-def bind(own: Mapping[str, str]) -> Provider:
+def bind(own: Mapping[str, Any]) -> Provider:
     """Microsoft 365 as an installation's settings describe it."""
     endpoints = MicrosoftEndpoints(graph=own["graph_url"], login=own["login_url"], tenant=own["tenant"])
-    client = Client(own["client_id"], Token(own["client_secret"]))
+    client = Client(own["client_id"], Token(own["client_certificate"] or own["client_secret"]))
+    calendars = Microsoft(endpoints)
     return Provider(
-        calendars=Microsoft(endpoints),
+        calendars=calendars,
+        changes=calendars,
         channels=MicrosoftSubscriptions(endpoints),
         oauth=MicrosoftOAuth(endpoints, client),
         grants=Applications(endpoints, client),
+        directory=MicrosoftDirectory(endpoints.graph),
         configured=client.complete,
         hosts=(endpoints.graph, endpoints.login),
         consent_page=endpoints.login,
     )
+
+
+SETTINGS = (
+    *client_settings("Microsoft"),
+    OwnSetting(
+        "client_certificate",
+        "",
+        "A certificate and its private key (RSA) as PEM, with which the client proves itself instead of a "
+        "secret. Upload the certificate at Microsoft under Certificates & secrets",
+        secret=True,
+        lines=True,
+        check=certificates.checked,
+    ),
+    OwnSetting(
+        "tenant",
+        "common",
+        "The tenant whose users can sign in at Microsoft. A tenant saved in the dashboard takes precedence",
+    ),
+    OwnSetting(
+        "graph_url", "https://graph.microsoft.com/v1.0", "The base URL of Microsoft Graph", is_url=True
+    ),
+    OwnSetting(
+        "login_url",
+        "https://login.microsoftonline.com",
+        "The base URL of Microsoft's consent page and token endpoint",
+        is_url=True,
+    ),
+    OwnSetting(
+        "per_mailbox",
+        10_000,
+        "Microsoft's quota for each mailbox: calls in any ten minutes. Microsoft's other limits are built "
+        "in: 130 000 calls in ten seconds for the app, four concurrent calls for each mailbox",
+        minimum=2,
+    ),
+)
+
+
+def quotas(own: Mapping[str, Any]) -> Quotas:
+    """One app across all tenants, and a mailbox: https://learn.microsoft.com/en-us/graph/throttling-limits"""
+    return Quotas(Quota(130_000, 10), Quota(own["per_mailbox"], 600))
 
 
 DEFINITION = Definition(
@@ -52,6 +110,8 @@ DEFINITION = Definition(
     scopes=SCOPES,
     costs=Costs(),
     bind=bind,
+    settings=SETTINGS,
+    quotas=quotas,
     consent=ConsentGuide(
         console="https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade",
         steps=(
@@ -63,6 +123,7 @@ DEFINITION = Definition(
             "(tenant) ID into the form.",
         ),
         has_tenant=True,
+        proves_secret=False,
     ),
     grant=GrantGuide(
         steps=(
@@ -75,4 +136,12 @@ DEFINITION = Definition(
         impersonates=False,
     ),
     leases=True,
+    # An event has one reminder, and no sensitivity that makes it public:
+    # https://learn.microsoft.com/en-us/graph/api/resources/event#properties
+    event_fields=EventFields(
+        show_as=ALL_SHOWN,
+        visibility=(Visibility.DEFAULT, Visibility.PRIVATE),
+        reminders=1,
+        recurrence=require_pattern,
+    ),
 )

@@ -16,6 +16,7 @@ from providers.errors import (
     NotFound,
     ProviderError,
     RateLimited,
+    SyncTokenExpired,
     ZoneRefused,
 )
 from providers.http import errors
@@ -35,6 +36,11 @@ BY_CODE: dict[str, Refusal] = {
     "MailboxNotSupportedForRESTAPI": (MailboxUnavailable, "has no mailbox for this account"),
     "ErrorInvalidUser": (MailboxUnavailable, "has no mailbox for this account"),
     "ErrorNonExistentMailbox": (MailboxUnavailable, "has no mailbox for this account"),
+    # https://learn.microsoft.com/en-us/graph/delta-query-overview (resource representation, synchronization
+    # reset), in either spelling.
+    "syncStateNotFound": (SyncTokenExpired, "no longer knows what has changed since"),
+    "SyncStateNotFound": (SyncTokenExpired, "no longer knows what has changed since"),
+    "resyncRequired": (SyncTokenExpired, "no longer knows what has changed since"),
     "ApplicationThrottled": (RateLimited, "asks us to slow down"),
     "TooManyRequests": (RateLimited, "asks us to slow down"),
 }

@@ -6,10 +6,11 @@ https://learn.microsoft.com/en-us/graph/api/resources/event
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 from urllib.parse import quote
 
-from providers import etags
+from providers import etags, markup, series_parts
 from providers.base import Failed
 from providers.errors import (
     EventNotFound,
@@ -19,10 +20,11 @@ from providers.errors import (
     ProviderError,
     Unavailable,
 )
-from providers.events import Changes, Event, overlaps
+from providers.event_writes import not_invited
+from providers.events import Changes, Event, Moment, Response, ResponseStatus, overlaps
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
-from providers.microsoft import parse, parse_events, properties, writing
+from providers.microsoft import body, parse, parse_events, properties, writing
 from providers.microsoft.batch import Pages, Part
 from providers.microsoft.errors import PROVIDER, EventOutdated
 from providers.microsoft.mailbox import AS_HTML, AS_TEXT, SETTINGS, Mailbox
@@ -41,12 +43,34 @@ def list_events(
     mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end: int
 ) -> dict[str, tuple[Event, ...] | Failed]:
     """The events of every calendar, each read as a part of a batch, together with the mailbox's zone."""
+    found: dict[str, tuple[Event, ...] | Failed] = {}
+    for calendar_id, answer in _lists(mailbox, calendar_ids, start, end).items():
+        try:
+            found[calendar_id] = _events(*answer, start, end)
+        except ProviderError as error:
+            found[calendar_id] = Failed.from_error(error)
+    return found
+
+
+def list_one(mailbox: Mailbox, calendar_id: str, start: int, end: int) -> tuple[Event, ...]:
+    """The events of one calendar.
+
+    :raise ProviderError: when they cannot be read
+    """
+    return _events(*_lists(mailbox, [calendar_id], start, end)[calendar_id], start, end)
+
+
+def _lists(
+    mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end: int
+) -> dict[str, tuple[Reader, Pages]]:
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
     views = [Part(number, _view(mailbox, each, start, end), AS_TEXT) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
     zone = parse_events.one_zone(parse.mailbox_zone(answers.get(SETTINGS)))
-    readers = {each: Reader(each, mailbox.addresses, zone, mailbox.operation) for each in names.values()}
-    return {each: _outcome(readers[each], answers[number], start, end) for number, each in names.items()}
+    return {
+        each: (Reader(each, mailbox.addresses, zone, mailbox.operation), answers[number])
+        for number, each in names.items()
+    }
 
 
 def read(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
@@ -55,6 +79,23 @@ def read(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
     :raise EventNotFound: also when it was cancelled, which leaves attendees a copy
     """
     return parsed(mailbox, calendar_id, record(mailbox, calendar_id, event_id))
+
+
+def with_html(mailbox: Mailbox, calendar_id: str, event: Event) -> Event:
+    """The event with its description as HTML too, which is another form of the same body.
+
+    https://learn.microsoft.com/en-us/graph/api/resources/itembody. Without an answer it has only the text.
+    """
+    if not event.description:
+        return event
+    path = mailbox.event_path(calendar_id, event.id)
+    try:
+        found = cast("GraphEvent", mailbox.get(f"{path}?$select=body", AS_HTML))
+        known = cast("GraphEvent", event.original)
+        html = body.without_html_block(parse_events.html(found), parse_events.join_url(known))
+    except (ProviderError, *SHAPE_ERRORS):
+        return event
+    return replace(event, description_html=markup.if_rich(html))
 
 
 def find_by_meta_id(
@@ -97,12 +138,14 @@ def update(
     its zone. The write requires the etag that was read. Without ``required`` it is retried when another
     client changes the event in between.
     """
-    midnights = day_zone(mailbox) if writing.has_days(changes) else "UTC"
     for _ in range(TRIES):
-        known = record(mailbox, calendar_id, event_id, AS_TEXT if changes.description is None else AS_HTML)
-        _require_etag(mailbox, known, required)
+        known = record(mailbox, calendar_id, event_id, prefer_for(changes))
+        require_etag(mailbox, known, required)
+        if changes.recurrence is not None and known.get("seriesMasterId"):
+            raise series_parts.not_of_occurrence()
         try:
-            _patch(mailbox, calendar_id, event_id, known, changes, midnights)
+            content = _of_event(mailbox, calendar_id, known, changes)
+            patch(mailbox, calendar_id, event_id, known, content)
         except EventOutdated as conflict:
             if required is None:
                 continue
@@ -113,6 +156,77 @@ def update(
     raise Unavailable(
         f"{PROVIDER} says that others are changing the event just now", operation=mailbox.operation
     )
+
+
+def prefer_for(changes: Changes) -> str:
+    """The form in which an event is read before these changes: a description is put into its HTML."""
+    return AS_TEXT if changes.description is None else AS_HTML
+
+
+def _of_event(mailbox: Mailbox, calendar_id: str, known: GraphEvent, changes: Changes) -> Changes:
+    """The changes of an event itself. With a recurrence, both edges are written too, as Graph requires."""
+    if changes.recurrence is None and not (changes.has_time and known.get("recurrence")):
+        return changes
+    event = parsed(mailbox, calendar_id, known)
+    return with_edges(event, series_parts.of_event(event, changes))
+
+
+def with_edges(event: Event, changes: Changes) -> Changes:
+    """The changes with both edges if they have a recurrence, each in its zone."""
+    if changes.recurrence is None:
+        return changes
+    start, end = (
+        given or series_parts.edge_of(event, name)
+        for name, given in (("start", changes.start), ("end", changes.end))
+    )
+    zone = (start.zone or event.time_zone) if isinstance(start, Moment) else None
+    return replace(
+        changes,
+        start=Moment(start.at, zone) if isinstance(start, Moment) else start,
+        end=Moment(end.at, zone) if isinstance(end, Moment) else end,
+    )
+
+
+# https://learn.microsoft.com/en-us/graph/api/event-accept, .../event-decline, .../event-tentativelyaccept
+_ACTIONS = {
+    ResponseStatus.ACCEPTED: "accept",
+    ResponseStatus.DECLINED: "decline",
+    ResponseStatus.TENTATIVE: "tentativelyAccept",
+}
+
+
+def respond(mailbox: Mailbox, calendar_id: str, event_id: str, response: Response) -> Event:
+    """Send the response. An event that the account has declined is no longer in the calendar.
+
+    :raise EventRefused: when the account organizes the event
+    """
+    known = record(mailbox, calendar_id, event_id)
+    if known.get("isOrganizer"):
+        raise not_invited(PROVIDER, mailbox.operation)
+    # For an event that leaves the calendar; its zone may need a request, which must not fail after the write.
+    answered = _answered(parsed(mailbox, calendar_id, known), response)
+    body = {"comment": response.comment, "sendResponse": response.notify}
+    path = f"{mailbox.event_path(calendar_id, event_id)}/{_ACTIONS[response.status]}"
+    try:
+        mailbox.write("POST", path, {name: value for name, value in body.items() if value is not None})
+    except (NotFound, InvalidCalendarId) as error:
+        # The attempt before this one got no answer; it declined the event.
+        if error.repeated and response.status is ResponseStatus.DECLINED:
+            return answered
+        raise not_found_error(mailbox, calendar_id) from None
+    try:
+        return read(mailbox, calendar_id, event_id)
+    except EventNotFound:
+        return answered
+    except ProviderError:
+        raise unreadable_event(mailbox) from None
+
+
+def _answered(event: Event, response: Response) -> Event:
+    attendees = (
+        replace(each, response_status=response.status) if each.is_self else each for each in event.attendees
+    )
+    return replace(event, attendees=tuple(attendees))
 
 
 def delete(
@@ -126,7 +240,7 @@ def delete(
     match = None
     if not verified:
         known = in_calendar(mailbox, calendar_id, event_id)
-        _require_etag(mailbox, known, required)
+        require_etag(mailbox, known, required)
         match = None if required is None else known.get("@odata.etag")
     try:
         mailbox.write("DELETE", mailbox.event_path(calendar_id, event_id), match=match)
@@ -181,6 +295,11 @@ def read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
         raise unreadable_event(mailbox) from None
 
 
+def zone_for(mailbox: Mailbox, changes: Changes) -> str:
+    """The zone of the midnights in some changes; the mailbox is asked for it only if they have days."""
+    return day_zone(mailbox) if writing.has_days(changes) else "UTC"
+
+
 def day_zone(mailbox: Mailbox) -> str:
     """The zone in which all-day dates are written.
 
@@ -208,7 +327,7 @@ def unreadable_event(mailbox: Mailbox) -> EventUnreadable:
     )
 
 
-def _require_etag(mailbox: Mailbox, known: GraphEvent, required: str | None) -> None:
+def require_etag(mailbox: Mailbox, known: GraphEvent, required: str | None) -> None:
     """Check the etag of an event that was read.
 
     :raise EventChanged: when it is not the required one
@@ -225,14 +344,12 @@ def _not_found(mailbox: Mailbox) -> EventNotFound:
     return EventNotFound(f"{PROVIDER} does not know this event", operation=mailbox.operation)
 
 
-def _patch(
-    mailbox: Mailbox,
-    calendar_id: str,
-    event_id: str,
-    known: GraphEvent,
-    changes: Changes,
-    midnights: str,
-) -> None:
+def patch(mailbox: Mailbox, calendar_id: str, event_id: str, known: GraphEvent, changes: Changes) -> None:
+    """Write ``changes`` to an event as it was read.
+
+    :raise EventOutdated: when another client has changed it since
+    """
+    midnights = zone_for(mailbox, changes)
     try:
         body: Json = writing.update_payload(changes, known, midnights)
     except SHAPE_ERRORS:
@@ -252,13 +369,10 @@ def _view(mailbox: Mailbox, calendar_id: str, start: int, end: int) -> str:
     return f"{window}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
 
 
-def _outcome(reader: Reader, pages: Pages, start: int, end: int) -> tuple[Event, ...] | Failed:
-    try:
-        if isinstance(pages, ProviderError):
-            raise pages
-        found = [each for each in reader.events(pages) if overlaps(each, start, end)]
-    except ProviderError as error:
-        return Failed.from_error(error)
+def _events(reader: Reader, pages: Pages, start: int, end: int) -> tuple[Event, ...]:
+    if isinstance(pages, ProviderError):
+        raise pages
+    found = [each for each in reader.events(pages) if overlaps(each, start, end)]
     return tuple(sorted(found, key=lambda each: (each.start, each.end, each.id)))
 
 

@@ -14,7 +14,7 @@ from providers.errors import ProviderError
 from providers.event_writes import with_outcome, write_with_known_zone
 from providers.http.send import Bearer, Call, Decode, Json, json_object, send
 from providers.microsoft import parse
-from providers.microsoft.batch import Batches, Pages, Part, correlation_header, every_page
+from providers.microsoft.batch import Batches, Pages, Part, correlation_header, every_page, relative
 from providers.microsoft.errors import PROVIDER, error_for, write_error_for
 from providers.microsoft.scopes import SCOPES
 from providers.scopes import Operation
@@ -87,6 +87,10 @@ class Mailbox:
             return write_with_known_zone(body, _other_name, write)
         except ProviderError as error:
             raise with_outcome(error) from None
+
+    def linked(self, link: str) -> str:
+        """The path of a link in an answer, which is absolute; see :func:`relative`."""
+        return relative(link, self._graph, self.operation)
 
     def settings(self) -> list[Part]:
         """The part for the mailbox's zone; empty without permission to read it."""

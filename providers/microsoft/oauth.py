@@ -6,9 +6,12 @@ https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-fl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from providers.base import Token
+from providers.errors import Misconfigured
 from providers.http.send import Json
+from providers.microsoft import certificates
 from providers.oauth import consent, identity, registration_probe
 from providers.oauth.client import Client, CodeExchangeResult, OAuth
 from providers.oauth.consent import ConsentRequest
@@ -24,6 +27,14 @@ SECRET_UNSEEN = Finding(
     "Microsoft does not say in advance whether the secret is right",
     registration_probe.SEE,
     usual=True,
+)
+# A certificate that ends earlier than this is named.
+RENEW_CERTIFICATE = timedelta(days=30)
+CERTIFICATE_EXPIRED = Finding(
+    registration_probe.ProbeVerdict.WRONG,
+    "The certificate of the registration with Microsoft has expired",
+    "Make a new certificate, upload it under Certificates & secrets, and put it with its private key into "
+    "the file of ALMANAC_MICROSOFT_CLIENT_CERTIFICATE_FILE.",
 )
 _NO_TENANT = Finding(
     registration_probe.ProbeVerdict.WRONG,
@@ -46,6 +57,16 @@ FINDINGS: dict[object, Finding] = {
         registration_probe.ProbeVerdict.WRONG,
         "The secret has expired",
         "Make a new client secret under Certificates & secrets, and enter its Value.",
+    ),
+    700027: Finding(
+        registration_probe.ProbeVerdict.WRONG,
+        "Microsoft does not know the certificate",
+        "Upload it under Certificates & secrets of the application.",
+    ),
+    700024: Finding(
+        registration_probe.ProbeVerdict.WRONG,
+        "Microsoft finds the time of this server wrong",
+        "Correct the clock of the workers.",
     ),
     700016: Finding(
         registration_probe.ProbeVerdict.WRONG,
@@ -106,13 +127,34 @@ class MicrosoftOAuth(OAuth):
         """As for every provider. When that does not verify the secret, request a token for the application.
 
         Such a token belongs to one tenant and allows only what an administrator has consented to. It is
-        discarded at once.
+        discarded at once. A certificate is also checked for its end.
         """
+        secret = self._client.secret.reveal
+        ends = certificates.load(secret).expires_at if certificates.is_certificate(secret) else None
+        if ends is not None and ends <= datetime.now(UTC):
+            return CERTIFICATE_EXPIRED
+        finding = self._probed(redirect_uri, deadline)
+        accepted = finding.verdict is registration_probe.ProbeVerdict.RIGHT
+        if accepted and ends is not None and ends - RENEW_CERTIFICATE <= datetime.now(UTC):
+            return Finding(
+                registration_probe.ProbeVerdict.UNKNOWN,
+                f"Microsoft accepts the certificate, which expires on {ends:%Y-%m-%d}",
+                CERTIFICATE_EXPIRED.advice,
+            )
+        return finding
+
+    def _probed(self, redirect_uri: str, deadline: float) -> Finding:
         finding = super().check(redirect_uri, deadline=deadline)
         if finding is not SECRET_UNSEEN or self._endpoints.tenant.lower() in MANY_TENANTS:
             return finding
         form = {"scope": "https://graph.microsoft.com/.default"}
         return self._refusal("client_credentials", form, deadline) or registration_probe.right(self.title)
+
+    def _authentication(self) -> dict[str, str]:
+        try:
+            return certificates.authentication(self._client, self._endpoints.token)
+        except certificates.Expired:
+            raise Misconfigured(CERTIFICATE_EXPIRED.sentence) from None
 
     def revoke(self, token: Token, *, deadline: float) -> None:
         """Do nothing: Entra offers applications no way to revoke one grant."""

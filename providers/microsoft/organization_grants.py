@@ -12,8 +12,9 @@ from urllib.parse import quote
 import orjson
 
 from providers.base import IssuedTokens, Token
-from providers.errors import ClientRefused, GrantRefused, ProviderError, ProviderNotConfigured
+from providers.errors import ClientRefused, ClockRefused, GrantRefused, ProviderError, ProviderNotConfigured
 from providers.http.send import HttpReply
+from providers.microsoft import certificates
 from providers.microsoft.oauth import MicrosoftEndpoints
 from providers.oauth.client import Client
 from providers.oauth.organization_grants import passing, refused, request
@@ -26,6 +27,10 @@ _ALL_CONSENTED = "https://graph.microsoft.com/.default"
 _WRONG_CREDENTIALS = (
     "Microsoft does not accept the client secret: make a new one under Certificates & secrets, and enter its "
     "Value"
+)
+_EXPIRED_CERTIFICATE = (
+    "The certificate of the application has expired: make a new one, upload it under Certificates & secrets, "
+    "and enter it with its private key"
 )
 _APPLICATION = (
     "Microsoft knows no such application in this tenant: the tenant's administrator grants it admin consent, "
@@ -41,12 +46,20 @@ _BY_CODE: dict[object, tuple[type[GrantRefused], str]] = {
         "The client secret of the application has expired: make a new one under Certificates & secrets, and "
         "enter its Value",
     ),
+    700027: (
+        ClientRefused,
+        "Microsoft does not know the certificate: upload it under Certificates & secrets of the application",
+    ),
+    700024: (ClockRefused, "Microsoft finds the time of this server wrong: correct its clock"),
     700016: (GrantRefused, _APPLICATION),
     7000229: (GrantRefused, _APPLICATION),
     7000112: (GrantRefused, "The application is disabled in this tenant: its administrator enables it"),
     90002: (GrantRefused, _TENANT),
     900023: (GrantRefused, _TENANT),
 }
+# The beginnings of permissions that lists of people and rooms need.
+_OF_DIRECTORY = ("User.Read", "Place.Read")
+
 _BY_WORD: dict[str, tuple[type[GrantRefused], str]] = {
     "invalid_client": (ClientRefused, _WRONG_CREDENTIALS),
     "unauthorized_client": (GrantRefused, _APPLICATION),
@@ -66,13 +79,12 @@ def token(endpoints: MicrosoftEndpoints, tenant: str, client: Client, *, deadlin
     """
     if not client.complete:
         raise ProviderNotConfigured("Microsoft is not configured: this installation is not registered there")
-    form = {
-        "grant_type": "client_credentials",
-        "client_id": client.id,
-        "client_secret": client.secret.reveal,
-        "scope": _ALL_CONSENTED,
-    }
     url = replace(endpoints, tenant=quote(tenant, safe="")).token
+    try:
+        proof = certificates.authentication(client, url)
+    except certificates.Expired:
+        raise ClientRefused(_EXPIRED_CERTIFICATE) from None
+    form = {"grant_type": "client_credentials", "scope": _ALL_CONSENTED} | proof
     grant = request("Microsoft", url, form, error_for, deadline)
     return replace(grant, scope=_permissions(grant.access_token))
 
@@ -92,11 +104,13 @@ def error_for(reply: HttpReply) -> ProviderError:
 
 
 def _permissions(issued: Token) -> tuple[str, ...] | None:
-    """The application permissions in a token, None when it does not show them.
+    """The application permissions in a token, None when it does not show those for calendars.
 
     The answer to the request has no ``scope``. Microsoft's tokens carry the permissions as ``roles``, but
-    their format is not promised to applications:
+    their format is not promised to applications, and what Exchange grants to an application by roles of its
+    own is not among them. So an application with permissions for the directory alone may reach calendars:
     https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens
+    https://learn.microsoft.com/en-us/exchange/permissions-exo/application-rbac
     """
     parts = issued.reveal.split(".")
     if len(parts) != 3:
@@ -108,4 +122,5 @@ def _permissions(issued: Token) -> tuple[str, ...] | None:
     roles = claims.get("roles") if isinstance(claims, dict) else None
     if not isinstance(roles, list):
         return None
-    return tuple(each for each in roles if isinstance(each, str))
+    found = tuple(each for each in roles if isinstance(each, str))
+    return None if found and all(each.startswith(_OF_DIRECTORY) for each in found) else found

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from providers.base import Calendar, MainCalendar, Period
+from providers.colors import foreground
 from providers.errors import ProviderError, Unreadable
 from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
 from providers.http.send import Json, json_object, unreadable
@@ -273,7 +274,7 @@ def _calendar(entry: GraphCalendar, own: set[str], zone: str) -> Calendar:
         primary=entry.get("isDefaultCalendar") is True,
         selected=True,
         background_color=color,
-        foreground_color=colors.foreground(color),
+        foreground_color=foreground(color),
         time_zone=zone,
         original=original(entry),
         owner=_owner(entry),

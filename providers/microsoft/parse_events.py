@@ -9,18 +9,50 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
+from zoneinfo import ZoneInfo
 
 from providers import etags
 from providers.errors import ProviderError, Unreadable
-from providers.events import Attendee, Event, EventStatus, Organizer, ResponseStatus, ShowAs
-from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, optional_text, original, text
+from providers.events import (
+    Attendee,
+    Day,
+    Event,
+    EventStatus,
+    Moment,
+    Organizer,
+    Recurrence,
+    Reminders,
+    ResponseStatus,
+    ShowAs,
+    Visibility,
+)
+from providers.http.json_validation import (
+    SHAPE_ERRORS,
+    flag,
+    identifier,
+    optional_text,
+    original,
+    shown,
+    text,
+)
 from providers.http.send import Json, unreadable
-from providers.microsoft import body, parse, properties
+from providers.microsoft import body, parse, properties, recurrence
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphAttendee, GraphEvent
-from providers.timestamps import instant
+from providers.recurrence import Series
+from providers.timestamps import instant, wall_instant
+from scheduling.zones import iana_zone
 
 log = logging.getLogger(__name__)
+
+# https://learn.microsoft.com/en-us/graph/api/resources/event#properties (showAs)
+SHOWN = {
+    "free": ShowAs.FREE,
+    "tentative": ShowAs.TENTATIVE,
+    "busy": ShowAs.BUSY,
+    "oof": ShowAs.OUT_OF_OFFICE,
+    "workingElsewhere": ShowAs.WORKING_ELSEWHERE,
+}
 
 # All other values, "none" and "notResponded" included, mean no response yet.
 _RESPONSES = {
@@ -79,6 +111,8 @@ class Reader:
 
     def _event(self, record: GraphEvent) -> Event:
         start, end = parse.period(record, self.zone, self.operation)
+        word = _show_as(record)
+        all_day = flag(record.get("isAllDay"))
         return Event(
             id=identifier(record["id"]),
             calendar_id=self.calendar_id,
@@ -89,20 +123,33 @@ class Reader:
             location=location(record),
             start=start,
             end=end,
-            all_day=flag(record.get("isAllDay")),
+            all_day=all_day,
             meeting_url=meeting_url(record),
             mark=properties.value(record, properties.REQUEST),
             attendees=tuple(self._attendee(each, record) for each in record.get("attendees") or ()),
             original=original(record),
             status=_status(record),
-            show_as=_show_as(record),
+            show_as=None if word is None else word.as_before,
+            shown_as=word,
+            visibility=_visibility(record),
+            reminders=_reminders(record),
+            original_start=self._original_start(record, all_day=all_day),
+            time_zone=None if all_day else iana_zone(shown(record.get("originalStartTimeZone"))),
             organizer=self._organizer(record),
             web_link=optional_text(record.get("webLink")),
             recurring_event_id=optional_text(record.get("seriesMasterId")),
             updated_at=instant(updated) if (updated := record.get("lastModifiedDateTime")) else None,
             etag=etags.weak(optional_text(record.get("@odata.etag"))),
             is_series=record.get("type") == "seriesMaster",
+            recurrence=_recurrence(record, start, all_day=all_day),
         )
+
+    def _original_start(self, record: GraphEvent, *, all_day: bool) -> int | None:
+        """The start that the series gives to an occurrence; for days it is a date, as in ``start``."""
+        found = record.get("originalStart")
+        if not found or not record.get("seriesMasterId"):
+            return None
+        return wall_instant(found[:10], ZoneInfo(str(self.zone))) if all_day else instant(found)
 
     def _organizer(self, record: GraphEvent) -> Organizer | None:
         # "organizer": {"emailAddress": {"name": "Samantha Booth", "address": "samanthab@adatum.example"}}
@@ -124,7 +171,28 @@ class Reader:
             # The account's own response is on the event; its attendee entry may be outdated.
             response = (record.get("responseStatus") or {}).get("response")
         status = _RESPONSES.get(response or "", ResponseStatus.NEEDS_ACTION)
-        return Attendee(email, is_self, status, cast("Json", entry))
+        return Attendee(
+            email,
+            is_self,
+            status,
+            cast("Json", entry),
+            name=name(entry),
+            optional=entry.get("type") == "optional",
+            resource=entry.get("type") == "resource",
+        )
+
+
+def _recurrence(record: GraphEvent, start: int, *, all_day: bool) -> tuple[str, ...] | None:
+    """The rule of a series; None if its days are those of another zone than the one it is stored in."""
+    found = record.get("recurrence")
+    if not isinstance(found, dict) or not isinstance(found.get("range"), dict):
+        return None
+    zone = iana_zone(shown(record.get("originalStartTimeZone")))
+    other = iana_zone(shown(found["range"].get("recurrenceTimeZone")))
+    if not all_day and (zone is None or other not in (None, zone)):
+        return None
+    first = Day(record["start"]["dateTime"][:10]) if all_day else Moment(start, zone)
+    return recurrence.lines(found, Series(first, Recurrence("FREQ=DAILY")))
 
 
 def _status(record: GraphEvent) -> EventStatus | None:
@@ -138,11 +206,25 @@ def _status(record: GraphEvent) -> EventStatus | None:
 
 
 def _show_as(record: GraphEvent) -> ShowAs | None:
-    """The same words are busy as for busy periods."""
+    """Graph's word; "unknown" and future ones are busy, as for busy periods."""
     shown = record.get("showAs")
-    if shown is None:
+    return None if shown is None else SHOWN.get(shown, ShowAs.BUSY)
+
+
+def _visibility(record: GraphEvent) -> Visibility | None:
+    """All of "personal", "private" and "confidential" are private."""
+    word = record.get("sensitivity")
+    if word is None:
         return None
-    return ShowAs.FREE if shown in parse.NOT_BUSY else ShowAs.BUSY
+    return Visibility.DEFAULT if word == "normal" else Visibility.PRIVATE
+
+
+def _reminders(record: GraphEvent) -> Reminders | None:
+    """The one reminder of an event; https://learn.microsoft.com/en-us/graph/api/resources/event#properties."""
+    is_on, minutes = record.get("isReminderOn"), record.get("reminderMinutesBeforeStart")
+    if is_on is None or (is_on and minutes is None):
+        return None
+    return Reminders((int(minutes),) if flag(is_on) and minutes is not None else ())
 
 
 def one_zone(zone: parse.Zone) -> str | ProviderError:
@@ -171,6 +253,12 @@ def location(record: GraphEvent) -> str:
 def address(entry: GraphAttendee) -> str:
     """The address; empty for attendees without one, such as members who have left the tenant."""
     return text((entry.get("emailAddress") or {}).get("address"))
+
+
+def name(entry: GraphAttendee) -> str | None:
+    """The name; Graph gives the address as the name of an attendee whom it does not know."""
+    found = text((entry.get("emailAddress") or {}).get("name"))
+    return found if found and found != address(entry) else None
 
 
 def html(record: GraphEvent) -> str:

@@ -18,13 +18,14 @@ _FIELD = "singleValueExtendedProperties"
 # Our property set. Stored events have it, so it must never change.
 _SET = "{88975aad-e07f-4141-b505-b544a2c485b6}"
 
-# metaId links the copies of a unified event; the others are the URL of a meeting outside Teams, and the
-# create that made the event (see creation.py).
+# metaId links the copies of a unified event; the others are the URL of a meeting outside Teams, the create
+# that made the event (see creation.py), and the request that split a series for it, whichever copy made it.
 META_ID = f"String {_SET} Name metaId"
 MEETING_URL = f"String {_SET} Name meetingUrl"
 REQUEST = f"String {_SET} Name almanacRequest"
+FOLLOWING = f"String {_SET} Name almanacFollowing"
 
-_ASKED = " or ".join(f"id eq '{each}'" for each in (META_ID, MEETING_URL, REQUEST))
+_ASKED = " or ".join(f"id eq '{each}'" for each in (META_ID, MEETING_URL, REQUEST, FOLLOWING))
 
 # The part of $expand that requests all of them; without a filter Graph returns none.
 EXPANSION = f"{_FIELD}($filter={_ASKED})"

@@ -160,6 +160,13 @@ class OAuth(ABC):
             return registration_probe.unreachable(self.title)
         return None
 
+    def _authentication(self) -> dict[str, str]:
+        """The fields of a token request that prove this client.
+
+        :raise Misconfigured: when they cannot be made
+        """
+        return {"client_id": self._client.id, "client_secret": self._client.secret.reveal}
+
     def _require_client(self) -> None:
         if not self._client.complete:
             raise ProviderNotConfigured(
@@ -177,8 +184,7 @@ class OAuth(ABC):
         read_error: ErrorReader = error_for,
     ) -> Json:
         self._require_client()
-        who = {"client_id": self._client.id, "client_secret": self._client.secret.reveal}
-        body: str = prepare_token_request(grant_type, **form, **who)
+        body: str = prepare_token_request(grant_type, **form, **self._authentication())
         call = Call(
             self.title,
             operation,

@@ -15,7 +15,8 @@ class ConsentRequest:
     """A request for a user's consent. ``verifier`` is kept secret: the URL contains only its challenge.
 
     ``offline`` requests a refresh token, for access while the user is away. ``login_hint`` is the address of
-    the account that is already connected, if there is one.
+    the account that is already connected, if there is one. ``chooses_account``: the person is asked which
+    account to connect, even if only one is signed in.
     """
 
     redirect_uri: str
@@ -24,6 +25,7 @@ class ConsentRequest:
     verifier: str = field(repr=False)
     offline: bool
     login_hint: str | None = None
+    chooses_account: bool = False
 
 
 def new_verifier() -> str:

@@ -1,4 +1,4 @@
-"""Loads the private RSA key of a service account, in little time whatever a client has sent.
+"""Loads the private RSA key of a service account or an application, in little time whatever was sent.
 
 By default, OpenSSL checks that the factors of a key are prime. That takes seconds for a large key, and no
 other thread of the process runs meanwhile. So this module reads the size from the encoded key first, and

@@ -22,7 +22,8 @@ class Account:
     """A user's account; ``calendars`` are in the order of the list.
 
     The account of a domain's application has no calendars. ``sharing`` None means that of the domain. An
-    access policy keeps Microsoft's applications out of an ``excluded`` mailbox.
+    access policy keeps Microsoft's applications out of an ``excluded`` mailbox. ``administrator``: it may
+    read the directory (Google); None is not yet decided. A ``guest`` is one of Microsoft's tenant.
     """
 
     provider: Provider
@@ -33,6 +34,8 @@ class Account:
     suspended: bool = False
     excluded: bool = False
     sharing: Sharing | None = None
+    administrator: bool | None = None
+    guest: bool = False
 
     def has_granted(self, client_id: str) -> bool:
         """Whether an application has a live grant of this account."""
@@ -71,6 +74,23 @@ class Account:
         return frozenset((calendar.id, PRIMARY)) if calendar.primary else frozenset((calendar.id,))
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A room in the directory of a domain; ``category`` is Google's."""
+
+    id: str
+    email: str
+    name: str
+    building: str = ""
+    capacity: int = 0
+    category: str = "CONFERENCE_ROOM"
+
+
+def shown_name(email: str) -> str:
+    """The full name of the person at an address."""
+    return email.partition("@")[0].replace(".", " ").title()
+
+
 @dataclass(eq=False)
 class Domain:
     """A Google Workspace domain or a Microsoft 365 tenant, and its grant to one application.
@@ -92,6 +112,7 @@ class Domain:
     tenant: str = ""
     secret: str = field(default="", repr=False)
     secret_expired: bool = False
+    rooms: tuple[Room, ...] = ()
 
     def has(self, account: Account) -> bool:
         """Whether an account is a member."""

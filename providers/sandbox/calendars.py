@@ -41,6 +41,8 @@ class Contents:
     events: dict[str, Event] = field(default_factory=dict)
     # Graph's record of each transactionId: the event it made, and a digest of the request.
     transactions: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # The version of the calendar at the removal of each event that left no trace.
+    dropped: dict[str, int] = field(default_factory=dict)
     # Called after each write with the event's id and "created", "updated" or "deleted".
     watchers: dict[str, Callable[[str, str], None]] = field(default_factory=dict)
     # Values that each list entry has computed from the events. Cleared when one of them changes.
@@ -95,15 +97,22 @@ class Calendar:
         self.events[event.id] = event
         self._written(event.id, kind)
 
-    def drop(self, event_id: str) -> None:
-        """Remove an event without a trace."""
+    def drop(self, event_id: str, version: int) -> None:
+        """Remove an event without a trace, except that its id is known to be dropped at ``version``."""
         del self.events[event_id]
+        self.contents.dropped[event_id] = version
         self._written(event_id, "deleted")
 
     def _written(self, event_id: str, kind: str) -> None:
         self.contents.derived.clear()
         for watcher in self.watchers.values():
             watcher(event_id, kind)
+
+    @property
+    def version(self) -> int:
+        """That of the last change."""
+        versions = (event.version for event in self.events.values())
+        return max([*versions, *self.contents.dropped.values()], default=0)
 
     def edges(self, event: Event) -> tuple[int, int]:
         """The instants an event spans; an all-day event goes from midnight to midnight of this zone."""

@@ -241,6 +241,10 @@ class Sandbox:
         """Deactivate all faults."""
         self._call("DELETE", "/faults")
 
+    def expire_sync_tokens(self, provider: str | None = None) -> None:
+        """Let all sync tokens of a provider, or of both, expire."""
+        self._call("POST", "/sync-tokens/expire", {} if provider is None else {"provider": provider})
+
     def revoke(self, email: str) -> None:
         """Revoke every grant of an address."""
         self._call("POST", f"/accounts/{quote(email, safe='')}/revoke")

@@ -14,6 +14,9 @@ order: ``[{"operation", "email", "eventId", "guests"}]``, where ``email`` is the
 Faults of the operations ``google.push`` and ``microsoft.push`` affect notifications: ``latencyMs`` delays
 them, ``"body": "lost"`` or ``"doubled"`` drops or repeats them.
 
+``POST /sandbox/sync-tokens/expire`` ``{"provider"?}`` lets all sync tokens expire: Google's ``syncToken`` and
+Graph's delta and skip tokens.
+
 ``POST /sandbox/shares`` ``{"provider", "email", "calendarId"?, "with", "accessRole"?}`` puts a calendar of
 the account ``email`` (default: the main one) on the list of the account ``with`` (default role: ``writer``).
 201 ``{"calendarId"}``: the id on the second list. See ``shares``.
@@ -91,6 +94,9 @@ def respond(world: World, request: Request) -> Answer:
             case method, ["channels", *what]:
                 document = pushing.respond(world, method, what, body(request))
                 return json_answer(document) if document is not None else problem(404, "No such call")
+            case "POST", ["sync-tokens", "expire"]:
+                world.syncs.expire(seeds.read(body(request), {"provider": str}).get("provider"))
+                return Answer(204)
             case "DELETE", ["requests"]:
                 world.forget_requests()
                 return Answer(204)

@@ -3,7 +3,7 @@
 ``POST`` makes a domain, its members and one authorized application, a service account at Google::
 
     {"provider", "domain", "members": [account, …], "sharing"?: "domain" or "none", "scope"?, "subject"?,
-     "bulk"?: {…}, "clientId"?, "clientSecret"?, "secretExpired"?}
+     "bulk"?: {…}, "rooms"?: [room, …], "clientId"?, "clientSecret"?, "certificate"?, "secretExpired"?}
 
 - A member is described as an account is, without its provider. Every account of the provider whose address is
   in the domain is a member, also one that was created before or is created later by itself.
@@ -12,13 +12,20 @@
 - ``subject`` is the account that free/busy is read as (Google). By default it is the first member who is not
   suspended, or a new ``admin@`` account in a domain without members.
 - ``bulk`` makes members with meetings, as ``/sandbox/accounts/bulk`` does, before those of ``members``.
-- ``clientId`` and ``clientSecret`` (Microsoft) are chosen at random by default.
+- ``rooms`` are listed by the directory: ``{"email", "name"?, "building"?, "capacity"?, "category"?}``. At
+  Microsoft each is a mailbox of the domain. The directory needs scopes that are not authorized by default:
+  ``admin.directory.user.readonly`` and ``admin.directory.resource.calendar.readonly`` at Google, and
+  ``User.Read.All`` and ``Place.Read.All`` at Microsoft.
+- ``clientId`` and ``clientSecret`` (Microsoft) are chosen at random by default. ``certificate`` (PEM) is the
+  one that this client may sign assertions with, also for the consents of users.
 
 Each member may have a state:
 
 - ``"suspended": true``: Google issues no tokens for it (``invalid_grant``) and reports its calendar as
   ``notFound``; Graph answers ``MailboxNotEnabledForRESTAPI``;
 - ``"excluded": true``: an access policy keeps Microsoft's application out (403 ``ErrorAccessDenied``);
+- ``"administrator": true``: the account may read Google's directory. The subject may, unless it is false;
+- ``"guest": true``: Microsoft's directory shows it as one;
 - ``"sharing": "none"``: colleagues read ``notFound`` at Google. ``"domain"`` is the opposite.
 
 ``PATCH /sandbox/domains/{domain}`` changes ``sharing``, ``scope``, ``secretExpired``, ``withdrawn``, and the
@@ -37,24 +44,29 @@ from typing import Any
 from joserfc.jwk import RSAKey
 
 from providers.sandbox import bulk
-from providers.sandbox.accounts import Account, Domain, Sharing
+from providers.sandbox.accounts import Account, Domain, Room, Sharing, shown_name
 from providers.sandbox.google import service_accounts
 from providers.sandbox.microsoft import applications
 from providers.sandbox.seeds import ACCOUNT, Undescribed, account, provider, read, scopes, text
 from providers.sandbox.world import World
 
-MEMBER_STATE = {**dict.fromkeys(("suspended", "excluded"), bool), "sharing": str}
+MEMBER_STATE = {
+    **dict.fromkeys(("suspended", "excluded", "administrator", "guest"), bool),
+    "sharing": str,
+}
 MEMBER = {**ACCOUNT, **MEMBER_STATE}
 CHANGE = {
     **dict.fromkeys(("secretExpired", "withdrawn"), bool),
     "sharing": str,
     "members": [{"email": str, **MEMBER_STATE}],
 }
+ROOM = {**dict.fromkeys(("email", "name", "building", "category"), str), "capacity": int}
 DOMAIN = {
     **CHANGE,
-    **dict.fromkeys(("provider", "domain", "subject", "clientId", "clientSecret"), str),
+    **dict.fromkeys(("provider", "domain", "subject", "clientId", "clientSecret", "certificate"), str),
     "members": [MEMBER],
     "bulk": bulk.BULK,
+    "rooms": [ROOM],
 }
 KEY_SIZE = 2048
 
@@ -75,6 +87,7 @@ def create(world: World, spec: Mapping[str, Any], origin: str) -> dict[str, Any]
         raise Undescribed(f"subject: {subject} is not in {domain.name}")
     for member in posted_members(world, domain, spec):
         world.add(member)
+    add_rooms(world, domain, spec)
     if domain.provider == "google":
         subject = with_subject(world, domain, subject)
     apply(world, domain, {name: spec[name] for name in ("secretExpired", "withdrawn") if name in spec})
@@ -82,6 +95,8 @@ def create(world: World, spec: Mapping[str, Any], origin: str) -> dict[str, Any]
     if replaced is not None:
         replaced.withdrawn = True
     world.domains[domain.provider, domain.name] = domain
+    if certificate := spec.get("certificate"):
+        world.certificates[domain.client_id] = certificate
     answer: dict[str, Any] = {"provider": domain.provider, "domain": domain.name}
     if domain.provider == "google":
         answer |= {"subject": subject, "serviceAccountKey": service_accounts.key_file(domain, origin)}
@@ -131,6 +146,29 @@ def posted_members(world: World, domain: Domain, spec: Mapping[str, Any]) -> lis
     return made
 
 
+def add_rooms(world: World, domain: Domain, spec: Mapping[str, Any]) -> None:
+    """The rooms of the description, at Microsoft with a mailbox each."""
+    rooms = []
+    for entry in spec.get("rooms") or ():
+        email = text(entry, "email")
+        room = account(world, {"provider": domain.provider, "email": email})
+        if domain.provider == "microsoft" and not domain.has(room):
+            raise Undescribed(f"rooms: {email} is not in {domain.name}")
+        if domain.provider == "microsoft" and world.account("microsoft", email) is None:
+            world.add(room)
+        rooms.append(
+            Room(
+                str(uuid.uuid5(uuid.NAMESPACE_URL, f"room:{email.lower()}")),
+                email,
+                entry.get("name") or shown_name(email),
+                entry.get("building") or "",
+                entry.get("capacity") or 0,
+                entry.get("category") or "CONFERENCE_ROOM",
+            )
+        )
+    domain.rooms = tuple(rooms)
+
+
 def with_subject(world: World, domain: Domain, email: str) -> str:
     """The address that free/busy is read as; creates the account if it is missing."""
     if not email:
@@ -138,6 +176,9 @@ def with_subject(world: World, domain: Domain, email: str) -> str:
         email = known[0].email if known else f"admin@{domain.name}"
     if world.account("google", email) is None:
         world.add(account(world, {"provider": "google", "email": email}))
+    subject = world.account("google", email)
+    if subject is not None and subject.administrator is None:
+        subject.administrator = True
     return email
 
 
@@ -180,6 +221,10 @@ def set_state(member: Account, entry: Mapping[str, Any]) -> None:
         member.suspended = entry["suspended"]
     if entry.get("excluded") is not None:
         member.excluded = entry["excluded"]
+    if entry.get("administrator") is not None:
+        member.administrator = entry["administrator"]
+    if entry.get("guest") is not None:
+        member.guest = entry["guest"]
     if entry.get("sharing") is not None:
         member.sharing = sharing(entry["sharing"])
 

@@ -64,6 +64,39 @@ def instance(master: Event, begins: int) -> Event:
     )
 
 
+def instance_named(calendar: Calendar, event_id: str) -> Event | None:
+    """The unchanged instance with an id, however late it is; None if its series has none."""
+    name, _, mark = event_id.rpartition("_")
+    master = calendar.events.get(name)
+    if master is None or master.deleted or not master.rule:
+        return None
+    try:
+        when = datetime.fromisoformat(mark)
+    except ValueError:
+        return None
+    begins = instant(when if when.tzinfo else when.replace(tzinfo=UTC))
+    found = instance(master, begins)
+    return found if found.id == event_id and begins in starts(master, begins) else None
+
+
+def orphans(calendar: Calendar, master: Event) -> list[Event]:
+    """The changed instances of a series that it no longer has, because its rule or its start has changed.
+
+    Google resets the changed instances after an end of the series; Exchange those of a changed pattern.
+    https://developers.google.com/workspace/calendar/api/guides/recurringevents
+    """
+    changed = [
+        each
+        for each in calendar.events.values()
+        if each.series == master.id and not each.deleted and each.original_start is not None
+    ]
+    if not changed:
+        return []
+    last = max(each.original_start or 0 for each in changed)
+    kept = set(starts(master, last)) if master.rule else set()
+    return [each for each in changed if each.original_start not in kept]
+
+
 def walls(rule: tuple[str, ...], first: datetime, where: str) -> Iterable[datetime]:
     """The times of a rule on the wall clock of ``where``, an UNTIL included."""
     lines = (local_dates(line, where) for line in rule)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import secrets
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -22,6 +22,8 @@ ACCESS_LOOK: dict[Provider, str] = {"google": "ya29.", "microsoft": "EwB"}
 REFRESH_LOOK: dict[Provider, str] = {"google": "1//0", "microsoft": "M.C5_"}
 # Lifetime of an access token, in seconds. Both providers announce one second less.
 LIFETIME = 3600
+# Unfinished lists to keep. The tokens of older ones have expired.
+KEPT = 1000
 
 
 class World:
@@ -49,11 +51,14 @@ class World:
     def _start(self) -> None:
         self.accounts: dict[tuple[Provider, str], Account] = {}
         self.domains: dict[tuple[Provider, str], Domain] = {}
+        # Microsoft: the certificates of applications, by client id.
+        self.certificates: dict[str, str] = {}
         self.access: dict[str, Access] = {}
         self.refresh: dict[str, Grant] = {}
         self.codes = Codes()
         self.faults = Faults()
         self.channels = Channels(self.lock, self.faults, self.count)
+        self.syncs = Syncs()
         self.versions = itertools.count(1)
         self.serials = itertools.count(1)
         # The writes for which Google notified an event's guests.
@@ -131,3 +136,46 @@ def bearer_token(request: Request) -> str:
 def is_live(access: Access) -> bool:
     """Whether a token is still valid."""
     return access.grant.is_valid and time.time() < access.expires_at
+
+
+def new_name() -> str:
+    """A name for a list."""
+    return secrets.token_hex(8)
+
+
+class Syncs:
+    """The sync tokens that are valid, and the lists that clients have not read to the end.
+
+    A client that has read all pages and then a sync token must miss no change. So the pages after the first
+    one are of the list as it was then.
+    """
+
+    def __init__(self) -> None:
+        self._expirations: Counter[str] = Counter()
+        self._lists: OrderedDict[str, tuple[Sequence[Any], int]] = OrderedDict()
+
+    def token(self, provider: Provider, version: int) -> str:
+        """A sync token for a calendar whose newest event has this version."""
+        return f"sync-{self._expirations[provider]}-{version}"
+
+    def version(self, provider: Provider, token: str) -> int | None:
+        """The version in a sync token; None if it has expired, or is none."""
+        name, _, rest = token.partition("-")
+        expirations, _, version = rest.partition("-")
+        known = name == "sync" and expirations == str(self._expirations[provider]) and version.isdecimal()
+        return int(version) if known else None
+
+    def expire(self, provider: str | None) -> None:
+        """Let all sync tokens and unfinished lists of a provider, or of both, expire."""
+        self._expirations.update([provider] if provider else ["google", "microsoft"])
+        self._lists.clear()
+
+    def keep(self, name: str, found: Sequence[Any], version: int) -> None:
+        """Keep a list of which more pages follow, under a name from ``new_name``."""
+        self._lists[name] = found, version
+        while len(self._lists) > KEPT:
+            self._lists.popitem(last=False)
+
+    def kept(self, name: str) -> tuple[Sequence[Any], int] | None:
+        """A list that was kept, and the version of its calendar then."""
+        return self._lists.get(name)

@@ -13,6 +13,7 @@ def google_at(url: str) -> GoogleEndpoints:
         token=f"{url}/token",
         revoke=f"{url}/revoke",
         userinfo=f"{url}/userinfo",
+        directory=f"{url}/admin/directory/v1",
     )
 
 

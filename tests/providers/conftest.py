@@ -5,22 +5,27 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from providers.base import Account, OAuthServer, Token
+from providers.base import Account, Token
 from providers.errors import ProviderError
 from providers.google.client import Google
 from providers.google.oauth import GoogleEndpoints, GoogleOAuth
 from providers.http import send
 from providers.microsoft.client import Microsoft
 from providers.microsoft.oauth import MicrosoftEndpoints, MicrosoftOAuth
-from providers.oauth.client import Client
+from providers.oauth.client import Client, OAuth
 from providers.sandbox.client import Sandbox, SandboxAccount
 from tests.http_server import Handler, KeepAliveHandler, serving
 from tests.providers.addresses import google_at, microsoft_at
+from tests.providers.caldav.servers import SERVERS, CalDavServer
+from tests.providers.caldav.world import CalDavWorld, proxied
+from tests.providers.ics.server import feed_server
+from tests.providers.ics.world import FeedWorld
 
 CLIENT = Client("client-id", Token("client-secret"))
 
@@ -54,9 +59,7 @@ def microsoft(microsoft_endpoints: MicrosoftEndpoints) -> Microsoft:
 
 
 @pytest.fixture
-def oauth(
-    google_endpoints: GoogleEndpoints, microsoft_endpoints: MicrosoftEndpoints
-) -> dict[str, OAuthServer]:
+def oauth(google_endpoints: GoogleEndpoints, microsoft_endpoints: MicrosoftEndpoints) -> dict[str, OAuth]:
     return {
         "google": GoogleOAuth(google_endpoints, CLIENT),
         "microsoft": MicrosoftOAuth(microsoft_endpoints, CLIENT),
@@ -66,7 +69,7 @@ def oauth(
 class Tokens:
     """The tokens of one account, refreshed at a real token endpoint when rejected."""
 
-    def __init__(self, access: str, refresh: str, server: OAuthServer | None) -> None:
+    def __init__(self, access: str, refresh: str, server: OAuth | None) -> None:
         self.access = Token(access)
         self.refresh = Token(refresh)
         self.server = server
@@ -84,7 +87,7 @@ class Tokens:
 
 
 @pytest.fixture
-def connect(oauth: dict[str, OAuthServer]) -> Callable[..., Account]:
+def connect(oauth: dict[str, OAuth]) -> Callable[..., Account]:
     """Make a base ``Account`` from an account of the sandbox; ``access`` replaces its token."""
 
     def connected(account: SandboxAccount, access: str | None = None) -> Account:
@@ -166,3 +169,38 @@ def is_fit_for_people() -> Callable[[ProviderError], None]:
         assert error.__cause__ is None
 
     return check
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], CalDavServer]]:
+    """A running CalDAV server by its name; each is started once."""
+    running: dict[str, CalDavServer] = {}
+    with ExitStack() as ending:
+
+        def start(name: str) -> CalDavServer:
+            if name not in running:
+                running[name] = ending.enter_context(SERVERS[name](tmp_path_factory.mktemp(name)))
+            return running[name]
+
+        yield start
+
+
+@pytest.fixture
+def radicale_world(servers: Callable[[str], CalDavServer]) -> Iterator[CalDavWorld]:
+    """Radicale, for the suite of every provider."""
+    with proxied(servers("radicale")) as proxy:
+        yield CalDavWorld(servers("radicale"), proxy)
+
+
+@pytest.fixture
+def xandikos_world(servers: Callable[[str], CalDavServer]) -> Iterator[CalDavWorld]:
+    """Xandikos, for the suite of every provider."""
+    with proxied(servers("xandikos")) as proxy:
+        yield CalDavWorld(servers("xandikos"), proxy)
+
+
+@pytest.fixture
+def feed_world() -> Iterator[FeedWorld]:
+    """Subscribed calendars, for the suite of every provider."""
+    with feed_server() as server:
+        yield FeedWorld(server)

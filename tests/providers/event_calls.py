@@ -9,7 +9,17 @@ from hashlib import sha256
 from typing import Any
 
 from providers.base import Account, CalendarProvider, Failed
-from providers.events import Changes, CreateResult, Draft, Event, Moment
+from providers.events import (
+    Changes,
+    CreateResult,
+    Draft,
+    Event,
+    Guest,
+    Moment,
+    Reminders,
+    ShowAs,
+    Visibility,
+)
 from providers.timestamps import DAY, instant
 from tests.providers.sandbox.callers import Caller
 
@@ -20,6 +30,21 @@ NINE, TEN = START + 9 * HOUR, START + 10 * HOUR
 MEETING = {"subject": "Review", "start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 ALL_DAY = {"subject": "Holiday", "start": "2026-12-03", "end": "2026-12-04", "allDay": True}
 TIMED = Changes(subject="Review", start=Moment(NINE), end=Moment(TEN))
+
+
+# A change of every field that is written; the first guest is known already.
+EVERYTHING: dict[str, Any] = {
+    "subject": "New",
+    "description": "New",
+    "location": "New",
+    "start": Moment(TEN, "Asia/Tokyo"),
+    "end": Moment(TEN + HOUR, "Asia/Tokyo"),
+    "attendees": (Guest("bob@example.com", name="Bob"), "grace@example.com"),
+    "meta_id": "m-1",
+    "show_as": ShowAs.FREE,
+    "visibility": Visibility.PRIVATE,
+    "reminders": Reminders((60,)),
+}
 
 
 class Calls:

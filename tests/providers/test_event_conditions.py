@@ -167,13 +167,13 @@ def test_a_lost_answer_does_not_hide_the_change_of_another_client(condition):
 
 def test_an_event_that_changes_just_before_its_delete_is_not_deleted(condition, monkeypatch):
     """Microsoft's etag is compared with that of a read, and once more by the delete itself."""
-    compared = microsoft_events._require_etag
+    compared = microsoft_events.require_etag
 
     def change_then(*arguments):
         compared(*arguments)
         condition.changed_by_another()
 
-    monkeypatch.setattr(microsoft_events, "_require_etag", change_then)
+    monkeypatch.setattr(microsoft_events, "require_etag", change_then)
     if condition.name == "google":
         condition.changed_by_another()
 

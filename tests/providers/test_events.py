@@ -53,6 +53,8 @@ ZONES = ["Pacific/Auckland", "America/New_York", "UTC", "Asia/Kolkata"]
 NEW_YORK = "America/New_York"
 WEEK = {"start": START, "end": START + 7 * DAY}
 DAILY = MEETING | {"recurrence": "RRULE:FREQ=DAILY;COUNT=5"}
+# The fields of the suite of every provider; the recurrence is in that of series.
+SHOWN = ("show_as", "visibility", "reminders")
 ZOOM, OTHER = "https://zoom.example/1", "https://zoom.example/2"
 
 
@@ -168,7 +170,9 @@ def test_what_is_written_is_read(sandbox, provider, names, connect, data, conten
 
 def test_every_field_of_a_change_is_tried():
     tried = {"subject", "description", "location", "attendees", "meta_id", "start", "end"}
-    assert tried | {"meeting", "meeting_url", "notify"} == {field.name for field in fields(Changes)}
+    assert tried | {"meeting", "meeting_url", "notify", *SHOWN, "recurrence"} == {
+        field.name for field in fields(Changes)
+    }
 
 
 # Lists

@@ -12,7 +12,7 @@ GOOGLE = "https://www.googleapis.com/auth/"
 ORDER = [Level.FREE_BUSY, Level.READ, Level.WRITE]
 
 
-@pytest.mark.parametrize("provider", registry.names())
+@pytest.mark.parametrize("provider", registry.with_consent())
 @pytest.mark.parametrize("operation", Operation)
 @pytest.mark.parametrize("granted", ORDER)
 def test_a_level_allows_its_operations_and_those_below(provider, operation, granted):
@@ -80,7 +80,7 @@ def test_no_scopes_allow_nothing():
     )
 
 
-@pytest.mark.parametrize("provider", registry.names())
+@pytest.mark.parametrize("provider", registry.with_consent())
 @pytest.mark.parametrize("operation", Operation)
 def test_the_error_names_operation_level_and_scopes_to_request(provider, operation):
     error = registry.scopes(provider).insufficient(operation)

@@ -9,7 +9,17 @@ from providers.sandbox.accounts import Account
 from providers.sandbox.calls import Call, place, replaces, spoilt
 from providers.sandbox.exchange import Answer, Refused, Request
 from providers.sandbox.faults import UNHARMED, Fault, Place
-from providers.sandbox.google import calendars, changes, channels, errors, events, freebusy, oauth, scopes
+from providers.sandbox.google import (
+    calendars,
+    changes,
+    channels,
+    directory,
+    errors,
+    events,
+    freebusy,
+    oauth,
+    scopes,
+)
 from providers.sandbox.google.mask import masked
 from providers.sandbox.google.resources import unmade
 from providers.sandbox.routes import Route, Routes, route
@@ -83,6 +93,18 @@ ROUTES = Routes(
     ),
 )
 
+DIRECTORY_API = ["admin", "directory", "v1"]
+DIRECTORY = Routes(
+    route("GET", "users", "google.users.list", directory.list_users, scopes=scopes.LIST_USERS),
+    route(
+        "GET",
+        "customer/my_customer/resources/calendars",
+        "google.resources.list",
+        directory.list_rooms,
+        scopes=scopes.LIST_ROOMS,
+    ),
+)
+
 OAUTH: dict[tuple[str, ...], tuple[str, Callable[[World, Request], Answer]]] = {
     ("GET", "o", "oauth2", "v2", "auth"): ("google.authorize", oauth.authorize),
     ("POST", "o", "oauth2", "v2", "auth"): ("google.authorize", oauth.authorize),
@@ -99,6 +121,8 @@ def respond(world: World, request: Request) -> Answer:
     if (found := OAUTH.get((request.method, *path))) is not None:
         return to_oauth(world, request, *found)
     if path[:2] == API and (known := ROUTES.find(request.method, path[2:])) is not None:
+        return to_calendar(world, request, *known)
+    if path[:3] == DIRECTORY_API and (known := DIRECTORY.find(request.method, path[3:])) is not None:
         return to_calendar(world, request, *known)
     return errors.error("notFound")
 

@@ -23,7 +23,7 @@ from providers.sandbox.google.events import find, is_cancelled
 from providers.sandbox.google.resources import etag, event_resource
 from providers.sandbox.google.times import known_zone
 from providers.sandbox.json_validation import shape_error
-from providers.sandbox.series import is_readable
+from providers.sandbox.series import is_readable, orphans
 from providers.sandbox.times import floating, instant, zone
 
 # base32hex in lower case: https://developers.google.com/workspace/calendar/api/v3/reference/events#id
@@ -53,7 +53,7 @@ EVENT = {
     "attendees": [{"email": str, "responseStatus": str}],
     "recurrence": [str],
     "extendedProperties": {"private": dict, "shared": dict},
-    "reminders": dict,
+    "reminders": {"useDefault": bool, "overrides": [{"method": str, "minutes": int}]},
     "sequence": int,
     "conferenceData": {"createRequest": dict},
 }
@@ -204,6 +204,15 @@ def filled(call: Call, calendar: Calendar, event: Event, body: dict[str, Any]) -
     rule = tuple(body.get("recurrence") or ())
     if not is_readable(rule):
         raise refusal("invalid", "Invalid recurrence rule.")
+    reminders = body.get("reminders") or {}
+    if reminders.get("useDefault") and reminders.get("overrides"):
+        raise refusal(
+            "cannotUseDefaultRemindersAndSpecifyOverride",
+            "Cannot specify both default reminders and overrides at the same time.",
+        )
+    # https://developers.google.com/workspace/calendar/api/v3/reference/events#reminders.overrides
+    if len(reminders.get("overrides") or ()) > 5:
+        raise refusal("invalid", "An event can have at most 5 override reminders.")
     if rule and not all_day and not body["start"].get("timeZone"):
         raise refusal("required", "Missing time zone definition for start time.")
     fields = {
@@ -250,12 +259,15 @@ def conference(call: Call, event: Event, body: dict[str, Any]) -> dict[str, Any]
     if given is None:
         return {}
     request = given.get("createRequest")
+    if request is None and given.get("entryPoints") and not kept:
+        # The meeting of another event.
+        return {"conferenceData": given, "hangoutLink": given["entryPoints"][0].get("uri", "")}
     if request is None:
         return kept
     if not request.get("requestId"):
         raise refusal("invalid", "Invalid conference type value.")
     # A request with the same id as before is ignored.
-    if kept and request["requestId"] == kept["conferenceData"]["createRequest"]["requestId"]:
+    if kept and request["requestId"] == kept["conferenceData"].get("createRequest", {}).get("requestId"):
         return kept
     code = encoded(hashlib.sha256(request["requestId"].encode()).digest())[:10].lower()
     link = f"https://meet.google.com/{code[:3]}-{code[3:7]}-{code[7:]}"
@@ -294,4 +306,6 @@ def edge(calendar: Calendar, body: dict[str, Any], name: str) -> tuple[int, str,
 
 def stored(call: Call, calendar: Calendar, event: Event) -> Answer:
     calendar.put(event)
+    for gone in orphans(calendar, event):
+        calendar.put(dataclasses.replace(gone, deleted=True, version=next(call.world.versions)))
     return json_answer(event_resource(call.account, calendar, event, calendar.time_zone))

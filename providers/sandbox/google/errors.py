@@ -23,6 +23,7 @@ REASONS: dict[str, tuple[int, str, str]] = {
         "Push notifications are not supported by this resource.",
     ),
     "invalidParameter": (400, "global", "Invalid parameter value."),
+    "cannotUseDefaultRemindersAndSpecifyOverride": (400, "calendar", "Bad Request"),
     "required": (400, "global", "Required"),
     "badRequest": (400, "global", "Bad Request"),
     "parseError": (400, "global", "Parse Error"),

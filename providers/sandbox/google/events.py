@@ -12,11 +12,12 @@ from providers.sandbox.calls import Call
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.google.calendars import json_answer, seen
 from providers.sandbox.google.errors import refusal
-from providers.sandbox.google.pages import page
+from providers.sandbox.google.pages import kept_name, page
 from providers.sandbox.google.resources import REMINDERS, event_resource
 from providers.sandbox.google.times import known_zone, parsed
-from providers.sandbox.series import expanded, instances
+from providers.sandbox.series import expanded, instance_named, instances
 from providers.sandbox.times import utc_text_ms
+from providers.sandbox.world import new_name
 
 DEFAULT_PAGE, MAX_PAGE = 250, 2500
 # Parameters that exclude a sync token.
@@ -30,8 +31,19 @@ def list_events(call: Call, calendar_id: str) -> Answer:
     """``events.list``"""
     calendar = seen(call, calendar_id)
     where = response_zone(call.request, calendar)
-    found = changed(call, calendar) if call.request.one("syncToken") else selected(call, calendar)
-    items, token = page(call.request, found, DEFAULT_PAGE, MAX_PAGE)
+    syncs = call.world.syncs
+    name = kept_name(call.request)
+    if name:
+        if (kept := syncs.kept(name)) is None:
+            raise refusal("invalid", parameter="pageToken")
+        found, version = kept
+    else:
+        name = new_name()
+        found = changed(call, calendar) if call.request.one("syncToken") else selected(call, calendar)
+        version = calendar.version
+    items, token = page(call.request, found, DEFAULT_PAGE, MAX_PAGE, name)
+    if token:
+        syncs.keep(name, found, version)
     latest = max((event.updated for event in calendar.events.values()), default=0)
     document = {
         "kind": "calendar#events",
@@ -46,7 +58,7 @@ def list_events(call: Call, calendar_id: str) -> Answer:
     }
     if token:
         return json_answer(document | {"nextPageToken": token})
-    return json_answer(document | {"nextSyncToken": sync_token(calendar)})
+    return json_answer(document | {"nextSyncToken": syncs.token("google", version)})
 
 
 def response_zone(request: Request, calendar: Calendar) -> str:
@@ -134,29 +146,22 @@ def has_property(fields: dict[str, Any], sort: str, pair: str) -> bool:
     return bool(properties.get(name) == value)
 
 
-def sync_token(calendar: Calendar) -> str:
-    latest = max((event.version for event in calendar.events.values()), default=0)
-    return f"sync-{latest}"
-
-
 def changed(call: Call, calendar: Calendar) -> list[Event]:
     """Events changed since a sync token, deleted ones included."""
     if clash := [name for name in NOT_WITH_SYNC if name in call.request.query]:
         raise refusal("invalid", f"Sync token cannot be used with {clash[0]}.", parameter=clash[0])
-    mark = call.request.one("syncToken").removeprefix("sync-")
-    if not mark.isdecimal():
+    known = call.world.syncs.version("google", call.request.one("syncToken"))
+    if known is None:
         raise refusal("fullSyncRequired", parameter="syncToken")
-    return [event for event in calendar.events.values() if event.version > int(mark)]
+    return [event for event in calendar.events.values() if event.version > known]
 
 
 def find(calendar: Calendar, event_id: str) -> Event:
     """An event, a tombstone, or an instance of a series by its id."""
     if (event := calendar.events.get(event_id)) is not None:
         return event
-    master = calendar.events.get(event_id.rpartition("_")[0])
-    for one in instances(master, None, None) if master is not None and master.rule else ():
-        if one.id == event_id:
-            return one
+    if (one := instance_named(calendar, event_id)) is not None:
+        return one
     raise refusal("notFound")
 
 
@@ -191,5 +196,10 @@ def list_instances(call: Call, calendar_id: str, event_id: str) -> Answer:
         "items": [event_resource(call.account, calendar, event, where) for event in items],
     }
     return json_answer(
-        document | ({"nextPageToken": token} if token else {"nextSyncToken": sync_token(calendar)})
+        document
+        | (
+            {"nextPageToken": token}
+            if token
+            else {"nextSyncToken": call.world.syncs.token("google", calendar.version)}
+        )
     )

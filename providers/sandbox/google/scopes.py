@@ -40,6 +40,8 @@ STOP_CHANNELS = (
     | READ_EVENTS
     | _named("calendar.acls", "calendar.acls.readonly", "calendar.settings", "calendar.settings.readonly")
 )
+LIST_USERS = _named("admin.directory.user", "admin.directory.user.readonly")
+LIST_ROOMS = _named("admin.directory.resource.calendar", "admin.directory.resource.calendar.readonly")
 READ_SETTINGS = _named("calendar", "calendar.readonly", "calendar.settings", "calendar.settings.readonly")
 
 
@@ -47,4 +49,4 @@ def full_name(scope: str) -> str:
     """A scope as Google writes it in its answers; accepts short names such as ``calendar.readonly``."""
     if scope in ("email", "profile"):
         return f"{PREFIX}userinfo.{scope}"
-    return PREFIX + scope if scope.partition(".")[0] == "calendar" else scope
+    return PREFIX + scope if scope.partition(".")[0] in ("calendar", "admin") else scope

@@ -13,6 +13,8 @@ from providers.sandbox.microsoft import (
     applications,
     batch,
     changes,
+    delta,
+    directory,
     entra,
     errors,
     events,
@@ -32,6 +34,7 @@ BATCH = "microsoft.batch"
 LIST = "microsoft.calendars.list"
 CALENDAR = "microsoft.calendars.get"
 VIEW = "microsoft.calendarView.list"
+DELTA = "microsoft.calendarView.delta"
 SCHEDULE = "microsoft.getSchedule"
 SETTINGS = "microsoft.mailboxSettings.get"
 
@@ -70,6 +73,17 @@ def event_routes(base: str, **where: Any) -> list[Route]:
         route("GET", one, "microsoft.events.get", events.get_event, scopes=BASIC, **where),
         route("PATCH", one, "microsoft.events.update", changes.update, scopes=scopes.WRITE, **where),
         route("DELETE", one, "microsoft.events.delete", changes.delete, scopes=scopes.WRITE, **where),
+        *(
+            route(
+                "POST",
+                f"{one}/{action}",
+                f"microsoft.events.{action}",
+                changes.respond,
+                scopes=scopes.WRITE,
+                **where,
+            )
+            for action in changes.ACTIONS
+        ),
         route(
             "GET",
             one + "/instances",
@@ -89,10 +103,23 @@ ROUTES = Routes(
     route("GET", "me/calendarView", VIEW, view.list_view, scopes=BASIC, primary=True),
     route("GET", "me/calendar/calendarView", VIEW, view.list_view, scopes=BASIC, primary=True),
     route("GET", "me/calendars/{}/calendarView", VIEW, view.list_view, scopes=BASIC, calendar=0),
+    route("GET", "me/calendarView/delta", DELTA, delta.list_delta, scopes=scopes.READ, primary=True),
+    route("GET", "me/calendar/calendarView/delta", DELTA, delta.list_delta, scopes=scopes.READ, primary=True),
+    route(
+        "GET", "me/calendars/{}/calendarView/delta", DELTA, delta.list_delta, scopes=scopes.READ, calendar=0
+    ),
     route("POST", "me/calendar/getSchedule", SCHEDULE, schedule.get_schedule, scopes=BASIC, primary=True),
     route("POST", "me/calendars/{}/getSchedule", SCHEDULE, schedule.get_schedule, scopes=BASIC, calendar=0),
     route("GET", "me/mailboxSettings", SETTINGS, mailbox.get_settings, scopes=scopes.SETTINGS),
     route("GET", "me/mailboxSettings/timeZone", SETTINGS, mailbox.get_time_zone, scopes=scopes.SETTINGS),
+    route("GET", "users", directory.USERS, directory.list_users, scopes=scopes.LIST_USERS),
+    route(
+        "GET",
+        "places/microsoft.graph.room",
+        directory.PLACES,
+        directory.list_rooms,
+        scopes=scopes.LIST_PLACES,
+    ),
     *subscription_routes(),
     *event_routes("me/events", primary=True),
     *event_routes("me/calendar/events", primary=True),
@@ -176,7 +203,8 @@ def to_graph(world: World, request: Request, access: Access | None, *, part: boo
     elif access.grant.domain is not None and not user and known.path[0] == "me":
         answer = errors.error("BadRequest", applications.ME)
     elif known.scopes.isdisjoint(short_names(access.scopes)):
-        answer = errors.error("ErrorAccessDenied")
+        refused = "Authorization_RequestDenied" if known.operation == directory.USERS else "ErrorAccessDenied"
+        answer = errors.error(refused)
     else:
         try:
             mine = applications.for_user(world, access, user) if user else access

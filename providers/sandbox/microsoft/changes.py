@@ -20,9 +20,10 @@ from providers.sandbox.microsoft import bodies
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.events import event_answer, find
 from providers.sandbox.microsoft.mailbox import object_id, seen
-from providers.sandbox.microsoft.recurrence import rule
+from providers.sandbox.microsoft.recurrence import rule, with_defaults
 from providers.sandbox.microsoft.resources import NEVER, NOWHERE, etag
 from providers.sandbox.microsoft.times import body_instant
+from providers.sandbox.series import orphans
 from providers.sandbox.times import DAY, local_midnight, moment
 from scheduling.zones import iana_zone
 
@@ -30,7 +31,7 @@ from scheduling.zones import iana_zone
 WRITABLE = (
     *("subject", "body", "importance", "sensitivity", "showAs", "isReminderOn", "reminderMinutesBeforeStart"),
     *("location", "locations", "attendees", "categories", "responseRequested", "allowNewTimeProposals"),
-    *("hideAttendees", "transactionId", "recurrence"),
+    *("hideAttendees", "transactionId", "recurrence", "attachments"),
     "singleValueExtendedProperties",
 )
 WHEN = {"dateTime": str, "timeZone": str}
@@ -45,6 +46,7 @@ EVENT = {
     "locations": [PLACE],
     "attendees": [{"emailAddress": {"address": str, "name": str}, "type": str, "status": dict}],
     "categories": [str],
+    "attachments": [dict],
     "recurrence": {"pattern": dict, "range": dict},
     "singleValueExtendedProperties": [{"id": str, "value": str}],
 }
@@ -105,6 +107,8 @@ def update(call: Call, *ids: str) -> Answer:
     calendar, event = matched(call, *ids)
     changed = filled(call, event, posted(call))
     calendar.put(changed)
+    for gone in orphans(calendar, changed):
+        calendar.drop(gone.id, next(call.world.versions))
     return event_answer(call, calendar, changed)
 
 
@@ -116,12 +120,45 @@ def delete(call: Call, *ids: str) -> Answer:
     calendar, event = matched(call, *ids)
     # Only an occurrence leaves a tombstone, because its series would restore it.
     if event.series is not None:
-        calendar.put(dataclasses.replace(event, deleted=True))
+        calendar.put(dataclasses.replace(event, deleted=True, version=next(call.world.versions)))
         return Answer(204)
     changed = [each.id for each in calendar.events.values() if each.series == event.id]
     for event_id in [event.id, *changed]:
-        calendar.drop(event_id)
+        calendar.drop(event_id, next(call.world.versions))
     return Answer(204)
+
+
+ACTIONS = {"accept": "accepted", "decline": "declined", "tentativelyAccept": "tentativelyAccepted"}
+
+
+def respond(call: Call, *ids: str) -> Answer:
+    """``POST …/events/{id}/accept``, ``decline``, ``tentativelyAccept``: a declined event leaves it.
+
+    https://learn.microsoft.com/graph/api/event-decline
+    """
+    calendar, event = matched(call, *ids)
+    if event.fields.get("isOrganizer", True):
+        raise refusal(
+            "ErrorInvalidRequest", "You can't respond to this meeting because you're the meeting organizer."
+        )
+    body = posted(call)
+    action = call.request.path[-1]
+    if body.get("sendResponse", True):
+        notice = {"operation": f"microsoft.events.{action}", "email": call.account.email, "eventId": event.id}
+        call.world.notices.append(notice | {"comment": body.get("comment", "")})
+    if action == "decline":
+        delete(call, *ids)
+        return Answer(202)
+    response = {"response": ACTIONS[action], "time": "2026-11-27T00:00:00Z"}
+    attendees = [
+        entry | {"status": response}
+        if entry["emailAddress"]["address"].lower() == call.account.email.lower()
+        else entry
+        for entry in event.fields.get("attendees", ())
+    ]
+    fields = {**event.fields, "responseStatus": response, "attendees": attendees}
+    calendar.put(dataclasses.replace(event, fields=fields, version=next(call.world.versions)))
+    return Answer(202)
 
 
 def matched(call: Call, *ids: str) -> tuple[Calendar, Event]:
@@ -166,6 +203,7 @@ def filled(call: Call, event: Event, body: dict[str, Any]) -> Event:
     if end < start or (all_day and end - start < DAY):
         raise refusal("ErrorPropertyValidationFailure", "The event ends before it starts.")
     now = int(time.time() * 1000)
+    recurrence = written_recurrence(event, body, start, start_zone, all_day=all_day)
     return dataclasses.replace(
         event,
         start=start,
@@ -173,11 +211,30 @@ def filled(call: Call, event: Event, body: dict[str, Any]) -> Event:
         start_zone=start_zone,
         end_zone=end_zone,
         all_day=all_day,
-        fields=written(event, body),
+        fields=written(event, body | recurrence),
         rule=rule(body["recurrence"]) if "recurrence" in body else event.rule,
         version=next(call.world.versions),
         updated=now,
     )
+
+
+def written_recurrence(
+    event: Event, body: dict[str, Any], start: int, where: str, *, all_day: bool
+) -> dict[str, Any]:
+    """The recurrence with the defaults of Graph, if the body has one; it begins on the date of the start.
+
+    https://learn.microsoft.com/graph/api/resources/recurrencerange (startDate)
+    """
+    found = body.get("recurrence")
+    if found is None:
+        return {}
+    if event.series is not None:
+        raise refusal("ErrorInvalidRequest", "The recurrence of an occurrence can't be set.")
+    rule(found)
+    first = moment(start, "UTC" if all_day else where).date().isoformat()
+    if found["range"].get("startDate") != first:
+        raise refusal("ErrorPropertyValidationFailure", "Recurrence startDate differs from the start.")
+    return {"recurrence": with_defaults(found, where)}
 
 
 def edge(event: Event, body: dict[str, Any], name: str, all_day: bool) -> tuple[int, str]:

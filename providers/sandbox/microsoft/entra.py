@@ -68,6 +68,26 @@ AADSTS: dict[int, tuple[int, str, str, str | None]] = {
         None,
     ),
     7000222: (401, "invalid_client", "The provided client secret keys for app are expired.", None),
+    50027: (400, "invalid_request", "JWT token is invalid or malformed.", None),
+    700023: (
+        401,
+        "invalid_client",
+        "Client assertion audience claim does not match Realm issuer. Review the documentation.",
+        None,
+    ),
+    700024: (
+        401,
+        "invalid_client",
+        "Client assertion is not within its valid time range. Ensure that the access token is not expired "
+        "before using it for user assertion, or request a new token.",
+        None,
+    ),
+    700027: (
+        401,
+        "invalid_client",
+        "The certificate with identifier used to sign the client assertion is not registered on application.",
+        None,
+    ),
     1002012: (
         400,
         "invalid_scope",

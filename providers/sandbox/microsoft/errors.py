@@ -43,6 +43,7 @@ CODES: dict[str, tuple[int, str]] = {
         "The send or update operation could not be performed because the change key passed in the request "
         "does not match the current change key for the item.",
     ),
+    "syncStateNotFound": (410, "The sync state generation is not found; generations before it exist."),
     "ApplicationThrottled": (429, "Application is over its MailboxConcurrency limit."),
     "TooManyRequests": (429, "Too many requests."),
     "ErrorInternalServerError": (500, "An internal server error occurred. The operation failed."),

@@ -16,7 +16,7 @@ from providers.sandbox.microsoft.mailbox import seen
 from providers.sandbox.microsoft.pages import CONTEXT, chosen, collection, page
 from providers.sandbox.microsoft.resources import EXTENDED, event_resource, folded
 from providers.sandbox.microsoft.view import as_preferred, ordered, rendering_of, window
-from providers.sandbox.series import expanded, instances
+from providers.sandbox.series import expanded, instance_named
 
 # $filter=singleValueExtendedProperties/Any(ep: ep/id eq '…' and ep/value eq '…')
 BY_PROPERTY = re.compile(
@@ -59,17 +59,10 @@ def find(call: Call, event_id: str, calendar_id: str = "") -> tuple[Calendar, Ev
     """
     seen(call, calendar_id)
     for calendar in call.account.calendars.values():
-        event = calendar.events.get(event_id) or occurrence(calendar, event_id)
+        event = calendar.events.get(event_id) or instance_named(calendar, event_id)
         if event is not None and not event.deleted:
             return calendar, event
     raise refusal("ErrorItemNotFound" if event_id.startswith("AAMk") else "ErrorInvalidIdMalformed")
-
-
-def occurrence(calendar: Calendar, event_id: str) -> Event | None:
-    master = calendar.events.get(event_id.rpartition("_")[0])
-    if master is None or not master.rule:
-        return None
-    return next((one for one in instances(master, None, None) if one.id == event_id), None)
 
 
 def get_event(call: Call, *ids: str) -> Answer:

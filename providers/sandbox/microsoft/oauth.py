@@ -19,7 +19,7 @@ from providers.sandbox.consent import (
     subject,
 )
 from providers.sandbox.exchange import Answer, Request
-from providers.sandbox.microsoft import applications
+from providers.sandbox.microsoft import applications, assertions
 from providers.sandbox.microsoft.entra import HEADERS, oauth_error
 from providers.sandbox.microsoft.mailbox import object_id
 from providers.sandbox.microsoft.scopes import OPENID, full_name, short_names
@@ -64,7 +64,7 @@ def authorize(world: World, request: Request) -> Answer:
 def token(world: World, request: Request) -> Answer:
     """The token endpoint."""
     form = request.form
-    if refused := refusal(request):
+    if refused := refusal(request) or assertions.refusal(world, request):
         return oauth_error(refused)
     match form.get("grant_type"):
         case "client_credentials":

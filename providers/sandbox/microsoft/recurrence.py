@@ -10,6 +10,7 @@ from typing import Any
 
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.series import is_readable
+from scheduling.zones import windows_zone
 
 FREQUENCIES = {
     "daily": "DAILY",
@@ -51,7 +52,11 @@ def days(pattern: dict[str, Any]) -> list[str]:
     elif kind.startswith("relative"):
         found = [f"BYDAY={','.join(names)}", f"BYSETPOS={INDEXES[pattern.get('index') or 'first']}"]
     elif kind.startswith("absolute"):
-        found = [f"BYMONTHDAY={int(pattern['dayOfMonth'])}"]
+        day = int(pattern["dayOfMonth"])
+        # Exchange takes the last day of a month that does not have the day:
+        # https://learn.microsoft.com/exchange/client-developer/web-service-reference/absolutemonthlyrecurrence
+        days_ = range(min(day, 28), day + 1)
+        found = [f"BYMONTHDAY={','.join(map(str, days_))}", *(["BYSETPOS=-1"] if day > 28 else [])]
     if kind.endswith("Yearly"):
         found.append(f"BYMONTH={int(pattern['month'])}")
     return found
@@ -67,3 +72,57 @@ def end(limits: dict[str, Any]) -> list[str]:
         case "endDate":
             return [f"UNTIL={date.fromisoformat(limits['endDate']):%Y%m%d}T235959"]
     raise ValueError(f"no range is of type {limits['type']!r}")
+
+
+def with_defaults(recurrence: dict[str, Any], where: str) -> dict[str, Any]:
+    """A recurrence as Graph returns it: with every field, also meaningless ones."""
+    pattern = {
+        "type": "daily",
+        "interval": 1,
+        "month": 0,
+        "dayOfMonth": 0,
+        "daysOfWeek": [],
+        "firstDayOfWeek": "sunday",
+        "index": "first",
+    }
+    limits = {
+        "type": "noEnd",
+        "startDate": "0001-01-01",
+        "endDate": "0001-01-01",
+        "recurrenceTimeZone": windows_zone(where) or where,
+        "numberOfOccurrences": 0,
+    }
+    return {
+        "pattern": pattern | {k: v for k, v in recurrence["pattern"].items() if v is not None},
+        "range": limits | {k: v for k, v in recurrence["range"].items() if v is not None},
+    }
+
+
+NAMES = {
+    "MO": "monday",
+    "TU": "tuesday",
+    "WE": "wednesday",
+    "TH": "thursday",
+    "FR": "friday",
+    "SA": "saturday",
+    "SU": "sunday",
+}
+
+
+def seeded(rule: tuple[str, ...], start: date, where: str) -> dict[str, Any] | None:
+    """The recurrence of a series of days or weeks that a test has described; None for another rule."""
+    line = rule[0].upper() if len(rule) == 1 else ""
+    parts = dict(each.split("=") for each in line.removeprefix("RRULE:").split(";") if "=" in each)
+    if parts.keys() - {"FREQ", "INTERVAL", "COUNT", "BYDAY"} or parts.get("FREQ") not in ("DAILY", "WEEKLY"):
+        return None
+    pattern: dict[str, Any] = {"type": parts["FREQ"].lower(), "interval": int(parts.get("INTERVAL", 1))}
+    if parts["FREQ"] == "WEEKLY":
+        own = list(NAMES)[start.weekday()]
+        pattern["daysOfWeek"] = [NAMES[each] for each in parts.get("BYDAY", own).split(",")]
+        pattern["firstDayOfWeek"] = "monday"
+    elif "BYDAY" in parts:
+        return None
+    limits: dict[str, Any] = {"type": "noEnd", "startDate": start.isoformat()}
+    if "COUNT" in parts:
+        limits |= {"type": "numbered", "numberOfOccurrences": int(parts["COUNT"])}
+    return with_defaults({"pattern": pattern, "range": limits}, where)

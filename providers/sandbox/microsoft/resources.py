@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +17,9 @@ from providers.sandbox.accounts import Account
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.consent import encoded
 from providers.sandbox.microsoft import bodies
+from providers.sandbox.microsoft.recurrence import seeded
 from providers.sandbox.microsoft.times import clock, stamp
+from providers.sandbox.times import moment
 from scheduling.zones import windows_zone
 
 NEVER = "0001-01-01T00:00:00Z"
@@ -91,6 +94,8 @@ def event_resource(
         for name, make in PROPERTIES.items()
         if not names or name.lower() in names or name in ("id", "@odata.etag")
     }
+    if "cancelledoccurrences" in names:
+        document["cancelledOccurrences"] = cancelled(calendar, event)
     if "body" in document:
         document["body"] = bodies.as_json(document["body"], as_text=style.text)
     if kept := extended(event, style.extended):
@@ -100,6 +105,23 @@ def event_resource(
         kept_names = [name for name in whole if not style.calendar or name.lower() in style.calendar]
         document["calendar"] = {name: whole[name] for name in kept_names}
     return document
+
+
+def first_day(event: Event, ms: int | None = None) -> date:
+    """The date of the start, or of another time of the event, on the clock of its zone."""
+    return moment(event.start if ms is None else ms, "UTC" if event.all_day else event.start_zone).date()
+
+
+def cancelled(calendar: Calendar, master: Event) -> list[str]:
+    """The deleted occurrences of a series, which are returned only when they are selected.
+
+    https://learn.microsoft.com/graph/api/resources/event#properties
+    """
+    return [
+        f"OID.{master.id}.{first_day(each, each.original_start).isoformat()}"
+        for each in calendar.events.values()
+        if each.series == master.id and each.deleted
+    ]
 
 
 def extended(event: Event, style: tuple[str, ...]) -> list[dict[str, str]]:
@@ -146,7 +168,7 @@ PROPERTIES: dict[str, Callable[[Account, Event, Rendering], Any]] = {
     "iCalUId": lambda account, event, style: uid(event),
     "reminderMinutesBeforeStart": lambda account, event, style: 15,
     "isReminderOn": lambda account, event, style: True,
-    "hasAttachments": lambda account, event, style: False,
+    "hasAttachments": lambda account, event, style: bool(event.fields.get("attachments")),
     "subject": lambda account, event, style: "",
     "bodyPreview": lambda account, event, style: preview(event),
     "importance": lambda account, event, style: "normal",
@@ -165,7 +187,7 @@ PROPERTIES: dict[str, Callable[[Account, Event, Rendering], Any]] = {
     "allowNewTimeProposals": lambda account, event, style: True,
     "isDraft": lambda account, event, style: False,
     "hideAttendees": lambda account, event, style: False,
-    "recurrence": lambda account, event, style: None,
+    "recurrence": lambda account, event, style: seeded(event.rule, first_day(event), event.start_zone),
     "onlineMeeting": lambda account, event, style: None,
     "responseStatus": lambda account, event, style: {"response": "organizer", "time": NEVER},
     "body": lambda account, event, style: bodies.EMPTY,
@@ -202,6 +224,8 @@ def fields_of(account: Account, entry: Mapping[str, Any]) -> dict[str, Any]:
         fields["showAs"] = "tentative"
     if answer := entry.get("responseStatus"):
         fields["responseStatus"] = {"response": RESPONSES.get(answer, answer), "time": NEVER}
+        own = {"type": "required", "status": fields["responseStatus"], "emailAddress": person(account)}
+        fields["attendees"] = [own]
         fields["isOrganizer"] = False
         host = {"name": "Host", "address": f"host.of.{account.email}"}
         fields["organizer"] = {"emailAddress": host}

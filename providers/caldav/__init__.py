@@ -1,0 +1,4 @@
+"""Calendars of CalDAV servers (RFC 4791), such as iCloud, Fastmail, Nextcloud and Radicale.
+
+Imported by ``providers.registry``.
+"""

@@ -1,0 +1,153 @@
+"""A calendar that was read: its zone, its name, and its entries by series."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from itertools import accumulate
+
+from providers.ical import entries
+from providers.ical.bounds import Budget, InvalidCalendar, Limits
+from providers.ical.clocks import IN_UTC, Clock, clock
+from providers.ical.components import Component, parse
+from providers.ical.entries import Entry
+from providers.ical.lines import Unreadable, divide, plain, unfold
+from providers.ical.zones import Zones
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(slots=True, eq=False)
+class Series:
+    """Events of one UID: ``masters`` recur, or are a single event; ``exceptions`` replace occurrences."""
+
+    masters: list[Entry] = field(default_factory=list)
+    exceptions: list[Entry] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class CalendarText:
+    """A calendar. ``zone`` is the one that it states, None without; ``name`` is empty without.
+
+    ``singles`` are events that do not recur, and busy times. ``text`` is unfolded; components have their
+    places in it, and so have the contents that were read, in ``begins``.
+    """
+
+    zone: Clock | None
+    name: str
+    singles: list[Entry]
+    series: dict[str, Series]
+    text: str = field(repr=False)
+    begins: Sequence[int] = (0,)
+    limits: Limits = DEFAULT_LIMITS
+
+    def zone_or(self, other: tzinfo | None) -> Clock:
+        """The zone of floating times and whole days: the calendar's, or ``other``, or UTC."""
+        return self.zone or (clock(other) if other is not None else IN_UTC)
+
+    def content_of(self, entry: Entry) -> int:
+        """The number of the content in which an entry is, from 0."""
+        return bisect_right(self.begins, entry.component.begin) - 1
+
+    def only(self, uid: str) -> CalendarText:
+        """The calendar with one series."""
+        return replace(self, singles=[], series={uid: self.series[uid]})
+
+
+def read(*contents: bytes, limits: Limits = DEFAULT_LIMITS, deadline: float) -> CalendarText:
+    """Parse a calendar; several ``VCALENDAR`` after each other are one, each with zones of its own.
+
+    Several contents are too, under the limits of one.
+
+    ``deadline`` is a value of ``time.monotonic()``.
+
+    :raise InvalidCalendar: when it cannot be parsed as a whole, or exceeds a limit
+    :raise Unavailable: when the deadline has passed
+    """
+    if sum(map(len, contents)) > limits.size:
+        raise InvalidCalendar(f"The calendar is larger than {limits.size:,} bytes")
+    texts = [unfold(each) for each in contents]
+    text = "\n".join(texts)
+    budget = Budget(limits, deadline)
+    budget.look()
+    calendars = parse(text, limits)
+    zones = _zones(calendars, text, budget)
+    singles: list[Entry] = []
+    series: dict[str, Series] = {}
+    for each, own in ((part, own) for one, own in zip(calendars, zones, strict=True) for part in one.parts):
+        budget.spend()
+        if each.name == "VEVENT":
+            entry = entries.event(each, own)
+            if entry.is_series or entry.replaces is not None:
+                # Without a UID it has nothing to do with other events.
+                group = series.setdefault(entry.uid or f"{len(series)} without", Series())
+                (group.masters if entry.replaces is None else group.exceptions).append(entry)
+            else:
+                singles.append(entry)
+        elif each.name == "VFREEBUSY":
+            singles.extend(entries.free_busy(each, own))
+    return CalendarText(
+        zone=_zone(calendars, zones),
+        name=_first(calendars, "X-WR-CALNAME") or _first(calendars, "NAME"),
+        singles=_grouped(singles, series),
+        series=series,
+        text=text,
+        begins=[0, *accumulate(len(each) + 1 for each in texts[:-1])],
+        limits=limits,
+    )
+
+
+def _grouped(singles: list[Entry], series: dict[str, Series]) -> list[Entry]:
+    """The singles, without events of which there are exceptions: these are moved to their series."""
+    left = []
+    for each in singles:
+        if each.uid in series and each.component.name == "VEVENT":
+            series[each.uid].masters.append(each)
+        else:
+            left.append(each)
+    return left
+
+
+def _zones(calendars: list[Component], text: str, budget: Budget) -> list[Zones]:
+    """The zones of each ``VCALENDAR``: two may define different zones by one name, as Outlook does.
+
+    Those with equal definitions share them, as each zone takes time to resolve.
+    """
+    known: dict[tuple[str, ...], Zones] = {}
+    found = []
+    for calendar in calendars:
+        definitions = [each for each in calendar.parts if each.name == "VTIMEZONE"]
+        key = tuple(text[each.begin : each.end] for each in definitions)
+        if key not in known:
+            known[key] = Zones(_definitions(definitions), budget)
+        found.append(known[key])
+    return found
+
+
+def _definitions(zones: list[Component]) -> dict[str, Component]:
+    found: dict[str, Component] = {}
+    for each in zones:
+        try:
+            found.setdefault(each.single("TZID"), each)
+        except Unreadable:
+            continue
+    return found
+
+
+def _zone(calendars: list[Component], zones: list[Zones]) -> Clock | None:
+    for calendar, own in zip(calendars, zones, strict=True):
+        if name := _first([calendar], "X-WR-TIMEZONE"):
+            return own.named(name)
+    return None
+
+
+def _first(calendars: list[Component], name: str) -> str:
+    for each in calendars:
+        for rest in each.every(name):
+            try:
+                return plain(divide(rest)[1])
+            except Unreadable:
+                continue
+    return ""

@@ -1,0 +1,4 @@
+"""Subscribed calendars: feeds of iCalendar text at an address (ICS). They cannot be changed.
+
+Imported by ``providers.registry``.
+"""
