@@ -1,4 +1,4 @@
-"""Webhooks go only to public addresses, in any notation."""
+"""URLs that clients have entered are called at public addresses only, in any notation."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from workers.webhooks import ssrf_guard
-from workers.webhooks.ssrf_guard import ForbiddenUrl, is_public, parse, resolve
+from providers.http import ssrf_guard
+from providers.http.ssrf_guard import ForbiddenUrl, is_public, parse, resolve
 
 
 @pytest.mark.parametrize(
