@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from hypothesis import given
 from hypothesis import strategies as some
 
-from providers.google.private_keys import NotAnRsaKey, WrongSize, load
+from providers.oauth.private_keys import NotAnRsaKey, WrongSize, load
 from tests import rsa_keys
 
 KEY = rsa.generate_private_key(65537, 2048)
