@@ -42,11 +42,6 @@ def test_a_busy_day_is_read_with_one_call(sandbox, google, alice):
     assert sandbox.requests().by_operation == {FREE_BUSY: 1}
 
 
-def test_periods_are_clipped_to_the_range(google, alice):
-    half = (NINE + TEN) // 2
-    assert busy(google, alice, start=half)["primary"].busy.pairs() == [(half, TEN)]
-
-
 def test_year_is_read_in_sixty_day_windows_and_joined(sandbox, google, connect):
     seam = START + 60 * DAY
     crossing = {"start": "2027-01-31T23:00:00Z", "end": "2027-02-01T01:00:00Z"}

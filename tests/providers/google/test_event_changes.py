@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from providers.errors import Unavailable
-from providers.events import Changes, Day, Moment
+from providers.events import Changes, Day, Moment, Reminders
 from providers.google import events as google_events
-from tests.providers.event_calls import HOUR, NINE, TEN, TIMED
+from tests.providers.event_calls import EVERYTHING, HOUR, NINE, TEN, TIMED
 from tests.providers.google.google_calls import DELETE, GET, GOOD, INSERT, PATCH, PUT, scripted
 
 
@@ -105,3 +105,54 @@ def test_an_online_meeting_stays_when_the_event_is_changed(calls):
 
 
 ZOOM, OTHER = "https://zoom.example/1", "https://zoom.example/2"
+
+
+# Fields of other applications.
+FOREIGN = {
+    "colorId": "7",
+    "guestsCanInviteOthers": False,
+    "guestsCanModify": True,
+    "source": {"title": "Tracker", "url": "https://tracker.example/1"},
+    "attachments": [{"fileUrl": "https://drive.example/1", "title": "Plan"}],
+    "extendedProperties": {"private": {"crm": "42"}, "shared": {"room": "4"}},
+    "conferenceData": {
+        "createRequest": {"requestId": "1", "conferenceSolutionKey": {"type": "hangoutsMeet"}}
+    },
+}
+GUEST = {
+    "email": "bob@example.com",
+    "additionalGuests": 2,
+    "comment": "Perhaps",
+    "responseStatus": "accepted",
+}
+
+
+def test_a_change_of_every_field_keeps_those_of_other_applications(calls):
+    reminders = {"useDefault": False, "overrides": [{"method": "email", "minutes": 60}]}
+    before = calls.post(**FOREIGN, attendees=[GUEST], reminders=reminders)
+
+    event = calls.update(before["id"], **EVERYTHING)
+
+    after = calls.stored(event.id)
+    for name in FOREIGN.keys() - {"extendedProperties", "conferenceData"}:
+        assert after[name] == before[name]
+    assert after["conferenceData"] == before["conferenceData"]
+    assert after["hangoutLink"] == before["hangoutLink"]
+    private, shared = (after["extendedProperties"][each] for each in ("private", "shared"))
+    assert private == {"crm": "42", "metaId": "m-1"}
+    assert shared == {"room": "4"}
+    assert after["attendees"][0] == before["attendees"][0] | {"displayName": "Bob"}
+    assert after["reminders"]["overrides"][0] == {"method": "email", "minutes": 60}
+
+
+def test_methods_of_one_reminder_make_room_for_others(calls):
+    """Google allows five overrides; an e-mail and a notification at the same minute are two."""
+    both = [{"method": method, "minutes": 10} for method in ("email", "popup")]
+    before = calls.post(reminders={"useDefault": False, "overrides": both})
+
+    def overrides(*minutes):
+        assert calls.update(before["id"], reminders=Reminders(minutes)).reminders == Reminders(minutes)
+        return calls.stored(before["id"])["reminders"]["overrides"]
+
+    assert overrides(10, 20, 30, 40)[:2] == both
+    assert len(overrides(10, 20, 30, 40, 50)) == 5

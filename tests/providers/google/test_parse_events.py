@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from providers.errors import ProviderError, Unavailable
-from providers.events import Event, EventStatus, Organizer, ResponseStatus, ShowAs
+from providers.events import Event, EventStatus, Organizer, Reminders, ResponseStatus, ShowAs, Visibility
 from providers.google import parse_events
 from providers.google.parse import canonical
 from providers.google.parse_events import Reader
@@ -59,6 +59,7 @@ def met(*entries: Any, status: str = "success") -> dict[str, Any]:
     return {"createRequest": request} | ({"entryPoints": list(entries)} if entries else {})
 
 
+EMAIL, POPUP = {"method": "email", "minutes": 60}, {"method": "popup", "minutes": 10}
 VIDEO = {"entryPointType": "video", "uri": MEET, "label": MEET[8:]}
 PHONE = {"entryPointType": "phone", "uri": "tel:+49-30-1", "label": "+49 30 1"}
 
@@ -72,6 +73,7 @@ def test_google_event_is_parsed():
         meta_id="m-42",
         subject="Design review",
         description="Bring <b>drawings</b>",
+        description_html="Bring <b>drawings</b>",
         location="Room 1",
         start=instant("2026-12-03T09:00:00Z"),
         end=instant("2026-12-03T10:30:00Z"),
@@ -87,6 +89,10 @@ def test_google_event_is_parsed():
         recurring_event_id=None,
         updated_at=instant("2026-12-02T08:00:00.123Z"),
         etag='W/"3529324800000000"',
+        shown_as=ShowAs.BUSY,
+        visibility=Visibility.DEFAULT,
+        reminders=Reminders(),
+        time_zone="Europe/Berlin",
     )
 
 
@@ -99,6 +105,13 @@ def test_google_event_is_parsed():
         ("status", ..., "status", None),
         ("transparency", "transparent", "show_as", ShowAs.FREE),
         ("transparency", "opaque", "show_as", ShowAs.BUSY),
+        ("transparency", "transparent", "shown_as", ShowAs.FREE),
+        ("visibility", "public", "visibility", Visibility.PUBLIC),
+        ("visibility", "confidential", "visibility", Visibility.PRIVATE),
+        ("visibility", "notYetInvented", "visibility", Visibility.PRIVATE),
+        ("reminders", ..., "reminders", None),
+        ("reminders", {"useDefault": False}, "reminders", Reminders(())),
+        ("reminders", {"overrides": [EMAIL, POPUP, EMAIL]}, "reminders", Reminders((10, 60))),
         ("organizer", ..., "organizer", None),
         ("organizer", {"id": "1"}, "organizer", Organizer("", is_self=False)),
         ("organizer", {"email": "ADA@example.com"}, "organizer", Organizer("ADA@example.com", is_self=True)),
