@@ -9,7 +9,7 @@ import pytest
 from providers.errors import EventNotFound, EventUnreadable, Unavailable
 from providers.events import Changes, Day, Moment
 from providers.timestamps import DAY
-from tests.providers.event_calls import HOUR, NINE, START, TEN, TIMED
+from tests.providers.event_calls import EVERYTHING, HOUR, NINE, START, TEN, TIMED
 from tests.providers.microsoft.graph_calls import GET, GOOD, UPDATE, scripted
 
 
@@ -103,3 +103,42 @@ def test_days_written_in_another_zone_are_moved_by_one_edge(new):
     made = calls.post(isAllDay=True, start=when[0], end=when[1])
     event = calls.update(made["id"], end=Day("2026-12-05"))
     assert (event.start, event.end) == (START - 9 * HOUR, START + 2 * DAY - 9 * HOUR)
+
+
+# Fields of other applications, and a property of another property set.
+FOREIGN = {
+    "categories": ["Red category"],
+    "importance": "high",
+    "hideAttendees": True,
+    "allowNewTimeProposals": False,
+    "responseRequested": False,
+}
+OTHERS = "String {00000000-0000-0000-0000-00000000c042} Name crm"
+GUEST = {"emailAddress": {"address": "bob@example.com", "name": "Robert"}, "type": "optional"}
+HTML = "<html><body><p>Agenda: <b>one</b></p></body></html>"
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_a_change_of_every_field_keeps_those_of_other_applications(calls, described):
+    accepted = {"response": "accepted", "time": "2026-11-27T00:00:00Z"}
+    before = calls.post(
+        **FOREIGN,
+        attendees=[GUEST | {"status": accepted}],
+        body={"contentType": "html", "content": HTML},
+        singleValueExtendedProperties=[{"id": OTHERS, "value": "42"}],
+        isOnlineMeeting=True,
+        onlineMeetingProvider="teamsForBusiness",
+    )
+    changes = EVERYTHING if described else {n: v for n, v in EVERYTHING.items() if n != "description"}
+
+    event = calls.update(before["id"], **changes)
+
+    expand = {"$expand": f"singleValueExtendedProperties($filter=id eq '{OTHERS}')"}
+    after = calls.stored(event.id, **expand)
+    for name in (*FOREIGN, "onlineMeeting", "isOnlineMeeting"):
+        assert after[name] == before[name]
+    assert after["singleValueExtendedProperties"] == [{"id": OTHERS, "value": "42"}]
+    assert after["attendees"][0]["status"] == accepted
+    assert after["attendees"][0]["type"] == "optional"
+    if not described:
+        assert after["body"] == calls.stored(event.id)["body"] == before["body"]

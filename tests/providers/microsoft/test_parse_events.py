@@ -91,6 +91,10 @@ def test_graph_event_is_parsed():
         recurring_event_id=None,
         updated_at=instant("2019-02-28T21:17:59.044Z"),
         etag='W/"/IUUrIl3PkG1JCSsPfU+8wAAGXjEpA=="',
+        shown_as=ShowAs.BUSY,
+        visibility=None,
+        reminders=None,
+        time_zone="America/Los_Angeles",
     )
 
 

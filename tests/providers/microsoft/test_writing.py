@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from providers.events import Changes, Day, Draft, Moment
+from providers.errors import EventRefused
+from providers.events import Changes, Day, Draft, Guest, Moment
 from providers.microsoft import properties, writing
 from providers.timestamps import instant
 from tests.providers.microsoft.test_body import HTML_BLOCK, JOIN, page
@@ -211,3 +212,24 @@ def test_graphs_own_meeting_takes_the_place_of_anothers(place, location, online)
     assert body["singleValueExtendedProperties"] == [{"id": properties.MEETING_URL, "value": ""}]
     assert body.get("location") == location
     assert ("isOnlineMeeting" in body) is not online
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated", "written"),
+    [
+        ("resource", {"optional": True}, None),
+        ("optional", {"resource": True}, None),
+        ("resource", {"optional": False}, "resource"),
+        ("resource", {"optional": True, "resource": False}, "optional"),
+        ("optional", {"optional": False, "resource": True}, "resource"),
+    ],
+)
+def test_an_attendee_is_not_given_a_second_type(kind, stated, written):
+    known = TIMED | {"attendees": [{"type": kind, "emailAddress": {"address": "room@example.com"}}]}
+    guests = (Guest("room@example.com", **stated),)
+    if written is not None:
+        assert changed(known, attendees=guests)["attendees"][0]["type"] == written
+        return
+    with pytest.raises(EventRefused) as raised:
+        changed(known, attendees=guests)
+    assert raised.value.param == "attendees"

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 from tzlocal.windows_tz import win_tz
 
+from providers.colors import foreground
 from providers.microsoft import colors
 from scheduling.zones import iana_zone, windows_zone
 
@@ -74,4 +75,4 @@ def test_a_colour_the_user_chose_wins_over_the_name():
     [("#ffffff", "#000000"), ("#000000", "#ffffff"), ("#f5f37b", "#000000"), ("#1a237e", "#ffffff")],
 )
 def test_text_is_readable_on_its_colour(color, text):
-    assert colors.foreground(color) == text
+    assert foreground(color) == text
