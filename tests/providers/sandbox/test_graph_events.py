@@ -94,10 +94,19 @@ def test_the_same_transaction_twice_makes_one_event(call: Caller) -> None:
             {"type": "relativeMonthly", "interval": 1, "daysOfWeek": ["thursday"], "index": "first"},
             ["12-03", "01-07", "02-04"],
         ),
+        # Exchange takes the last day of a month that does not have the day.
+        ({"type": "absoluteMonthly", "interval": 1, "dayOfMonth": 30}, ["12-30", "01-30", "02-28"]),
     ],
 )
 def test_patterns(call: Caller, pattern: dict[str, Any], days: list[str]) -> None:
-    make(call, recurrence={"pattern": pattern, "range": {"type": "numbered", "numberOfOccurrences": 3}})
+    limits = {"type": "numbered", "numberOfOccurrences": 3, "startDate": "2026-12-03"}
+    make(call, recurrence={"pattern": pattern, "range": limits})
+    wrong = call(
+        "POST",
+        "me/events",
+        json=LUNCH | {"recurrence": {"pattern": pattern, "range": limits | {"startDate": "2026-12-04"}}},
+    )
+    assert code(wrong) == (400, "ErrorPropertyValidationFailure")
     window = {"startDateTime": "2026-12-01T00:00:00Z", "endDateTime": "2027-03-01T00:00:00Z"}
     found = call.get("me/calendarView", **window)["value"]
     assert [e["start"]["dateTime"][5:10] for e in found] == days
