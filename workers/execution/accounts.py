@@ -32,13 +32,14 @@ log = logging.getLogger(__name__)
 # A timeout counts as a failure of the provider only if the call waited for this share of the deadline.
 MIN_WAIT_FRACTION = 0.25
 
-# Seconds after which a second rejection of new tokens means that the grant has ended.
+# Seconds after which a second rejection of new tokens, or of a password, means that the grant has ended.
 REJECTED_SECONDS = 600
 
 # A token that expires sooner could expire on the way to the provider.
 MARGIN = timedelta(seconds=60)
 
 ENDED = "The account's access has ended; connect it again"
+REJECTED = "The server rejects the stored credentials: connect the account again"
 
 
 def open_account(
@@ -46,7 +47,8 @@ def open_account(
 ) -> tuple[CalendarProvider, Account]:
     """The adapter for a connection, and the account to pass to it, for reads or writes."""
     provider = runtime.providers[credentials.provider]
-    reporter = call_reporter(runtime, credentials, access)
+    # The accounts of a provider without hosts of its own are on servers that have nothing in common.
+    reporter = call_reporter(runtime, credentials, access, for_provider=bool(provider.hosts))
     request_id = request_ids.current.get()
     tokens: TokenSource
     if credentials.grant is None:
@@ -63,6 +65,7 @@ def open_account(
         delegated=credentials.grant is not None,
         mailbox=credentials.mailbox,
         former_calendars=FormerCalendars(runtime.stores, credentials.id),
+        time_zone=credentials.own_zone,
     )
     return provider.calendars, account
 
@@ -91,7 +94,8 @@ def _is_ours(runtime: Runtime, credentials: Credentials, project: str | None) ->
     Google's client ids begin with the number of their project. Where one of the two numbers is unknown, only
     a grant that this service obtained counts against our project.
     """
-    ours, _, _ = runtime.providers[credentials.provider].oauth.client_id.partition("-")
+    oauth = runtime.providers[credentials.provider].oauth
+    ours = "" if oauth is None else oauth.client_id.partition("-")[0]
     if project is not None and ours.isdecimal():
         return project == ours
     return credentials.obtained
@@ -119,17 +123,20 @@ def mark_dead_on_revoked_grant(
 
 
 def _is_rejected_again(runtime: Runtime, connection_id: str) -> bool:
-    """Whether the provider rejected new tokens ``REJECTED_SECONDS`` ago too, and no read succeeded since.
+    """Whether the provider rejected the account ``REJECTED_SECONDS`` ago too, and no read succeeded since.
 
-    A provider may reject valid tokens for some minutes.
+    A provider may reject valid tokens, or a valid password, for some minutes.
     """
     return provider_limits.note_rejection(runtime.stores.redis, connection_id) >= REJECTED_SECONDS
 
 
 class ConnectionTokens:
-    """A ``TokenSource``: the stored tokens, refreshed under a lock for each connection."""
+    """A ``TokenSource``: the stored tokens, refreshed under a lock for each connection.
 
-    def __init__(self, stores: Stores, oauth: OAuth, credentials: Credentials) -> None:
+    Without ``oauth`` the stored token is what a person has entered in a form, which nothing can renew.
+    """
+
+    def __init__(self, stores: Stores, oauth: OAuth | None, credentials: Credentials) -> None:
         self._stores = stores
         self._oauth = oauth
         self._id = credentials.id
@@ -150,6 +157,7 @@ class ConnectionTokens:
     def renewed(self, rejected: Token, *, deadline: float) -> Token:
         """A token other than ``rejected``; the stored one if another worker has just refreshed it.
 
+        :raise TokenRejected: if the token is what a person has entered in a form
         :raise GrantGone: if only new tokens help: the grant is gone, or there is nothing to refresh with and
             the access token has expired
         :raise AuthorizationInvalid: if there is nothing to refresh with, and the token has not expired
@@ -177,6 +185,8 @@ class ConnectionTokens:
         return tokens
 
     def _refresh(self, deadline: float) -> None:
+        if self._oauth is None:
+            raise TokenRejected(REJECTED)
         old = self._tokens.refresh_token
         if old is None:
             # The provider has rejected the access token. One that has not expired may be accepted later.

@@ -31,14 +31,19 @@ from store.coordination.provider_limits import (
 from store.sql.queries.connection_rows import Credentials, SealedConnection
 from workers.egress import Egress
 from workers.jobs import (
+    ChangeSeries,
     CreateEvent,
     DeleteEvent,
+    DeleteSeries,
+    EventWrite,
     GetEvent,
     Job,
     ListCalendars,
     ReadBusy,
     ReadBusyWithout,
+    ReadChanges,
     ReadEvents,
+    RespondToEvent,
     ShowCalendars,
     UpdateEvent,
 )
@@ -123,19 +128,26 @@ class AccountCallReporter:
 
 def acquire_request(job: Job, row: SealedConnection, name: str) -> AcquireRequest | None:
     """The permit that a job needs from the rate limiter; None for a job that calls no calendar API."""
-    cost = calls(row.provider, job)
+    cost = cost_of(job, row)
     if not cost:
         return None
+    return AcquireRequest(Circuit(row.provider, access_of(job)), row.id, cost, leased_mailbox(row), name)
+
+
+def cost_of(job: Job, row: SealedConnection | Credentials) -> int:
+    """The calls of a job, with those for the main calendar of an account where it is not known."""
+    cost = calls(row.provider, job)
     # The main calendar of a delegated connection is read by its address, without its id.
     by_address = row.grant is not None and isinstance(job, ReadBusy) and job.main_only
     if (
-        row.main_calendar_id is None
+        cost
+        and row.main_calendar_id is None
         and not by_address
         and registry.scopes(row.provider).allows(row.scope, Operation.LIST_CALENDARS)
     ):
         # The id of the main calendar is read too.
         cost += registry.definition(row.provider).costs.main_calendar
-    return AcquireRequest(Circuit(row.provider, access_of(job)), row.id, cost, leased_mailbox(row), name)
+    return cost
 
 
 def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
@@ -152,7 +164,7 @@ def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
 
 def access_of(job: Job) -> Access:
     """Whether a job reads or writes."""
-    return Access.WRITES if isinstance(job, CreateEvent | UpdateEvent | DeleteEvent) else Access.READS
+    return Access.WRITES if isinstance(job, EventWrite) else Access.READS
 
 
 def calls(provider: str, job: Job) -> int:
@@ -166,9 +178,15 @@ def calls(provider: str, job: Job) -> int:
             return costs.listing
         case ReadEvents():
             return costs.events(len(job.calendars))
+        case ReadChanges():
+            # A page of changes, and the events that it only names.
+            return 1 + costs.events(1)
         case GetEvent() | ReadBusyWithout():
             return costs.event
-        case CreateEvent() | UpdateEvent() | DeleteEvent():
+        case ChangeSeries() | DeleteSeries():
+            # The occurrence, its series, the later part, and the end of the series.
+            return 4
+        case CreateEvent() | UpdateEvent() | DeleteEvent() | RespondToEvent():
             # The job reads the event before it changes it, or searches for it after it created it.
             return 2
     return 0

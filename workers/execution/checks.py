@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from providers import registry
 from providers.base import Failed
+from providers.definition import required
 from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason, SubjectRefused
 from providers.oauth.registration_probe import Finding
 from store.security.one_time_secrets import RegistrationTrial
@@ -23,7 +25,8 @@ def check_grant(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
     if trial is None:
         return Reply(failed=LOST)
     try:
-        grant = runtime.providers[trial.provider].grants.token(trial, trial.subject, deadline=deadline)
+        grants = required(runtime.providers[trial.provider].grants, registry.title(trial.provider))
+        grant = grants.token(trial, trial.subject, deadline=deadline)
     except (GrantRefused, SubjectRefused) as error:
         log.info("organization grant refused on check: %s: %s", trial.provider, error.message)
         return Reply(checked=_refused(error))
@@ -53,4 +56,4 @@ def check_registration(runtime: Runtime, job: CheckRegistration, deadline: float
 def _probe(runtime: Runtime, trial: RegistrationTrial, deadline: float) -> Finding:
     client = StoredClient(trial.client_id, trial.secret, trial.tenant)
     tried = runtime.registrations.with_client(trial.provider, client)
-    return tried.oauth.check(trial.redirect_uri, deadline=deadline)
+    return required(tried.oauth, registry.title(trial.provider)).check(trial.redirect_uri, deadline=deadline)

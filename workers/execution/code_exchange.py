@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redis.exceptions import RedisError
@@ -12,15 +13,16 @@ from sqlalchemy.orm import Session
 
 from providers import registry
 from providers.base import Failed, IssuedTokens
+from providers.definition import required
 from providers.errors import GrantGone, ProviderError, Reason
 from providers.oauth.identity import AccountIdentity
 from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
 from store.security.one_time_secrets import PendingConsent, PendingExchange
-from store.sql.models import now
+from store.sql.models import OAuthConnection, now
 from store.sql.queries import audit, connection_rows, connections, user_invitations
 from store.sql.queries.connection_rows import Tokens
-from store.sql.queries.connections import ProviderAccount, RemovedConnection
+from store.sql.queries.connections import Account, ProviderAccount, RemovedConnection
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.consent_gaps import Permission, missing_permissions
 from workers.execution.registrations import note_registration
@@ -76,7 +78,7 @@ def _exchange(runtime: Runtime, pending: PendingExchange, deadline: float) -> _E
     consent = pending.authorization
     provider = consent.provider
     # The link was made with the registration of that moment, which may have been saved just before.
-    oauth = runtime.registrations.current()[provider].oauth
+    oauth = required(runtime.registrations.current()[provider].oauth, registry.title(provider))
     began = runtime.stores.account_locks.now()
     with note_registration(runtime.stores, oauth):
         consented = oauth.redeem(pending.code, consent.verifier, consent.redirect_uri, deadline=deadline)
@@ -112,15 +114,33 @@ def _store(
             user = user_invitations.check_consent(session, consent)
             if isinstance(user, ConsentRefusal):
                 return Refused(user)
-            if missing := _missing(session, consent, exchanged):
+            older = connections.to_replace(session, user.id, consent.provider, consent.account, opened)
+            if refusal := _other_account(consent, exchanged, older):
+                return Refused(refusal)
+            if missing := _missing(consent, exchanged, older):
                 return Refused(ConsentRefusal.INCOMPLETE, missing)
             replaced = _replace(runtime, session, consent, exchanged)
             subject = f"{user.custom_id}/{consent.provider}"
             audit.record(session, actor=consent.asked_by, action="connect", subject=subject)
             _use_invitation(session, consent, exchanged)
-    if replaced is not None:
-        _revoke_replaced(runtime, replaced, deadline)
+    _revoke_replaced(runtime, replaced, deadline)
     return None
+
+
+def _other_account(
+    consent: PendingConsent, exchanged: _Exchanged, older: OAuthConnection | None
+) -> ConsentRefusal | None:
+    """Why a consent for the connection ``older`` is refused: only its account may be connected again."""
+    if consent.account in list(Account):
+        return None
+    if older is None:
+        return ConsentRefusal.CONNECTION_GONE
+    account = exchanged.account
+    if older.account_id is not None and account.id is not None:
+        return None if older.account_id == account.id else ConsentRefusal.OTHER_ACCOUNT
+    if any(account.is_verified_as(each) for each in connections.addresses(older)):
+        return None
+    return ConsentRefusal.OTHER_ACCOUNT if account.verified else ConsentRefusal.UNNAMED_ACCOUNT
 
 
 def _use_invitation(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> None:
@@ -131,12 +151,13 @@ def _use_invitation(session: Session, consent: PendingConsent, exchanged: _Excha
         user_invitations.use(session, consent.invitation_id)
 
 
-def _missing(session: Session, consent: PendingConsent, exchanged: _Exchanged) -> tuple[Permission, ...]:
+def _missing(
+    consent: PendingConsent, exchanged: _Exchanged, row: OAuthConnection | None
+) -> tuple[Permission, ...]:
     """The requested access that a working connection has and this grant lacks.
 
     It is empty if the grant may replace the connection, if there is one.
     """
-    row = connections.find(session, consent.user_id, consent.provider)
     if row is None or not row.usable:
         return ()
     if row.sealed_refresh_token is None and row.expires_at is not None and row.expires_at <= now():
@@ -148,8 +169,8 @@ def _missing(session: Session, consent: PendingConsent, exchanged: _Exchanged) -
 
 def _replace(
     runtime: Runtime, session: Session, consent: PendingConsent, exchanged: _Exchanged
-) -> RemovedConnection | None:
-    """Put the connection in the place of an older one; returns that one."""
+) -> list[RemovedConnection]:
+    """Put the connection in the place of older ones; returns those."""
     grant, account = exchanged.grant, exchanged.account
     refresh, obtained = grant.refresh_token.reveal if grant.refresh_token else None, True
     if refresh is None and consent.offline:
@@ -164,13 +185,14 @@ def _replace(
         tokens=Tokens(grant.access_token.reveal, refresh, grant.expires_at),
         account_id=account.id,
         obtained=obtained,
+        account=consent.account,
     )
     return replaced
 
 
-def _revoke_replaced(runtime: Runtime, replaced: RemovedConnection, deadline: float) -> None:
-    """Clean up after a replaced connection. A failure here does not fail the stored consent."""
-    for revocation in evict_and_list_revocations(runtime.stores, [replaced]):
+def _revoke_replaced(runtime: Runtime, replaced: Sequence[RemovedConnection], deadline: float) -> None:
+    """Clean up after replaced connections. A failure here does not fail the stored consent."""
+    for revocation in evict_and_list_revocations(runtime.stores, replaced):
         # Half of the remaining time, so that the reply does not miss the deadline.
         now = time.monotonic()
         try:
@@ -186,12 +208,9 @@ def _refresh_token_so_far(
 
     Also whether the service obtained it.
     """
-    row = connections.find(session, consent.user_id, consent.provider)
-    if row is None or not row.alive or not account.email or not row.email:
-        return None, True
-    if row.email.lower() != account.email.lower():
-        return None, True
-    if row.account_id is not None and account.id is not None and row.account_id != account.id:
+    rows = connections.with_provider(session, consent.user_id, consent.provider)
+    row = next((row for row in rows if _is_living_one(row, account)), None)
+    if row is None:
         return None, True
     try:
         tokens = connection_rows.open_credentials(row, runtime.stores.keyring).tokens
@@ -200,3 +219,12 @@ def _refresh_token_so_far(
         return None, True
     kept = None if tokens is None else tokens.refresh_token
     return kept, kept is None or row.obtained
+
+
+def _is_living_one(row: OAuthConnection, account: AccountIdentity) -> bool:
+    """Whether a connection is a living one of the account, as far as both names of the account are known."""
+    if not row.alive or row.grant_id is not None or not account.email or not row.email:
+        return False
+    if row.account_id is not None and account.id is not None and row.account_id != account.id:
+        return False
+    return row.email.lower() == account.email.lower()

@@ -215,10 +215,11 @@ def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Cred
     )
     if found == credentials:
         return credentials
-    # A zone changes no availability. Processes show a new one when their cached rows expire.
-    renamed = _names(found) != _names(credentials)
-    invalidate = renamed and (credentials.main_calendar_id is not None or _count_invalidation(stores))
+    # Hours that a user has stored without a zone count in that of the calendar. Before a connection is
+    # identified, no process has cached such hours (``app.availability.profiles``).
     before = credentials.main_calendar_id
+    known = credentials.time_zone if _names(found) == _names(credentials) else before
+    invalidate = known is not None or _count_invalidation(stores)
     if before is not None and before != main.id:
         note_former_calendar(stores, credentials.id, before)
     with stores.database.writing() as session:

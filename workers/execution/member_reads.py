@@ -94,7 +94,7 @@ def _account(runtime: Runtime, first: Credentials, members: Sequence[Member]) ->
     """The account that makes the request: that of the grant, or the application."""
     grant = first.grant or ""
     reporter: CallReporter
-    if registry.definition(first.provider).grant.impersonates:
+    if registry.impersonates(first.provider):
         # The rate limit and circuit breaker of the grant: no member's own account is used.
         reporter = call_reporter(runtime, replace(first, id=grant), Access.READS)
     else:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from providers import registry
 from providers.base import IssuedTokens, Token
+from providers.definition import required
 from providers.errors import (
     AuthorizationInvalid,
     ClientRefused,
@@ -49,8 +50,7 @@ class OrganizationTokens:
         """The tokens for the mailbox of one delegated connection."""
         if credentials.grant is None:
             raise ValueError("a personal connection has tokens of its own")
-        impersonates = registry.definition(credentials.provider).grant.impersonates
-        member = credentials.email if impersonates else None
+        member = credentials.email if registry.impersonates(credentials.provider) else None
         return cls(runtime, credentials.grant, member)
 
     def access_token(self, *, deadline: float) -> Token:
@@ -89,7 +89,7 @@ class OrganizationTokens:
 
     def _request_now(self, deadline: float) -> Token:
         # Loaded inside the lock: the worker that had the lock before may have marked the grant dead.
-        grant = self._load()
+        grant = load(self._runtime, self._owner.grant)
         tokens = self._runtime.stores.grant_tokens
         own = None if self._owner.member is None else tokens.load(TokenOwner(grant.id)).token
         try:
@@ -109,16 +109,8 @@ class OrganizationTokens:
             tokens.refuse(self._owner, _NOT_IN_DOMAIN)
             raise SubjectRefused(_NOT_IN_DOMAIN, operation=error.operation) from None
 
-    def _load(self) -> GrantCredentials:
-        stores = self._runtime.stores
-        with stores.database.reading() as session:
-            row = organization_grants.sealed(session, [self._owner.grant]).get(self._owner.grant)
-        if row is None or not row.alive:
-            raise AuthorizationInvalid(ENDED)
-        return organization_grants.open_credentials(row, stores.keyring)
-
     def _issue(self, grant: GrantCredentials, deadline: float) -> Token:
-        issued = _token(self._runtime, grant, self._owner.member or grant.subject, deadline)
+        issued = issue(self._runtime, grant, self._owner.member or grant.subject, deadline)
         left = (issued.expires_at - datetime.now(UTC)).total_seconds()
         self._runtime.stores.grant_tokens.save(self._owner, issued.access_token.reveal, left)
         return issued.access_token
@@ -145,14 +137,32 @@ class OrganizationTokens:
         self._runtime.stores.grant_tokens.forget(grant.id)
 
 
-def _token(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadline: float) -> IssuedTokens:
-    provider = runtime.providers[grant.provider]
-    if registry.definition(grant.provider).grant.impersonates or grant.client_id is not None:
-        return provider.grants.token(grant, subject, deadline=deadline)
+def load(runtime: Runtime, grant_id: str) -> GrantCredentials:
+    """A grant that is alive, with its secret.
+
+    :raise AuthorizationInvalid: if it has ended, or was removed
+    """
+    stores = runtime.stores
+    with stores.database.reading() as session:
+        row = organization_grants.sealed(session, [grant_id]).get(grant_id)
+    if row is None or not row.alive:
+        raise AuthorizationInvalid(ENDED)
+    return organization_grants.open_credentials(row, stores.keyring)
+
+
+def issue(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadline: float) -> IssuedTokens:
+    """A new token by a grant; ``subject`` is the account to impersonate, where the provider impersonates.
+
+    :raise ProviderError: as :meth:`providers.definition.Grants.token`
+    """
+    provider, title = runtime.providers[grant.provider], registry.title(grant.provider)
+    grants = required(provider.grants, title)
+    if registry.impersonates(grant.provider) or grant.client_id is not None:
+        return grants.token(grant, subject, deadline=deadline)
     # The token may be cached.
-    with note_registration(runtime.stores, provider.oauth, calls=False):
+    with note_registration(runtime.stores, required(provider.oauth, title), calls=False):
         try:
-            return provider.grants.token(grant, subject, deadline=deadline)
+            return grants.token(grant, subject, deadline=deadline)
         except ClientRefused as error:
             # The operator's fault: it says nothing about the grants of organizations.
             raise Misconfigured(error.message, operation=error.operation) from None

@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from providers.base import PRIMARY, Account, Calendar, CalendarProvider, Failed, Outcome
-from providers.errors import AuthorizationInvalid, ProviderError, Reason, TokenRejected
+from providers import registry
+from providers.base import PRIMARY, Account, Calendar, CalendarProvider, Failed, Outcome, Read
+from providers.changes import ChangePage
+from providers.definition import required
+from providers.errors import AuthorizationInvalid, ProviderError, RateLimited, Reason, TokenRejected
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
@@ -23,6 +27,7 @@ from workers.jobs import (
     ListCalendars,
     ReadBusy,
     ReadBusyWithout,
+    ReadChanges,
     ReadEvents,
     Reply,
     ShowCalendars,
@@ -121,7 +126,7 @@ class _Reader:
             # Neither on the list nor known by its alias: the account has no main calendar.
             listed = tuple(each for each in listed or () if not each.primary)
             outcomes = {calendar: each for calendar, each in outcomes.items() if calendar != PRIMARY}
-        return Reply(read_at, listed=listed, outcomes=outcomes)
+        return Reply(_kept_at(read_at, outcomes), listed=listed, outcomes=outcomes)
 
     def read(self, job: Job) -> Reply:
         """Any read that is not for the cache of busy periods."""
@@ -132,7 +137,8 @@ class _Reader:
                 busy = provider.busy_without(
                     self._account, job.calendar, job.event, job.start, job.end, deadline=deadline
                 )
-                return Reply(read_at, outcomes={job.calendar: busy})
+                outcomes: dict[str, Outcome] = {job.calendar: busy}
+                return Reply(_kept_at(read_at, outcomes), outcomes=outcomes)
             case ListCalendars():
                 return Reply(_now(), listed=self._list())
             case ShowCalendars():
@@ -144,12 +150,22 @@ class _Reader:
                         self._account, job.calendars, job.start, job.end, deadline=deadline
                     )
                 )
+            case ReadChanges():
+                self._identify_if_possible()
+                return Reply(changes=self._changes(job))
             case GetEvent():
                 self._identify_if_possible()
                 read = provider.find_event if job.by_meta else provider.event
                 found = read(self._account, job.calendar, job.event, deadline=deadline)
                 return Reply(events={job.calendar: (found,)})
         raise TypeError(f"{job!r} is not a read")
+
+    def _changes(self, job: ReadChanges) -> ChangePage:
+        name = self._credentials.provider
+        feed = required(self._runtime.providers[name].changes, registry.title(name))
+        return feed.changes(
+            self._account, job.calendar, job.start, job.end, job.sync_token, deadline=self._deadline
+        )
 
     def _prepare(self, calendars: Sequence[str]) -> None:
         """Register this connection as a reader of the cache tags that ``begin_reads`` did not know.
@@ -176,6 +192,9 @@ class _Reader:
         try:
             identify()
         except ProviderError as error:
+            # The read would be a call within the pause that the provider has asked for.
+            if isinstance(error, RateLimited):
+                raise
             # A token that is rejected for this call may be accepted for the read, which tells otherwise.
             refused = isinstance(error, TokenRejected)
             if isinstance(error, AuthorizationInvalid) and not refused:
@@ -204,8 +223,9 @@ class _Reader:
     def _list(self) -> tuple[ListedCalendar, ...]:
         found = self._calendars()
         if not any(each.primary for each in found):
-            # Its id is needed to recognize it: a list may also have it without the mark.
-            self._identify_if_possible()
+            # Its id is needed to recognize it: a list may also have it without the mark. No call follows.
+            with suppress(RateLimited):
+                self._identify_if_possible()
         listed = identity.listing(self._credentials, found)
         self._main_is_unlisted = len(listed) > len(found)
         return listed
@@ -235,3 +255,9 @@ class _Reader:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _kept_at(read_at: int, outcomes: Mapping[str, Outcome]) -> int:
+    """When the oldest of these was read, so that ``Age`` is true for what an adapter has kept."""
+    ages = [each.age for each in outcomes.values() if isinstance(each, Read)]
+    return read_at - int(1000 * max(ages, default=0.0))

@@ -39,7 +39,7 @@ class Registrations:
             name: registry.definition(name).bind(own) for name, own in self._own.items()
         }
         self._known = self._by_environment
-        self._unset = [name for name, each in self._known.items() if not each.configured]
+        self._unset = [name for name in registry.with_consent() if not self._known[name].configured]
         self._rows: Mapping[str, SealedClient] = {}
         self._applying = Lock()
         self._refreshing = Lock()
@@ -70,8 +70,9 @@ class Registrations:
 
     @property
     def consent_pages(self) -> list[str]:
-        """The address of each provider's consent page, without a registration in it."""
-        return [each.consent_page for each in self._by_environment.values()]
+        """The addresses of the providers' consent pages, without a registration in them."""
+        pages = (each.consent_page for each in self._by_environment.values())
+        return [page for page in pages if page is not None]
 
     def set_by_environment(self, name: str) -> bool:
         """Whether the environment sets the id and the secret, which then take precedence."""
@@ -80,6 +81,9 @@ class Registrations:
     def with_client(self, name: str, client: StoredClient) -> Provider:
         """A provider with this OAuth client."""
         changed = {"client_id": client.client_id, "client_secret": client.secret}
+        if "client_certificate" in self._own[name]:
+            # That of the environment belongs to another client.
+            changed["client_certificate"] = ""
         if client.tenant:
             changed["tenant"] = client.tenant
         bound = registry.definition(name).bind({**self._own[name], **changed})
@@ -118,7 +122,7 @@ class Registrations:
             # Logged once: it is not opened again until the operator saves another registration.
             log.error(
                 "the registration with %s cannot be decrypted, its encryption key is gone: save it again",
-                provider.oauth.title,
+                registry.title(name),
             )
             return provider
         return self.with_client(name, client)

@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 
 from providers import registry
 from providers.base import Failed, Token
+from providers.definition import required
 from providers.errors import ProviderError, Reason
 from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
@@ -50,6 +51,7 @@ def forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
         stores.busy.invalidate_connections(connection_ids)
         stores.calendar_lists.forget(connection_ids)
         stores.channel_usage.forget(connection_ids)
+        stores.last_reads.forget(connection_ids)
     except RedisError as error:
         log.warning("cached data of removed connections not dropped, it expires: %s", type(error).__name__)
 
@@ -103,7 +105,7 @@ def revoke_unused(runtime: Runtime, revocation: PendingRevocation, deadline: flo
         if used:
             log.info("grant not revoked: another connection uses its account")
             return
-        oauth = runtime.providers[revocation.provider].oauth
+        oauth = required(runtime.providers[revocation.provider].oauth, registry.title(revocation.provider))
         # Before the call, in case this process dies, and after it: a code that is redeemed meanwhile may get
         # tokens that die.
         stores.account_locks.note_revocation(account)

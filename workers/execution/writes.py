@@ -13,25 +13,35 @@ from providers import registry
 from providers.base import Account, CalendarProvider, Failed
 from providers.errors import EventExists, EventNotFound, EventRefused, EventUnreadable, ProviderError
 from providers.event_writes import is_unclear
-from providers.events import Event
+from providers.events import Event, Scope
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.provider_limits import Access
 from store.sql.queries.connection_rows import Credentials
 from workers import failures
-from workers.execution import checks, identity
+from workers.execution import checks, identity, sign_ins
+from workers.execution.account_opening import open_account_by_form
 from workers.execution.accounts import freshen, mark_dead_on_revoked_grant, open_account
 from workers.execution.code_exchange import exchange
+from workers.execution.directory import read_directory
 from workers.execution.revocation import revoke
 from workers.jobs import (
+    ChangeSeries,
     CheckGrant,
     CheckRegistration,
     CreateEvent,
     DeleteEvent,
+    DeleteSeries,
+    EventWrite,
     ExchangeCode,
+    FindSignInPage,
     FreshToken,
     Job,
+    OpenAccount,
+    ReadDirectory,
     Reply,
+    RespondToEvent,
     Revoke,
+    SignIn,
     StopChannels,
     UpdateEvent,
 )
@@ -46,12 +56,20 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     """Do one job of the writes queue. An expected failure is in the reply, never raised."""
     if isinstance(job, ExchangeCode):
         return exchange(runtime, job, deadline)
+    if isinstance(job, OpenAccount):
+        return open_account_by_form(runtime, job, deadline)
     if isinstance(job, Revoke):
         return revoke(runtime, job, deadline)
     if isinstance(job, CheckRegistration):
         return checks.check_registration(runtime, job, deadline)
     if isinstance(job, CheckGrant):
         return checks.check_grant(runtime, job, deadline)
+    if isinstance(job, ReadDirectory):
+        return read_directory(runtime, job, deadline)
+    if isinstance(job, FindSignInPage):
+        return sign_ins.find_page(runtime, deadline)
+    if isinstance(job, SignIn):
+        return sign_ins.sign_in(runtime, job, deadline)
     if credentials is None:
         raise TypeError(f"{job!r} is not a write")
     try:
@@ -63,16 +81,14 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
                 with mark_dead_on_revoked_grant(runtime, credentials.id):
                     freshen(runtime, credentials, deadline)
                 return Reply()
-            case CreateEvent() | UpdateEvent() | DeleteEvent():
+            case CreateEvent() | UpdateEvent() | DeleteEvent() | RespondToEvent():
                 return _write_event(runtime, job, credentials, deadline)
     except ProviderError as error:
         return Reply(failed=Failed.from_error(error))
     raise TypeError(f"{job!r} is not a write")
 
 
-def _write_event(
-    runtime: Runtime, job: CreateEvent | UpdateEvent | DeleteEvent, credentials: Credentials, deadline: float
-) -> Reply:
+def _write_event(runtime: Runtime, job: EventWrite, credentials: Credentials, deadline: float) -> Reply:
     provider, account = open_account(runtime, credentials, Access.WRITES)
     try:
         with mark_dead_on_revoked_grant(runtime, credentials.id):
@@ -92,7 +108,7 @@ def _write_event(
 
 def _write_and_invalidate(
     runtime: Runtime,
-    job: CreateEvent | UpdateEvent | DeleteEvent,
+    job: EventWrite,
     credentials: Credentials,
     provider: CalendarProvider,
     account: Account,
@@ -129,7 +145,7 @@ def _write_and_invalidate(
 def _write_at_provider(
     provider: CalendarProvider,
     account: Account,
-    job: CreateEvent | UpdateEvent | DeleteEvent,
+    job: EventWrite,
     deadline: float,
 ) -> Reply:
     match job:
@@ -144,6 +160,11 @@ def _write_at_provider(
             return Reply(events={job.calendar: (created.event,)}, made=created.made)
         case UpdateEvent():
             return Reply(events={job.calendar: (_update(provider, account, job, deadline),)})
+        case RespondToEvent():
+            event = provider.respond_to_event(
+                account, job.calendar, job.event, job.response, deadline=deadline
+            )
+            return Reply(events={job.calendar: (event,)})
         case DeleteEvent():
             _delete(provider, account, job, deadline)
             return Reply()
@@ -171,12 +192,13 @@ def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, dead
     event_id = job.event
     if job.by_meta:
         event_id = provider.find_event(account, job.calendar, job.event, deadline=deadline).id
+    scope = job.scope if isinstance(job, ChangeSeries) else Scope.OCCURRENCE
     try:
         return provider.update_event(
-            account, job.calendar, event_id, job.changes, etag=job.etag, deadline=deadline
+            account, job.calendar, event_id, job.changes, scope=scope, etag=job.etag, deadline=deadline
         )
     except EventRefused as refused:
-        if job.changes.has_one_edge:
+        if job.changes.has_one_edge and refused.param is None:
             refused.message = _fault(provider, account, job, event_id, deadline) or refused.message
         raise
 
@@ -205,6 +227,7 @@ def _delete(provider: CalendarProvider, account: Account, job: DeleteEvent, dead
         job.calendar,
         event_id,
         notify=job.notify,
+        scope=job.scope if isinstance(job, DeleteSeries) else Scope.OCCURRENCE,
         verified=job.by_meta,
         etag=job.etag,
         deadline=deadline,

@@ -3,7 +3,8 @@
 A waiting request occupies a thread of its web process. So each process reserves threads for requests that
 need no worker, and all processes together admit no more requests than the workers can serve. Reads and writes
 are limited separately: a provider that hangs does not block writes at the other. One tenant has at most its
-share of both limits, so that its slow requests leave places to others (``store.coordination.shares``).
+share of both limits, so that its slow requests leave places to others (``store.coordination.shares``); an
+organization may have a share of its own.
 
 An admitted request has a lease in Redis until its deadline. The lease of a process that was killed expires.
 """
@@ -86,9 +87,14 @@ class Admission:
 
         :raise Overloaded: if the share of the tenant in this process is used up, or its limit is reached
         """
-        tenant = shares.current.get()
+        tenant, here = shares.current.get(), self._here[queue]
+        own = shares.own_quotas.get().get(QUOTAS[queue])
+        if own is not None:
+            # Of this process the same part as of all, and not less than another tenant has.
+            own = min(own, max(here.share, here.total * own // max(1, self._most[queue])))
+        here.set_own(tenant, own)
         try:
-            self._here[queue].take(tenant)
+            here.take(tenant)
         except QuotaExceeded:
             raise TenantQueueFull(queue) from None
         except Exhausted:
@@ -96,7 +102,7 @@ class Admission:
         try:
             yield
         finally:
-            self._here[queue].release(tenant)
+            here.release(tenant)
 
     def enter(self, queue: Queue, name: str, seconds: float) -> None:
         """Admit a request of the current tenant to all processes, until ``leave`` or for this time.
@@ -117,7 +123,7 @@ class Admission:
             name=name,
             lease=lease,
             limit=limit,
-            share=share_of(limit, self._share),
+            share=shares.own_quotas.get().get(QUOTAS[queue], share_of(limit, self._share)),
             away=AWAY_SECONDS,
         )
         match _ENTER.run(self._redis, [admitted_key(queue), WORKERS], arguments):

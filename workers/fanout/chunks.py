@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from providers.base import Failed
 from providers.errors import Reason
-from store.coordination.provider_limits import GO, AcquireRequest, Permit, WaitReason
+from store.coordination.provider_limits import AcquireRequest, Permit, WaitReason
 from store.coordination.single_flight import Locked, ReadLock, Recorded, SharedRead, Waiting, Wanted
 from store.sql.queries import connection_rows
 from workers.execution import call_policy, reads
@@ -19,7 +19,7 @@ from workers.failures import BROKEN
 from workers.fanout import reports
 from workers.fanout.codec import DecodeError, addresses, pack_reply, read_digest, unpack_jobs
 from workers.fanout.reports import Report
-from workers.fanout.work import Request, TakenJob, Work, divide_waiting, leave, without_probes
+from workers.fanout.work import Request, TakenJob, Work, divide_waiting, separate, without_probes
 from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 
@@ -68,7 +68,7 @@ def decode(request: Request, messages: Sequence[bytes]) -> tuple[list[Work], Rep
 
 
 def load(runtime: Runtime, jobs: Sequence[TakenJob]) -> None:
-    """Load the connections of these jobs in one statement."""
+    """Load the connections of these jobs in one statement; they say which permits the jobs need."""
     ids = {each.job.connection for each in jobs if each.job.connection is not None}
     if not ids:
         return
@@ -100,10 +100,10 @@ def _is_gone(taken: TakenJob, admitted: Admitted) -> bool:
 def _take_locks(runtime: Runtime, request: Request, works: Sequence[Work], admitted: Admitted) -> list[Work]:
     """The jobs that have their locks or need none."""
     wanted = [
-        (each, Wanted(each.read, each.name, each.following))
+        (each, Wanted(each.read, each.name, each.waits_for))
         for work in works
         for each in work
-        if each.read is not None and not each.locked
+        if each.read is not None and not each.lock_generation
     ]
     if not wanted or request.terms is None:
         return list(works)
@@ -115,15 +115,15 @@ def _take_locks(runtime: Runtime, request: Request, works: Sequence[Work], admit
     for (taken, each), state in zip(wanted, found, strict=True):
         match state:
             case Locked(generation):
-                taken.locked, taken.following = generation, ""
+                taken.lock_generation, taken.waits_for = generation, ""
                 locked.append(ReadLock(each.read, each.holder))
                 continue
             case Recorded(body):
                 admitted.recorded.append((taken, body))
-                ended.append(ReadLock(each.read, each.following))
+                ended.append(ReadLock(each.read, each.waits_for))
             case Waiting(holder):
-                taken.following = holder
-                leave(taken)
+                taken.waits_for = holder
+                separate(taken)
                 admitted.following.append((ReadLock(each.read, holder), taken))
         absent.add(id(taken))
     runtime.pool.locks.hold(locked, request.deadline + runtime.grace + LEASE_MARGIN)
@@ -136,13 +136,13 @@ def _take_locks(runtime: Runtime, request: Request, works: Sequence[Work], admit
 
 def _begin_reads(runtime: Runtime, jobs: Sequence[TakenJob]) -> None:
     """Begin the reads of busy periods in the cache, in one round trip."""
-    beginning = [each for each in jobs if each.generation is None]
+    beginning = [each for each in jobs if each.cache_generation is None]
     busy = [
         (each.job, each.row) for each in beginning if isinstance(each.job, ReadBusy) and each.row is not None
     ]
     generations = reads.begin_reads(runtime.stores, busy) if busy else {}
     for each in beginning:
-        each.generation = generations.get(each.job.connection or "", b"")
+        each.cache_generation = generations.get(each.job.connection or "", b"")
 
 
 def _acquire(runtime: Runtime, request: Request, works: Sequence[Work], admitted: Admitted) -> None:
@@ -188,7 +188,7 @@ def _settle(
     wanted, row = taken.acquire_request, taken.row
     if wanted is None or row is None or taken.permitted:
         return
-    permit = permits.get(wanted, GO)
+    permit = permits[wanted]
     if permit.paid:
         taken.acquire_request = replace(wanted, calls=0)
     if not permit.wait:
@@ -199,10 +199,10 @@ def _settle(
         admitted.failed.append((taken, call_policy.circuit_open_failure(row, permit)))
         return
     # A wait for the mailbox does not replace the failure of an earlier wait.
-    if taken.failed is BROKEN or permit.why is not WaitReason.MAILBOX:
-        taken.failed = call_policy.rate_limited_failure(row, permit)
+    if taken.if_late is BROKEN or permit.why is not WaitReason.MAILBOX:
+        taken.if_late = call_policy.rate_limited_failure(row, permit)
     taken.permit_at = now + permit.wait
     if taken.permit_at < request.deadline:
         later.setdefault(taken.permit_at, []).append(taken)
     else:
-        admitted.failed.append((taken, taken.failed))
+        admitted.failed.append((taken, taken.if_late))

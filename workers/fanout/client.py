@@ -136,8 +136,9 @@ WORKERS_FRACTION = 0.97
 MIN_POP = 0.01
 
 # Seconds after which a job is sent again that a worker without a way to the provider had taken. Until that
-# worker has stopped taking tasks, it may take the job again.
-RESEND_SECONDS = (0.02, 0.2, 0.5)
+# worker has stopped taking tasks, it may take the job again. The last pause is longer than workers need to
+# learn that none of them has a way, from when on they perform the jobs themselves.
+RESEND_SECONDS = (0.02, 0.2, 0.5, 1.5)
 
 
 class Fanout:

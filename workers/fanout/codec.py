@@ -15,11 +15,13 @@ import msgspec
 import numpy as np
 
 from providers.base import Calendar, Failed, Outcome, Read
+from providers.changes import ChangePage
+from providers.directory import Listing
 from providers.events import Event
 from providers.oauth.registration_probe import Finding
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
-from workers.jobs import GrantCheck, Job, Refused, Reply
+from workers.jobs import FormCheck, GrantCheck, Job, Refused, Reply, SignInResult
 
 NUMBER = struct.Struct("<I")
 
@@ -75,6 +77,10 @@ class _Body(msgspec.Struct, array_like=True, frozen=True):
     # Periods of all calendars. A missing one must not become free time.
     periods: int
     refused: Refused | None = None
+    form: FormCheck | None = None
+    changes: ChangePage | None = None
+    sign_in: SignInResult | None = None
+    directory: Listing | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -179,6 +185,10 @@ def pack_body(reply: Reply) -> bytes:
         reply.checked,
         periods,
         reply.refused,
+        reply.form,
+        reply.changes,
+        reply.sign_in,
+        reply.directory,
     )
     return _encoder.encode(body)
 
@@ -207,6 +217,10 @@ def unpack_body(data: bytes | memoryview) -> Reply:
         body.finding,
         body.checked,
         body.refused,
+        body.form,
+        body.changes,
+        body.sign_in,
+        body.directory,
     )
     if sum(len(busy) for _, busy in reply.read()) != body.periods:
         raise DecodeError("not all periods of a reply")

@@ -11,17 +11,18 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from queue import Empty, SimpleQueue
 from typing import get_args
 
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 
-from providers.base import Failed
+from providers.base import PRIMARY, Failed
 from providers.errors import Reason
 from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_lists import CalendarList
+from store.cache.last_reads import LastRead
 from store.coordination.provider_limits import AcquireRequest, rejection_key
 from store.coordination.single_flight import Ended, ReadLock
 from store.metrics.counters import Counters
@@ -54,9 +55,10 @@ class Report:
     replies: list[bytes] = field(default_factory=list)
     released: list[tuple[AcquireRequest, bool]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
+    last_reads: list[tuple[str, LastRead]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.lists or self.reads or self.ended or self.replies or self.released or self.deleted)
+        return any(getattr(self, each.name) for each in fields(self) if each.name != "reply_list")
 
 
 class Reporter:
@@ -125,6 +127,7 @@ class Reporter:
             for connection, calendars in report.lists:
                 self._stores.calendar_lists.store(pipe, connection, calendars)
         self._stores.busy.store(pipe, [each for report in reports for each in report.reads])
+        self._stores.last_reads.note(pipe, [each for report in reports for each in report.last_reads])
 
     def _reply(self, pipe: Pipeline, reports: Sequence[Report]) -> None:
         replies: dict[str, list[bytes]] = {}
@@ -153,6 +156,8 @@ def finished(request: Request, jobs: Sequence[FinishedJob]) -> tuple[Report, lis
     for done in jobs:
         taken, reply = done.taken, done.reply
         read += _cache(report, done)
+        if (found := last_read(taken.job, reply)) is not None and isinstance(taken.job, ReadBusy):
+            report.last_reads.append((taken.job.connection, found))
         if isinstance(taken.job, _READS) and reply.failed is None and taken.job.connection is not None:
             report.deleted.append(rejection_key(taken.job.connection))
         report.released += permits(taken)
@@ -233,9 +238,21 @@ def _cache(report: Report, done: FinishedJob) -> list[tuple[str, CalendarKey]]:
             key = CalendarKey(job.connection, calendar)
             if taken.row is not None:
                 read.append((taken.row.provider, key))
-            generation = taken.generation or b""
+            generation = taken.cache_generation or b""
             report.reads.append(BusyRead(key, busy, job.start, job.end, reply.read_at, generation))
     return read
+
+
+def last_read(job: Job, reply: Reply) -> LastRead | None:
+    """The result of a read of a main calendar; None for other jobs and for failures of Almanac."""
+    if not isinstance(job, ReadBusy) or not (job.calendars is None or PRIMARY in job.calendars):
+        return None
+    outcome = reply.failed or reply.outcomes.get(PRIMARY)
+    if not isinstance(outcome, Failed):
+        return None if outcome is None else LastRead(reply.read_at)
+    if outcome.elsewhere or failures.is_internal(outcome):
+        return None
+    return LastRead(reply.read_at or time.time_ns() // 1_000_000, outcome.reason, outcome.message)
 
 
 def _end(
@@ -257,17 +274,17 @@ def _end(
         # Requests of release 0.1 that wait for this read then send it again, and find it in the cache.
         report.deleted.append(f"flight:{taken.flight.rpartition(':')[0]}")
         taken.flight = None
-    if taken.read is None or not taken.locked or request.terms is None:
+    if taken.read is None or not taken.lock_generation or request.terms is None:
         return
-    ended = Ended(ReadLock(taken.read, taken.name), taken.locked, request.terms.sent)
+    ended = Ended(ReadLock(taken.read, taken.name), taken.lock_generation, request.terms.sent)
     if reply is not None:
         repeatable = reply.failed_without_retry_time() and not failures.is_internal(reply.failed)
         lifetime = request.terms.lifetime(whole=reply.whole())
         ended = replace(
-            ended, body=body, failed=counts and repeatable, permit_in=permit_in, lifetime=lifetime
+            ended, body=body, failure_counts=counts and repeatable, permit_in=permit_in, lifetime=lifetime
         )
     report.ended.append(ended)
-    taken.locked = ""
+    taken.lock_generation = ""
 
 
 def _reply(report: Report, taken: TakenJob, body: bytes) -> None:

@@ -37,7 +37,7 @@ from workers.failures import TIMED_OUT
 from workers.fanout import chunks, reports
 from workers.fanout.codec import pack_body, work_list
 from workers.fanout.reports import Report
-from workers.fanout.work import FinishedJob, Request, TakenJob, Work, divide, leave
+from workers.fanout.work import FinishedJob, Request, TakenJob, Work, divide, separate
 from workers.jobs import CalendarRead, Job, ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import tracing
@@ -237,13 +237,13 @@ class Steps:
         alone = [each for each in finished if each.alone is not None]
         for done in alone:
             report.released += reports.permits(done.taken)
-            leave(done.taken, done.alone)
+            separate(done.taken, done.alone)
         with self._lock:
             self._read += read
         self._report(report)
         if not self._request.seconds_left:
             for done in alone:
-                self._fail(done.taken, done.taken.failed)
+                self._fail(done.taken, done.taken.if_late)
         elif alone:
             self._admit([[done.taken] for done in alone])
             # There are more of them than elements for which the task has started steps.

@@ -53,19 +53,19 @@ class TakenJob:
     job: Job
     name: str
     row: SealedConnection | None = None
-    # The read that other jobs may share, the holder that this job waits for, and the generation with which it
-    # has the lock; "" without it.
+    # The read that other jobs may share, the name of the job whose read this one waits for, and the
+    # generation with which it has the lock of the read; "" without it.
     read: SharedRead | None = None
-    following: str = ""
-    locked: str = ""
+    waits_for: str = ""
+    lock_generation: str = ""
     # That of the connection's cache, looked up before the job began; None before that.
-    generation: bytes | None = None
+    cache_generation: bytes | None = None
     acquire_request: AcquireRequest | None = None
     # The permit was granted; as a circuit breaker's probe.
     permitted: bool = False
     probes: bool = False
     # The failure that is reported if the job gets no permit before the deadline.
-    failed: Failed = BROKEN
+    if_late: Failed = BROKEN
     # The moment at which it would get its permit.
     permit_at: float = 0.0
     # What web processes of release 0.1 wait for.
@@ -79,7 +79,7 @@ class TakenJob:
         return None if self.row is None else self.row.provider
 
 
-# The work of one step: one job, or a bundle (``workers.fanout.work``).
+# The work of one step: one job, or a bundle.
 Work = list[TakenJob]
 
 
@@ -136,9 +136,9 @@ def without_probes(ready: Work) -> list[Work]:
     return [others, *([each] for each in probes)]
 
 
-def leave(taken: TakenJob, failed: Failed | None = None) -> None:
-    """Have a job performed separately. ``failed`` is its failure if there is no time for that."""
-    taken.failed = failed or taken.failed
+def separate(taken: TakenJob, if_late: Failed | None = None) -> None:
+    """Have a job performed separately. ``if_late`` is its failure if there is no time for that."""
+    taken.if_late = if_late or taken.if_late
     if taken.row is not None:
         taken.acquire_request = call_policy.acquire_request(taken.job, taken.row, taken.name)
 
@@ -180,7 +180,7 @@ def _belongs(taken: TakenJob) -> bool:
 
 def _share_permit(provider: str | None) -> bool:
     """Whether the account of a grant makes the call of a bundle, whose jobs then share one permit."""
-    return provider is not None and registry.definition(provider).grant.impersonates
+    return provider is not None and registry.impersonates(provider)
 
 
 def _shared_permit(first: TakenJob) -> AcquireRequest | None:

@@ -29,6 +29,7 @@ from workers.jobs import (
     ExchangeCode,
     FreshToken,
     ReadBusy,
+    ReadChanges,
     ReadEvents,
     Revoke,
 )
@@ -64,7 +65,7 @@ def test_a_mailbox_that_is_full_does_not_block_other_accounts(
 ):
     ends = (time.time() + 60) * 1000
     runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"busy:{n}": ends for n in range(4)})
-    found = read(new_worker(), "f", [mailbox()] * 12 + [connected() for _ in range(20)], seconds=4)
+    found = read(new_worker(), "f", [mailbox()] * 12 + [connected() for _ in range(20)], seconds=6)
     assert [was_read(reply) for reply in found] == [False] * 12 + [True] * 20
     assert {reply.failed.message for reply in found[:12]} == {"Microsoft 365 did not answer in time"}
 
@@ -193,7 +194,7 @@ def test_the_email_of_a_connection_takes_no_leases_of_another_mailbox(
 ):
     ada = mailbox()
     mallory = written(sandbox.account("microsoft", "mallory@contoso.example"), "ada@contoso.example")
-    provider.seconds = 0.3
+    provider.seconds = 1.0
     found = read(new_worker(), "f", [mallory] * 8 + [ada] * 8, seconds=20)
     assert all(map(was_read, found))
     assert provider.most == 8
@@ -237,7 +238,7 @@ def test_a_large_organization_at_the_limit_is_paced_and_no_user_fails(new_worker
 
 
 def test_job_with_late_permit_fails_and_others_are_read(new_worker, provider, connected):
-    there = new_worker(google_per_minute=10)
+    there = new_worker({"google_per_minute": 10})
     found = read(there, "f", [connected() for _ in range(8)], seconds=2)
     assert [was_read(reply) for reply in found].count(True) == 5
     named = [reply.failed for reply in found if reply.failed is not None]
@@ -249,7 +250,7 @@ def test_job_with_late_permit_fails_and_others_are_read(new_worker, provider, co
 
 
 def test_writes_spend_from_the_same_limit(new_worker, provider, connected, runtime):
-    there = new_worker(google_per_minute_and_user=4)
+    there = new_worker({"google_per_minute_and_user": 4})
     ada = connected()
     put_work(there, "w", [DeleteEvent(ada, "primary", "event")])
     run_drain(there, "w", writes.perform, seconds=5)
@@ -268,6 +269,7 @@ def test_writes_spend_from_the_same_limit(new_worker, provider, connected, runti
         (MICROSOFT, ReadBusy("c", ("primary",), 0, 7 * DAY), 2),
         (MICROSOFT, ReadBusy("c", None, 0, 7 * DAY), 4),
         (GOOGLE, ReadEvents("c", ("a", "b"), 0, DAY), 2),
+        (GOOGLE, ReadChanges("c", "a", 0, DAY, "token"), 2),
         (GOOGLE, DeleteEvent("c", "primary", "e"), 2),
         (MICROSOFT, CreateEvent("c", "primary", None), 2),
         (GOOGLE, FreshToken("c"), 0),

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from providers.base import Calendar
+from providers.errors import Reason
 from store.cache.cache_tags import change_tags
 from store.cache.versioned_cache import VERSION_KEY
 from store.coordination.provider_limits import Access
@@ -83,6 +84,22 @@ def test_a_read_of_a_mailbox_that_cannot_be_identified_is_not_cached(
     assert runtime.stores.busy.begin_reads([connection], {}) != before
 
 
+@pytest.mark.parametrize(
+    ("provider", "operation"),
+    [("google", "google.calendarList.get"), ("microsoft", "microsoft.calendars.get")],
+)
+def test_a_read_makes_no_call_in_a_pause_that_began_with_the_identification(
+    sandbox, do, unidentified, provider, operation
+):
+    connection = unidentified(provider)
+    sandbox.fault(operation=operation, status=429, retry_after=30)
+
+    reply = do(ReadBusy(connection, ("primary",), START, END))
+
+    assert (reply.failed.reason, reply.failed.retry_after) == (Reason.RATE_LIMITED, 30)
+    assert not {"google.freebusy.query", "microsoft.calendarView.list"} & set(sandbox.requests().by_operation)
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_list_stores_the_zone_of_a_connection_that_is_identified(sandbox, connected, row, do, provider):
     connection = connected(sandbox.account(provider, "ada@example.com", time_zone=ZONE))
@@ -115,7 +132,7 @@ def test_a_changed_zone_is_stored(runtime, row, known):
     assert row(credentials.id).time_zone == "Europe/Berlin"
 
 
-def test_a_zone_invalidates_neither_cached_rows_nor_busy_periods(runtime, known):
+def test_a_zone_invalidates_cached_rows_and_no_busy_periods(runtime, known):
     stores, credentials = runtime.stores, known()
     stores.versioned_cache.bump_version()
     version = stores.redis.get(VERSION_KEY)
@@ -123,7 +140,7 @@ def test_a_zone_invalidates_neither_cached_rows_nor_busy_periods(runtime, known)
 
     identity.note_list(stores, credentials, [listed("Europe/Berlin")])
 
-    assert stores.redis.get(VERSION_KEY) == version
+    assert stores.redis.get(VERSION_KEY) != version
     assert stores.busy.begin_reads([credentials.id], {}) == generation
 
 

@@ -21,7 +21,7 @@ from workers.execution import registrations
 from workers.runtime import Runtime
 
 GOOGLE, MICROSOFT = "google", "microsoft"
-NOBODY = {f"{provider}_client_{part}": "" for provider in registry.names() for part in ("id", "secret")}
+NOBODY = {f"{each}_client_{part}": "" for each in registry.with_consent() for part in ("id", "secret")}
 ADA = StoredClient("ada's", "planted-secret", None)
 BOB = StoredClient("bob's", "planted-other", None)
 
@@ -88,7 +88,7 @@ def test_registrations_in_the_environment_need_no_database(runtime, save):
     assert runtime.stores.redis.info("stats")["total_commands_processed"] - before == 1
     assert asked == []
     assert [each[GOOGLE].oauth.client_id for each in found] == ["sandbox", "sandbox"]
-    assert all(runtime.registrations.set_by_environment(each) for each in registry.names())
+    assert all(runtime.registrations.set_by_environment(each) for each in registry.with_consent())
 
 
 @pytest.mark.parametrize("alone", ["google_client_id", "google_client_secret"])
@@ -107,7 +107,8 @@ def test_each_provider_is_set_by_the_environment_for_itself(new_runtime, save):
 
     found = process.registrations.current()
 
-    assert {name: each.oauth.client_id for name, each in found.items()} == {GOOGLE: "own", MICROSOFT: "bob's"}
+    ids = {name: found[name].oauth.client_id for name in registry.with_consent()}
+    assert ids == {GOOGLE: "own", MICROSOFT: "bob's"}
     assert found[GOOGLE].configured
     assert found[MICROSOFT].configured
 

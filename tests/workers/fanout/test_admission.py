@@ -32,6 +32,12 @@ READS, WRITES = Queue.READS, Queue.WRITES
 FEW = {READS: 3, WRITES: 1}
 
 
+@pytest.fixture(autouse=True)
+def _of_no_tenant():
+    """Earlier tests of this process have sent requests of organizations."""
+    shares.set_tenant(shares.UNBOUND)
+
+
 @pytest.fixture
 def redis(runtime):
     return runtime.stores.redis
@@ -183,7 +189,7 @@ def test_a_process_keeps_threads_for_others(admission):
 def as_tenant(monkeypatch):
     """Work for a tenant from now on: ``as_tenant(7)``."""
     yield shares.current.set
-    shares.current.set(shares.UNBOUND)
+    shares.set_tenant(shares.UNBOUND)
 
 
 def test_a_tenant_takes_its_share_of_all_places_and_leaves_the_others(redis, as_tenant):
@@ -219,6 +225,49 @@ def test_a_tenant_takes_its_share_of_the_places_of_a_process(admission, redis, a
                 pass
         as_tenant(3)
         with pytest.raises(QueueFull), half.admit_in_process(WRITES):
+            pass
+
+
+@pytest.mark.parametrize("share", [50, 100])
+def test_an_organization_has_places_of_its_own_number(redis, as_tenant, share):
+    admission = Admission(redis, {READS: 8, WRITES: 8}, share=share)
+    for tenant, own in ((1, 2), (2, 6)):
+        shares.set_tenant(tenant, {"waitingReads": own})
+        for number in range(own):
+            admission.enter(READS, str(number), 60)
+        with pytest.raises(TenantQueueFull):
+            admission.enter(READS, "one more", 60)
+    as_tenant(3)
+    with pytest.raises(QueueFull):
+        admission.enter(READS, "no place is left", 60)
+
+
+@pytest.mark.parametrize(
+    ("own", "places"),
+    [
+        (5, 5),
+        # Not less than every other tenant has.
+        (40, 32),
+        # As large a part of the process as of all.
+        (96, 48),
+        (1000, 64),
+    ],
+)
+def test_an_organization_has_its_own_part_of_a_process(redis, as_tenant, own, places):
+    admission = Admission(redis, {READS: 256, WRITES: 128}, share=50)
+    shares.set_tenant(1, {"waitingWrites": own})
+    with ExitStack() as entered:
+        for _ in range(places):
+            entered.enter_context(admission.admit_in_process(WRITES))
+        with pytest.raises((TenantQueueFull, QueueFull)), admission.admit_in_process(WRITES):
+            pass
+    # Without a value of its own it has the share of all again.
+    as_tenant(1)
+    shares.set_tenant(1)
+    with ExitStack() as entered:
+        for _ in range(32):
+            entered.enter_context(admission.admit_in_process(WRITES))
+        with pytest.raises(TenantQueueFull), admission.admit_in_process(WRITES):
             pass
 
 

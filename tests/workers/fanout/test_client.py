@@ -21,6 +21,7 @@ from tests.app.days import DAY, PROVIDERS, meeting
 from tests.conftest import settings_of
 from tests.workers.conftest import busy_jobs, period_end, read_one
 from workers.celery_app import create_celery
+from workers.egress import KNOWN_SECONDS, PROBE_SECONDS
 from workers.failures import BROKEN, TIMED_OUT
 from workers.fanout import steps
 from workers.fanout.client import RESEND_SECONDS, Fanout
@@ -141,6 +142,21 @@ def elsewhere(times):
 def test_a_read_of_a_worker_without_a_way_to_the_provider_is_sent_again(fanout, serve, connected):
     serve(elsewhere(1), tasks=2)
     (reply,) = fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(20))
+    assert reply.failed is None
+
+
+def test_a_read_outlives_the_time_in_which_workers_learn_that_none_has_a_way(fanout, serve, connected):
+    learnt = time.monotonic() + KNOWN_SECONDS + PROBE_SECONDS / 2
+
+    def perform(runtime, job, credentials, deadline):
+        if time.monotonic() < learnt:
+            return Reply(failed=steps.ELSEWHERE)
+        return read_one(runtime, job, credentials, deadline)
+
+    serve(perform, tasks=1 + len(RESEND_SECONDS))
+
+    (reply,) = fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(20))
+
     assert reply.failed is None
 
 

@@ -35,8 +35,10 @@ from workers.jobs import (
     FreshToken,
     GetEvent,
     ListCalendars,
+    OpenAccount,
     ReadBusy,
     ReadBusyWithout,
+    ReadChanges,
     ReadEvents,
     Reply,
     Revoke,
@@ -69,6 +71,7 @@ drafts = st.builds(Draft, changes, names, names, names, st.none() | names, st.bo
 jobs = st.one_of(
     st.builds(ReadBusy, names, st.none() | st.lists(names, max_size=5).map(tuple), moments, moments),
     st.builds(ReadEvents, names, st.lists(names, max_size=5).map(tuple), moments, moments),
+    st.builds(ReadChanges, names, names, moments, moments, st.none() | names),
     st.builds(CreateEvent, names, names, drafts),
     st.builds(UpdateEvent, names, names, names, changes, st.booleans(), st.none() | names),
     st.builds(
@@ -80,7 +83,15 @@ jobs = st.one_of(
     st.builds(ReadBusyWithout, names, names, names, moments, moments),
     *(
         st.builds(kind, names)
-        for kind in (ListCalendars, ShowCalendars, FreshToken, Revoke, ExchangeCode, CheckRegistration)
+        for kind in (
+            ListCalendars,
+            ShowCalendars,
+            FreshToken,
+            Revoke,
+            ExchangeCode,
+            OpenAccount,
+            CheckRegistration,
+        )
     ),
 )
 failures = st.builds(
