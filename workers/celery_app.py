@@ -23,6 +23,9 @@ PURGE_SECONDS = 3600.0
 SWEEP_SECONDS = 10.0
 # At most. It is less if audits of watched calendars need it.
 CHANNELS_SECONDS = 300.0
+CHECK_SECONDS = 300.0
+# Longest delay of the check of an identity that is due.
+IDENTITIES_SECONDS = 60.0
 # Longest delay of the event of an expired hold.
 HOLDS_SECONDS = 60.0
 MAX_TICK = 5.0
@@ -111,7 +114,10 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
         beat_schedule={
             "renew tokens": _every(RENEWAL_SECONDS, "upkeep.renew_tokens"),
             "keep channels": _every(channels_seconds, "upkeep.keep_channels"),
+            "check identities": _every(IDENTITIES_SECONDS, "upkeep.check_identities"),
+            "check accounts": _every(CHECK_SECONDS, "upkeep.check_accounts"),
             "purge idempotency keys": _every(PURGE_SECONDS, "upkeep.purge_idempotency_keys"),
+            "purge audit records": _every(PURGE_SECONDS, "upkeep.purge_audit_records"),
             "purge holds": _every(HOLDS_SECONDS, "upkeep.purge_holds"),
             "purge webhook deliveries": _every(PURGE_SECONDS, "upkeep.purge_webhook_deliveries"),
             "send webhooks again": _every(SWEEP_SECONDS, "webhooks.sweep"),

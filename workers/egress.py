@@ -191,7 +191,8 @@ class Egress:
         """
         route = self._routes[provider]
         route.suspect.set()
-        if (attempt := _attempt.get()) is None:
+        # Without hosts that all accounts share, the failure shows nothing about this worker.
+        if (attempt := _attempt.get()) is None or not self._hosts[provider]:
             return False
         attempt.sent = attempt.sent or not error.unsent
         attempt.elsewhere = (error.unsent or route.unreachable) and self._others_reach(provider)

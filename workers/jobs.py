@@ -13,7 +13,9 @@ from typing import Literal
 import msgspec
 
 from providers.base import PRIMARY, Calendar, Failed, Outcome, Read
-from providers.events import Changes, Draft, Event
+from providers.changes import ChangePage
+from providers.directory import Kind, Listing
+from providers.events import Changes, Draft, Event, Response, Scope
 from providers.oauth.registration_probe import Finding
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
@@ -82,6 +84,19 @@ class ReadEvents(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     end: int
 
 
+class ReadChanges(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Read a page of the changes of events over ``[start, end)``, in milliseconds, in one calendar.
+
+    ``sync_token`` is that of the page before; it opens nothing without the account's tokens.
+    """
+
+    connection: str
+    calendar: str
+    start: int
+    end: int
+    sync_token: str | None = None
+
+
 class GetEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Read one event; ``by_meta``: ``event`` is the metaId that it carries."""
 
@@ -110,6 +125,24 @@ class UpdateEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     etag: str | None = None
 
 
+class ChangeSeries(UpdateEvent, frozen=True, tag=True, omit_defaults=True):
+    """Change the series of an occurrence, or a part of it.
+
+    It has a type of its own, so that a worker of the release before, which knows no scope, fails it.
+    """
+
+    scope: Scope = Scope.SERIES
+
+
+class RespondToEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Answer the invitation to one event as the account of the connection."""
+
+    connection: str
+    calendar: str
+    event: str
+    response: Response
+
+
 class DeleteEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Delete one event; ``by_meta`` as in :class:`GetEvent`, and then only the one of ``mark``, if given.
 
@@ -123,6 +156,12 @@ class DeleteEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     by_meta: bool = False
     mark: str | None = None
     etag: str | None = None
+
+
+class DeleteSeries(DeleteEvent, frozen=True, tag=True, omit_defaults=True):
+    """Delete the series of an occurrence, or a part of it; a type of its own as :class:`ChangeSeries`."""
+
+    scope: Scope = Scope.SERIES
 
 
 class FreshToken(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -151,6 +190,13 @@ class ExchangeCode(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     connection: None = None
 
 
+class OpenAccount(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Open the account that a form describes; the form is stored encrypted under a name."""
+
+    secret_name: str = msgspec.field(name="form")
+    connection: None = None
+
+
 class CheckRegistration(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Test an OAuth registration at its provider; it is stored encrypted under a name."""
 
@@ -165,6 +211,42 @@ class CheckGrant(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     connection: None = None
 
 
+class ReadDirectory(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Read the people or rooms that an organization's grant lists; ``part`` is of their name or address."""
+
+    grant: str
+    kind: Kind
+    part: str = ""
+    connection: None = None
+
+
+class FindSignInPage(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Look up the page of the identity provider to which people are sent who sign in to the dashboard."""
+
+    connection: None = None
+
+
+class SignIn(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Sign a person in by a code of the identity provider; it is stored encrypted under a name."""
+
+    secret_name: str
+    connection: None = None
+
+
+# Why a person is not signed in.
+SignInRefusal = Literal[
+    "unavailable", "busy", "issuer", "client", "clock", "untrusted", "code", "role", "name"
+]
+
+
+class SignInResult(msgspec.Struct, frozen=True, array_like=True):
+    """The result of ``FindSignInPage`` or ``SignIn``: the page, or the person; or why there is none."""
+
+    page: str = ""
+    administrator_id: int | None = None
+    refused: SignInRefusal | None = None
+
+
 class GrantCheck(msgspec.Struct, frozen=True, array_like=True):
     """The result of ``CheckGrant``: the scope that the provider names, or why it refuses the grant.
 
@@ -177,6 +259,17 @@ class GrantCheck(msgspec.Struct, frozen=True, array_like=True):
     message: str = ""
 
 
+class FormCheck(msgspec.Struct, frozen=True, array_like=True):
+    """The result of ``OpenAccount``: the name under which the account is stored encrypted.
+
+    Or the field at fault, and what is wrong with it.
+    """
+
+    account_name: str = ""
+    refused: str | None = None
+    message: str = ""
+
+
 class Refused(msgspec.Struct, frozen=True, array_like=True):
     """Why ``ExchangeCode`` has stored no connection; ``missing`` are the permissions of ``INCOMPLETE``."""
 
@@ -184,24 +277,34 @@ class Refused(msgspec.Struct, frozen=True, array_like=True):
     missing: tuple[Permission, ...] = ()
 
 
-CalendarRead = ReadBusy | ReadBusyWithout | ListCalendars | ShowCalendars | ReadEvents | GetEvent
-EventWrite = CreateEvent | UpdateEvent | DeleteEvent
+CalendarRead = (
+    ReadBusy | ReadBusyWithout | ListCalendars | ShowCalendars | ReadEvents | ReadChanges | GetEvent
+)
+EventWrite = CreateEvent | UpdateEvent | ChangeSeries | DeleteEvent | DeleteSeries | RespondToEvent
 Job = (
     ReadBusy
     | ReadBusyWithout
     | ListCalendars
     | ShowCalendars
     | ReadEvents
+    | ReadChanges
     | GetEvent
     | CreateEvent
     | UpdateEvent
+    | ChangeSeries
     | DeleteEvent
+    | DeleteSeries
+    | RespondToEvent
     | FreshToken
     | Revoke
     | StopChannels
     | ExchangeCode
+    | OpenAccount
     | CheckRegistration
     | CheckGrant
+    | ReadDirectory
+    | FindSignInPage
+    | SignIn
 )
 
 
@@ -212,8 +315,9 @@ class Reply:
     ``listed`` is the account's calendar list if the job had to read it. ``read_at`` is the time, in
     milliseconds, before the provider was called. ``events`` has the calendar ids of the job as keys; ``made``
     is whether this job has created the event in it. ``finding`` is the result of ``CheckRegistration``,
-    ``checked`` that of ``CheckGrant``. ``refused`` says why ``ExchangeCode`` has failed,
-    unless the provider is the cause.
+    ``checked`` that of ``CheckGrant``, ``form`` that of ``OpenAccount``, ``changes`` that of ``ReadChanges``,
+    ``sign_in`` that of ``FindSignInPage`` and ``SignIn``, ``directory`` that of ``ReadDirectory``.
+    ``refused`` says why ``ExchangeCode`` has failed, unless the provider is the cause.
     """
 
     read_at: int = 0
@@ -226,6 +330,10 @@ class Reply:
     finding: Finding | None = None
     checked: GrantCheck | None = None
     refused: Refused | None = None
+    form: FormCheck | None = None
+    changes: ChangePage | None = None
+    sign_in: SignInResult | None = None
+    directory: Listing | None = None
 
     def whole(self) -> bool:
         """Whether nothing has failed."""

@@ -7,9 +7,10 @@ from typing import Any
 
 from celery.signals import celeryd_init, setup_logging
 
-from store.config.settings import SettingsError, read_log_settings, read_settings
+from store.config.settings import SettingsError, read_log_settings
 from workers import broker
 from workers.celery_app import Almanac, create_celery
+from workers.settings import read_settings
 from workers.telemetry import logs
 
 # Celery's commands, which name the process in its log lines; a worker has a name of its own.

@@ -12,8 +12,10 @@ from threading import BoundedSemaphore
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
+from providers.base import Token
 from providers.definition import Provider
 from providers.http import transport
+from providers.openid.client import IdentityProvider, Registration
 from store.config.garbage_collection import OF_JOBS, collect_seldom
 from store.config.settings import Settings
 from store.coordination import shares
@@ -115,6 +117,17 @@ class Runtime:
     def registrations(self) -> Registrations:
         """All providers, at the addresses of the settings, with the OAuth registrations in force."""
         return Registrations(self.settings.providers, self.stores)
+
+    @cached_property
+    def identity_provider(self) -> IdentityProvider | None:
+        """The identity provider of the people who sign in to the dashboard, if the settings name one."""
+        settings = self.settings
+        if not settings.oidc_issuer:
+            return None
+        secret = Token(settings.oidc_client_secret)
+        return IdentityProvider(
+            Registration(settings.oidc_issuer, settings.oidc_client_id, secret, settings.oidc_role_claim)
+        )
 
     @property
     def providers(self) -> Mapping[str, Provider]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 from celery import shared_task
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
 
 from store.cache.busy_cache import CalendarKey
 from store.coordination.single_flight import ReadTerms
@@ -15,7 +19,20 @@ from workers.execution import reads, writes
 from workers.fanout import steps
 from workers.fanout.work import Request
 from workers.queues import TERMS
-from workers.upkeep import channel_maintenance, channel_opening, renewals
+from workers.runtime import Runtime
+from workers.upkeep import (
+    account_checks,
+    channel_maintenance,
+    channel_opening,
+    event_feeds,
+    identities,
+    renewals,
+)
+
+log = logging.getLogger(__name__)
+
+# Calendars in one task.
+CALENDARS_PER_TASK = 500
 
 RENEW_AHEAD = timedelta(minutes=10)
 # Tokens that expired earlier are refreshed by the next request that needs them.
@@ -26,9 +43,9 @@ RENEW_BEHIND = timedelta(hours=1)
 def drain_reads(self: Any, *, fanout: str, deadline: float, most: int) -> None:
     """Read for one request until its list is empty or ``deadline``, in seconds since 1970, has passed.
 
-    ``most`` is the number of jobs that are this task's share.
+    ``most`` is the number of elements of the list that are this task's share.
     """
-    used = partial(channel_opening.note_use, self.app.runtime, self.app.send_task)
+    used = partial(note_use, self.app.runtime, self.app.send_task)
     steps.run(self.app.runtime, _request(self, fanout, deadline), reads.perform, most, used)
 
 
@@ -50,10 +67,28 @@ def renew_tokens(self: Any) -> None:
     )
 
 
+@shared_task(name="upkeep.check_identities", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def check_identities(self: Any) -> None:
+    """Ask the identity provider whether the people who sign in by it are still there, and their roles."""
+    identities.check(self.app.runtime, deadline=time.monotonic() + renewals.ROUND_SECONDS)
+
+
+@shared_task(name="upkeep.check_accounts", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def check_accounts(self: Any) -> None:
+    """Read accounts that no request has read for a while, to know which accounts cannot be read."""
+    account_checks.check(self.app.runtime, deadline=time.monotonic() + renewals.ROUND_SECONDS)
+
+
 @shared_task(name="upkeep.purge_idempotency_keys", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def purge_idempotency_keys(self: Any) -> None:
     """Delete expired idempotency keys, because the stored answers contain personal data."""
     renewals.purge_idempotency_keys(self.app.runtime)
+
+
+@shared_task(name="upkeep.purge_audit_records", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def purge_audit_records(self: Any) -> None:
+    """Delete the records of the audit log that are older than ``ALMANAC_AUDIT_DAYS``."""
+    renewals.purge_audit_records(self.app.runtime)
 
 
 @shared_task(name="upkeep.purge_holds", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -67,6 +102,40 @@ def open_channels(self: Any, *, calendars: list[tuple[str, str]]) -> None:
     """Open notification channels for calendars that were read, given as (connection, calendar)."""
     keys = [CalendarKey(*each) for each in calendars]
     channel_opening.open_channels(self.app.runtime, keys, deadline=time.monotonic() + renewals.ROUND_SECONDS)
+
+
+def note_use(
+    runtime: Runtime, send_task: Callable[..., object], read: Sequence[tuple[str, CalendarKey]]
+) -> None:
+    """Record which calendars were read, and enqueue a task that opens channels for those without one."""
+    notifying = {
+        name
+        for name, provider in runtime.providers.items()
+        if provider.channels is not None and runtime.settings.push_address(name)
+    }
+    keys = [key for provider, key in read if provider in notifying]
+    if not keys:
+        return
+    stores = runtime.stores
+    try:
+        stores.channel_usage.use(keys)
+        watched = stores.busy.watched(keys)
+        unwatched = [key for key, channel in zip(keys, watched, strict=True) if channel is None]
+        wanted = stores.channel_usage.claim(unwatched, channel_opening.FAILED_SECONDS) if unwatched else []
+        for first in range(0, len(wanted), CALENDARS_PER_TASK):
+            calendars = wanted[first : first + CALENDARS_PER_TASK]
+            # Shown in Flower: the id of a calendar may be a person's address.
+            shown = f"{{'calendars': {len(calendars)}}}"
+            send_task("upkeep.open_channels", kwargs={"calendars": calendars}, kwargsrepr=shown)
+    except (RedisError, BrokerError) as error:
+        # The reads have been answered. The next read of these calendars tries again.
+        log.warning("channels could not be requested: %s", type(error).__name__)
+
+
+@shared_task(name="upkeep.follow_events", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def follow_events(self: Any, *, connection: str, calendar: str) -> None:
+    """Record which events of a calendar have changed, for webhooks about single events."""
+    event_feeds.follow(self.app.runtime, CalendarKey(connection, calendar))
 
 
 @shared_task(name="upkeep.keep_channels", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]

@@ -196,6 +196,7 @@ def reached(runtime: Runtime, receiver: Receiver) -> Runtime:
     runtime.settings = runtime.stores.settings = replace(runtime.settings, public_url=receiver.origin)
     with runtime.stores.database.writing() as session:
         session.execute(delete(Channel))
+        session.execute(delete(WebhookEndpoint))
     return runtime
 
 
@@ -298,10 +299,13 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def new_worker(apart: Settings, runtime: Runtime, provider: Provider) -> Iterator[Callable[..., Runtime]]:
-    """Make a separate worker, whose providers are ``provider``: ``new_worker(google_per_minute=10)``."""
+    """Make a separate worker, whose providers are ``provider``: ``new_worker(failure_ttl_seconds=1)``.
+
+    ``clients`` are settings of the providers.
+    """
     made: list[Runtime] = []
 
-    def make(clients: Mapping[str, str] | None = None, **changed: Any) -> Runtime:
+    def make(clients: Mapping[str, Any] | None = None, **changed: Any) -> Runtime:
         there = replace(
             apart.providers,
             google_api_url=provider.url,

@@ -76,7 +76,7 @@ def delegate(
         users = {people.add_user(session, f"{organization}-{each}").id: each for each in addresses}
         organization_grants.delegate(session, grant, users)
         rows = organization_grants.existing_connections(session, domain.provider, users)
-        connections = {users[user]: standing.id for user, standing in rows.items()}
+        connections = {users[user]: standing[0].id for user, standing in rows.items()}
     ordered = {each: connections[each] for each in addresses}
     return Delegated(GrantRef(grant.id, domain.provider), ordered)
 

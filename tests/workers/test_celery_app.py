@@ -20,12 +20,16 @@ TASKS = {
     "writes.drain": Queue.WRITES,
     "upkeep.renew_tokens": Queue.UPKEEP,
     "upkeep.purge_holds": Queue.UPKEEP,
+    "upkeep.purge_audit_records": Queue.UPKEEP,
     "upkeep.purge_idempotency_keys": Queue.UPKEEP,
     "upkeep.purge_webhook_deliveries": Queue.UPKEEP,
     "webhooks.deliver": Queue.WEBHOOKS,
     "webhooks.sweep": Queue.WEBHOOKS,
     "upkeep.open_channels": Queue.UPKEEP,
     "upkeep.keep_channels": Queue.UPKEEP,
+    "upkeep.follow_events": Queue.UPKEEP,
+    "upkeep.check_accounts": Queue.UPKEEP,
+    "upkeep.check_identities": Queue.UPKEEP,
 }
 
 

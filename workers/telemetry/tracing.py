@@ -204,7 +204,7 @@ def _send_context(sender: str, headers: dict[str, Any], **_: object) -> None:
 def _begin_task(task: Any, **_: object) -> None:
     _task_began.set(time.perf_counter())
     request_ids.current.set(task.request.get(REQUEST))
-    shares.current.set(task.request.get(TENANT) or shares.UNBOUND)
+    shares.set_tenant(task.request.get(TENANT) or shares.UNBOUND)
     if on():
         _task_span.set(_open_task(task))
 
@@ -217,7 +217,7 @@ def _end_task(task: Any, state: str | None = None, **_: object) -> None:
     # The thread will run other tasks.
     _task_span.set(None)
     request_ids.current.set(None)
-    shares.current.set(shares.UNBOUND)
+    shares.set_tenant(shares.UNBOUND)
 
 
 def _open_task(task: Any) -> ExitStack:

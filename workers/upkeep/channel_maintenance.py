@@ -13,10 +13,12 @@ from store.sql.models import Channel
 from store.sql.queries import channels
 from workers.execution.accounts import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
+from workers.upkeep import event_feeds
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
 from workers.upkeep.channel_audits import audit_all, pages
 from workers.upkeep.channel_opening import (
     REFUSED_SECONDS,
+    channels_of,
     close_channel,
     credentials_of,
     open_one,
@@ -45,6 +47,7 @@ def keep(runtime: Runtime, *, deadline: float) -> None:
             _remove_ended(runtime, deadline)
             _restore_watches(runtime)
             audit_all(runtime, deadline)
+            event_feeds.follow_due(runtime, deadline)
     except LockTimeout:
         log.info("the previous run is still maintaining channels")
 
@@ -71,14 +74,15 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
     if successor is not None:
         return _succeeded(runtime, row, successor)
     _, account = open_account(runtime, credentials, Access.WRITES)
-    provider = runtime.providers[credentials.provider]
     try:
         deadline = time.monotonic() + SECONDS_FOR_EACH
         with (
             mark_dead_on_revoked_grant(runtime, row.connection_id),
             acquire(runtime, credentials, 1, Access.WRITES, deadline=deadline),
         ):
-            expires_at = provider.channels.extend(account, row.provider_id or "", deadline=deadline)
+            expires_at = channels_of(runtime, credentials).extend(
+                account, row.provider_id or "", deadline=deadline
+            )
     except ProviderError as error:
         if error.retryable:
             _later(runtime, row, AGAIN_SECONDS)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
-
-from kombu.exceptions import OperationalError as BrokerError
-from redis.exceptions import RedisError
+from collections.abc import Sequence
 
 from providers import registry
-from providers.base import ChannelRequest, OpenChannel, Token
+from providers.base import ChannelRequest, Channels, OpenChannel, Token
+from providers.definition import required
 from providers.errors import ProviderError
 from store.cache.busy_cache import CalendarKey
 from store.coordination.provider_limits import Access
@@ -32,33 +30,6 @@ log = logging.getLogger(__name__)
 FAILED_SECONDS = 600.0
 REFUSED_SECONDS = 3600.0
 
-# Calendars in one task.
-CALENDARS_PER_TASK = 500
-
-
-def note_use(
-    runtime: Runtime, send_task: Callable[..., object], read: Sequence[tuple[str, CalendarKey]]
-) -> None:
-    """Record which calendars were read, and enqueue a task that opens channels for those without one."""
-    notifying = {name for name in registry.names() if runtime.settings.push_address(name)}
-    keys = [key for provider, key in read if provider in notifying]
-    if not keys:
-        return
-    stores = runtime.stores
-    try:
-        stores.channel_usage.use(keys)
-        watched = stores.busy.watched(keys)
-        unwatched = [key for key, channel in zip(keys, watched, strict=True) if channel is None]
-        wanted = stores.channel_usage.claim(unwatched, FAILED_SECONDS) if unwatched else []
-        for first in range(0, len(wanted), CALENDARS_PER_TASK):
-            calendars = wanted[first : first + CALENDARS_PER_TASK]
-            # Shown in Flower: the id of a calendar may be a person's address.
-            shown = f"{{'calendars': {len(calendars)}}}"
-            send_task("upkeep.open_channels", kwargs={"calendars": calendars}, kwargsrepr=shown)
-    except (RedisError, BrokerError) as error:
-        # The reads have been answered. The next read of these calendars tries again.
-        log.warning("channels could not be requested: %s", type(error).__name__)
-
 
 def open_channels(runtime: Runtime, keys: Sequence[CalendarKey], *, deadline: float) -> int:
     """Open a channel for each calendar; returns the number of channels opened.
@@ -76,6 +47,8 @@ def open_one(runtime: Runtime, key: CalendarKey) -> bool:
     """Open a channel for a calendar. After a failure, reads do not retry for a while."""
     credentials = credentials_of(runtime, key.connection)
     if credentials is None or (address := runtime.settings.push_address(credentials.provider)) is None:
+        return False
+    if runtime.providers[credentials.provider].channels is None:
         return False
     stores = runtime.stores
     wanted = ChannelRequest(secrets.token_hex(16), Token(secrets.token_urlsafe(32)), address)
@@ -158,11 +131,10 @@ def close(
 ) -> None:
     """Close a channel at its provider. If that fails, it expires, and its notifications are refused."""
     _, account = open_account(runtime, credentials, Access.WRITES)
-    provider = runtime.providers[credentials.provider]
     deadline = deadline or _deadline()
     try:
         with acquire(runtime, credentials, 1, Access.WRITES, deadline=deadline):
-            provider.channels.close(account, provider_id, resource, deadline=deadline)
+            channels_of(runtime, credentials).close(account, provider_id, resource, deadline=deadline)
     except ProviderError as error:
         log.info("a channel could not be closed: %s", error.reason, extra={"connection": credentials.id})
 
@@ -187,17 +159,24 @@ def credentials_of(runtime: Runtime, connection: str) -> Credentials | None:
         return None
 
 
+def channels_of(runtime: Runtime, credentials: Credentials) -> Channels:
+    """The change notifications of the provider of a connection.
+
+    :raise ProviderNotConfigured: if it sends none
+    """
+    return required(runtime.providers[credentials.provider].channels, registry.title(credentials.provider))
+
+
 def _open(
     runtime: Runtime, credentials: Credentials, key: CalendarKey, wanted: ChannelRequest
 ) -> OpenChannel:
     _, account = open_account(runtime, credentials, Access.WRITES)
-    provider = runtime.providers[credentials.provider]
     deadline = _deadline()
     with (
         mark_dead_on_revoked_grant(runtime, credentials.id),
         acquire(runtime, credentials, 1, Access.WRITES, deadline=deadline),
     ):
-        return provider.channels.open(account, key.calendar, wanted, deadline=deadline)
+        return channels_of(runtime, credentials).open(account, key.calendar, wanted, deadline=deadline)
 
 
 def _deadline() -> float:

@@ -1,10 +1,10 @@
-"""Scheduled renewal of access tokens, and purge of idempotency keys and holds."""
+"""Scheduled renewal of access tokens, and purge of idempotency keys, holds and audit records."""
 
 from __future__ import annotations
 
 import logging
 import time
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from providers.base import Token
 from providers.errors import ProviderError
@@ -13,7 +13,7 @@ from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
-from store.sql.queries import connection_rows, connections, holds, idempotency
+from store.sql.queries import audit, connection_rows, connections, holds, idempotency
 from workers.execution.accounts import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, purge
@@ -32,7 +32,11 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
 
     Ends by ``deadline``, on ``time.monotonic()``. Does nothing while another run holds the lock.
     """
-    configured = [name for name, provider in runtime.providers.items() if provider.configured]
+    configured = [
+        name
+        for name, provider in runtime.providers.items()
+        if provider.oauth is not None and provider.configured
+    ]
     try:
         with locks.hold(runtime.stores.redis, "round:renew_tokens", deadline=deadline, wait=0.0):
             with runtime.stores.database.reading() as session:
@@ -48,6 +52,15 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
 def purge_idempotency_keys(runtime: Runtime) -> int:
     """Delete expired keys with their stored answers; returns how many."""
     return purge(runtime, idempotency.purge)
+
+
+def purge_audit_records(runtime: Runtime) -> int:
+    """Delete the records of the audit log that are older than the setting; returns how many."""
+    days = runtime.settings.audit_days
+    if not days:
+        return 0
+    before = datetime.now(UTC) - timedelta(days=days)
+    return purge(runtime, lambda session, *, limit: audit.purge(session, before=before, limit=limit))
 
 
 def purge_holds(runtime: Runtime) -> int:

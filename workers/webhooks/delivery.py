@@ -15,7 +15,8 @@ import orjson
 from sqlalchemy.exc import SQLAlchemyError
 from standardwebhooks import Webhook
 
-from store.coordination.shares import UNBOUND
+from providers.http.ssrf_guard import ForbiddenUrl
+from store.coordination.shares import NO_OWN, UNBOUND, Quota
 from store.security.crypto import Undecipherable
 from store.sql.queries import deliveries, webhook_events, webhooks
 from store.sql.queries.deliveries import AttemptResult, ClaimedDelivery
@@ -25,7 +26,6 @@ from workers.runtime import Runtime
 from workers.upkeep import batches
 from workers.webhooks.fair_queue import Turn
 from workers.webhooks.http import NoEndpointAnswer, post
-from workers.webhooks.ssrf_guard import ForbiddenUrl
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +70,9 @@ def deliver(runtime: Runtime, endpoint_id: str) -> None:
     its maximum, or that of the endpoint's tenant, this returns at once, and another call serves the endpoint.
     """
     with runtime.stores.database.reading() as session:
-        organization_id = deliveries.organization_of(session, endpoint_id)
-    runtime.webhook_queue.add(endpoint_id, organization_id or UNBOUND)
+        tenant, quotas = deliveries.organization_of(session, endpoint_id) or (UNBOUND, NO_OWN)
+    runtime.webhook_turns.set_own(tenant, quotas.get(Quota.WEBHOOK_TURNS))
+    runtime.webhook_queue.add(endpoint_id, tenant)
     until = time.monotonic() + MAX_SERVE_SECONDS
     while time.monotonic() < until and (turn := runtime.webhook_queue.take()) is not None:
         try:
@@ -113,18 +114,27 @@ def _attempt(runtime: Runtime, claimed: ClaimedDelivery) -> AttemptResult:
     body = orjson.dumps(claimed.payload)
     try:
         headers = _signed(runtime, claimed, body)
+    except Undecipherable:
+        log.exception("a webhook secret cannot be decrypted", extra={"endpoint": claimed.endpoint_id})
+        return AttemptResult(None, "the secret cannot be opened")
+    began = time.monotonic()
+    try:
         response = post(claimed.url, headers, body, allow_private=runtime.settings.webhooks_allow_private)
     except ForbiddenUrl as error:
         return AttemptResult(None, f"url {error}")
     except NoEndpointAnswer as error:
-        return AttemptResult(None, str(error))
-    except Undecipherable:
-        log.exception("a webhook secret cannot be decrypted", extra={"endpoint": claimed.endpoint_id})
-        return AttemptResult(None, "the secret cannot be opened")
+        return AttemptResult(None, str(error), milliseconds=_milliseconds_since(began))
     status = response.status
     return AttemptResult(
-        status, None if 200 <= status < 300 else f"answered {status}", response.start or None
+        status,
+        None if 200 <= status < 300 else f"answered {status}",
+        response.start or None,
+        _milliseconds_since(began),
     )
+
+
+def _milliseconds_since(began: float) -> int:
+    return round((time.monotonic() - began) * 1000)
 
 
 def _signed(runtime: Runtime, claimed: ClaimedDelivery, body: bytes) -> dict[str, str]:

@@ -15,8 +15,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 from urllib3.response import BaseHTTPResponse
 
+from providers.http.ssrf_guard import Target, parse, resolve
 from providers.http.transport import tls
-from workers.webhooks.ssrf_guard import Target, parse, resolve
 
 # Timeout for the connection, and for each read, in seconds.
 TIMEOUT = 5.0

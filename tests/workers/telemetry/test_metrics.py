@@ -20,6 +20,7 @@ from workers.jobs import (
     ListCalendars,
     ReadBusy,
     ReadBusyWithout,
+    ReadChanges,
     ReadEvents,
     Reply,
     ShowCalendars,
@@ -55,6 +56,7 @@ READS = [
     ListCalendars,
     ShowCalendars,
     lambda connection: ReadEvents(connection, ("a",), 0, 1),
+    lambda connection: ReadChanges(connection, "a", 0, 1),
     lambda connection: GetEvent(connection, "a", "e"),
     lambda connection: ReadBusyWithout(connection, "a", "e", 0, 1),
 ]

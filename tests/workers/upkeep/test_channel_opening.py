@@ -19,6 +19,7 @@ from store.cache.busy_cache import CalendarKey
 from store.coordination.provider_limits import Access
 from store.sql.models import Channel
 from store.sql.queries import channels, connections
+from workers import tasks
 from workers.celery_app import Almanac
 from workers.runtime import Runtime
 from workers.upkeep import channel_opening
@@ -75,7 +76,7 @@ def celery(reached) -> Almanac:
 def test_channel_of_a_read_calendar_is_requested_once(reached, celery, calendar):
     key = calendar("google")
     for _ in range(3):
-        channel_opening.note_use(celery.runtime, celery.send_task, [("google", key)])
+        tasks.note_use(celery.runtime, celery.send_task, [("google", key)])
 
     assert celery.calendars == [key]
     assert reached.stores.channel_usage.used([key]) == [True]
@@ -84,7 +85,7 @@ def test_channel_of_a_read_calendar_is_requested_once(reached, celery, calendar)
 def test_channel_of_a_watched_calendar_is_not_requested(reached, celery, calendar):
     key = calendar("google")
     reached.stores.busy.watch(key, "channel", 60)
-    channel_opening.note_use(celery.runtime, celery.send_task, [("google", key)])
+    tasks.note_use(celery.runtime, celery.send_task, [("google", key)])
 
     assert celery.calendars == []
     assert reached.stores.channel_usage.used([key]) == [True]
@@ -96,22 +97,22 @@ def test_channel_of_a_watched_calendar_is_not_requested(reached, celery, calenda
 def test_nothing_is_noted_while_push_is_off(reached, celery, calendar, changed):
     key = calendar("google")
     reached.settings = replace(reached.settings, **changed)
-    channel_opening.note_use(celery.runtime, celery.send_task, [("google", key)])
+    tasks.note_use(celery.runtime, celery.send_task, [("google", key)])
 
     assert celery.calendars == []
     assert reached.stores.channel_usage.used([key]) == [False]
 
 
 def test_many_calendars_go_in_several_tasks(celery, calendar, monkeypatch):
-    monkeypatch.setattr(channel_opening, "CALENDARS_PER_TASK", 2)
+    monkeypatch.setattr(tasks, "CALENDARS_PER_TASK", 2)
     keys = [CalendarKey(calendar("google").connection, f"c{n}") for n in range(5)]
-    channel_opening.note_use(celery.runtime, celery.send_task, [("google", key) for key in keys])
+    tasks.note_use(celery.runtime, celery.send_task, [("google", key) for key in keys])
     assert celery.calendars == keys
 
 
 def test_a_broker_that_is_down_does_not_fail_the_reads(celery, calendar):
     celery.down = True
-    channel_opening.note_use(celery.runtime, celery.send_task, [("google", calendar("google"))])
+    tasks.note_use(celery.runtime, celery.send_task, [("google", calendar("google"))])
     assert celery.calendars == []
 
 
@@ -306,7 +307,8 @@ def test_real_providers_get_only_https_addresses(reached):
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_channels_wait_for_their_turn_among_the_reads(reached, sandbox, calendar, rows, provider):
     limits = {"google_per_minute_and_user": 2, "microsoft_per_mailbox": 2}
-    reached.stores.settings = replace(reached.settings, **limits)
+    limited = replace(reached.settings.providers, **limits)
+    reached.stores.settings = replace(reached.settings, providers=limited)
     key = calendar(provider)
     assert channel_opening.open_one(reached, key)
     # Half of the limit is available at once, the other half within a minute.

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import delete, select
 
 from store.coordination.locks import MARGIN, hold
-from store.sql.models import ApiKey, IdempotencyKey, OAuthConnection
-from store.sql.queries import api_keys, connections
+from store.sql.models import ApiKey, AuditRecord, IdempotencyKey, OAuthConnection
+from store.sql.queries import api_keys, audit, connections
 from workers.celery_app import RENEWAL_SECONDS
 from workers.runtime import UPKEEP_THREADS
 from workers.tasks import RENEW_AHEAD, RENEW_BEHIND
@@ -258,3 +258,19 @@ def test_keys_that_are_over_are_purged_in_batches_and_the_others_stay(runtime, m
     with runtime.stores.database.reading() as session:
         assert session.scalars(select(IdempotencyKey.digest)).all() == ["lasting"]
     assert renewals.purge_idempotency_keys(runtime) == 0
+
+
+def test_audit_records_are_deleted_after_the_days_of_the_setting(runtime):
+    old = datetime.now(UTC) - timedelta(days=41)
+    with runtime.stores.database.writing() as session:
+        for number in range(3):
+            session.add(AuditRecord(actor="ops", action="x", subject=f"old {number}", created_at=old))
+        audit.record(session, actor="ops", action="x", subject="new")
+    assert renewals.purge_audit_records(runtime) == 0
+
+    runtime.settings = replace(runtime.settings, audit_days=40)
+
+    assert renewals.purge_audit_records(runtime) == 3
+    with runtime.stores.database.reading() as session:
+        assert not [row for row in audit.page(session) if row.subject.startswith("old ")]
+        assert "new" in {row.subject for row in audit.page(session)}

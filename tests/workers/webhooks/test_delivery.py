@@ -87,6 +87,29 @@ def test_an_endpoint_that_was_unavailable_gets_every_event_later(
     assert {(row.last_status, row.last_error) for row in log(endpoint)} == {(204, None)}
 
 
+def test_each_attempt_is_logged_with_its_duration_and_its_answer(
+    patient, receiver, register, record_event, log
+):
+    endpoint, _ = register(receiver.url)
+    record_event()
+    receiver.statuses = [503]
+    receiver.meanwhile = lambda _: time.sleep(0.2)
+    before = datetime.now(UTC)
+    sending.deliver(patient, endpoint)
+    (attempt,) = deliveries.attempts(log(endpoint)[0])
+    assert (attempt.status, attempt.error) == (503, "answered 503")
+    assert before <= attempt.at <= datetime.now(UTC)
+    assert attempt.milliseconds >= 200
+
+    receiver.down()
+    with patient.stores.database.writing() as session:
+        deliveries.replay(session, endpoint, log(endpoint)[0].id)
+    sending.deliver(patient, endpoint)
+    last, first = deliveries.attempts(log(endpoint)[0])
+    assert first == attempt
+    assert (last.status, last.error) == (None, "no connection")
+
+
 def test_each_attempt_has_a_new_signature_and_the_same_id(runtime, receiver, register, record_event, log):
     endpoint, secret = register(receiver.url)
     record_event()
@@ -288,7 +311,7 @@ def test_a_delivery_that_a_dead_worker_has_claimed_is_sent(runtime, receiver, re
     endpoint, secret = register(receiver.url)
     record_event()
     with runtime.stores.database.writing() as session:
-        died = deliveries.claim(session, endpoint, until=datetime.now(UTC) + timedelta(seconds=0.2))
+        died = deliveries.claim(session, endpoint, until=datetime.now(UTC) + timedelta(seconds=2))
     assert sending.due(runtime) == []
     until(lambda: sending.due(runtime) == [endpoint])
     sending.deliver(runtime, endpoint)

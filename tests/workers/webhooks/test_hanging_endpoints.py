@@ -14,6 +14,8 @@ from tests.waiting import until
 from workers.runtime import MAX_WEBHOOK_ENDPOINTS
 from workers.webhooks import delivery as sending
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def deaf() -> Iterator[str]:
@@ -52,4 +54,19 @@ def test_another_tenants_event_is_sent_while_all_endpoints_of_one_hang(
         # None of the hanging ones has ended meanwhile.
         assert runtime.webhook_turns.largest == MAX_WEBHOOK_ENDPOINTS // 2
         # The threads end with their attempts.
+        runtime.webhook_queue._waiting.clear()
+
+
+def test_an_organization_has_its_own_number_of_turns(runtime, register, deaf, organization):
+    with runtime.stores.database.writing() as session:
+        session.get_one(Organization, organization).quotas = {"webhookTurns": 3}
+    hanging = [register(deaf, organization_id=organization)[0] for _ in range(6)]
+    with runtime.stores.database.writing() as session:
+        for each in hanging:
+            webhook_events.record_test(session, each)
+
+    with ThreadPoolExecutor(len(hanging)) as threads:
+        waiting = [threads.submit(sending.deliver, runtime, each) for each in hanging]
+        until(lambda: sum(each.done() for each in waiting) == 3)
+        assert runtime.webhook_turns.largest == 3
         runtime.webhook_queue._waiting.clear()

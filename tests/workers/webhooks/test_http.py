@@ -10,11 +10,11 @@ from contextlib import ExitStack
 
 import pytest
 
+from providers.http.ssrf_guard import ForbiddenUrl
 from tests.certificates import issue
 from tests.receiver import receiving
 from workers.webhooks import http
 from workers.webhooks.http import NoEndpointAnswer, post
-from workers.webhooks.ssrf_guard import ForbiddenUrl
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
 BODY = b'{"type":"calendar.changed"}'
