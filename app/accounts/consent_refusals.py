@@ -46,6 +46,7 @@ _SENTENCES: dict[Refusal, str] = {
     ConsentRefusal.CODE_REFUSED: "The code is no longer valid; start again",
     ConsentRefusal.OTHER_ACCOUNT: "Another account was chosen than the one that this link is for",
     ConsentRefusal.UNNAMED_ACCOUNT: "The provider does not confirm which account was chosen; start again",
+    ConsentRefusal.CONNECTION_GONE: "The connection that this link is for was deleted",
     ConsentRefusal.NO_CALENDARS: "Access to calendars was not granted; start again and leave the calendar "
     "permissions selected",
     ConsentRefusal.INCOMPLETE: "Not everything was granted: {missing} is missing. The connection that works "
@@ -65,6 +66,7 @@ _CODES: dict[Refusal, Code] = {
     ConsentRefusal.USER_GONE: Code.USER_NOT_FOUND,
     ConsentRefusal.USER_SHARED: Code.USER_IN_OTHER_ORGANIZATIONS,
     ConsentRefusal.OTHER_ACCOUNT: Code.ACCOUNT_MISMATCH,
+    ConsentRefusal.CONNECTION_GONE: Code.CONNECTION_NOT_FOUND,
     ConsentRefusal.NO_CALENDARS: Code.CALENDAR_ACCESS_NOT_GRANTED,
     ConsentRefusal.INCOMPLETE: Code.CALENDAR_ACCESS_NOT_GRANTED,
     ProviderRefusal.SERVER_ERROR: Code.PROVIDER_ERROR,

@@ -13,10 +13,10 @@ from app.http.errors import Conflict, Forbidden, Invalid, NotFound
 from app.schemas.error_codes import Code
 from providers import registry
 from store.sql.models import OAuthConnection
-from store.sql.queries import audit, connections, organization_grants, organizations, users
+from store.sql.queries import audit, organization_grants, organizations, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.connections import RemovedConnection
-from store.sql.queries.organization_grants import GrantSummary
+from store.sql.queries.organization_grants import Delegations, GrantSummary
 
 
 class Member(NamedTuple):
@@ -48,9 +48,18 @@ class Preview(NamedTuple):
 
 
 def connect(
-    session: Session, caller: Caller, slug: str, provider: str, custom_id: str, email: str
-) -> tuple[OAuthConnection, list[RemovedConnection]]:
-    """Give a member of an organization a delegated connection; returns it, and what it replaces.
+    session: Session,
+    caller: Caller,
+    slug: str,
+    provider: str,
+    custom_id: str,
+    email: str,
+    *,
+    adds: bool = False,
+) -> tuple[OAuthConnection, Delegations]:
+    """Give a member of an organization a delegated connection; returns it, and what has changed.
+
+    ``adds``: beside the connections that the user has, unless one is for this address by the same grant.
 
     :raise ApiError: for a user or an organization that the caller does not reach, a user who is no member, an
         organization without a grant, and an address outside its domain
@@ -61,20 +70,26 @@ def connect(
     if number not in users.organization_ids(session, user.id):
         raise NotFound(f"User is not a member of {slug}", Code.MEMBER_NOT_FOUND)
     _require_domain(grant, email, "email")
-    done = organization_grants.delegate(session, grant, {user.id: email})
-    row = connections.find(session, user.id, provider)
-    assert row is not None, "it was just made, or was there"
+    done = organization_grants.delegate(session, grant, {user.id: email}, adds=adds)
+    row = organization_grants.find_delegated(session, user.id, grant.id, email)
     if not done.unchanged:
         action = "replaceConnection" if done.replaced else "storeConnection"
         audit.record(session, actor=caller.visible, action=action, subject=f"{custom_id}/{provider}")
-    return row, done.replaced
+    return row, done
 
 
 def import_members(
-    session: Session, caller: Caller, slug: str, provider: str, members: Sequence[Member]
+    session: Session,
+    caller: Caller,
+    slug: str,
+    provider: str,
+    members: Sequence[Member],
+    *,
+    adds: bool = False,
 ) -> ImportResult:
     """Make users, memberships and delegated connections, as far as they are missing.
 
+    ``adds`` as in ``connect``.
     The number of SQL statements does not depend on the number of members. A repeated import changes nothing.
 
     :raise ApiError: for the first member that cannot be imported; then the caller rolls everything back
@@ -89,7 +104,7 @@ def import_members(
         _require_own(session, number, members, numbers, new)
     joined = organizations.add_members(session, number, numbers.values())
     emails = {numbers[each.user_id]: each.email for each in members}
-    done = organization_grants.delegate(session, grant, emails)
+    done = organization_grants.delegate(session, grant, emails, adds=adds)
     changed = done.changed | (done.unchanged & joined)
     if done.created or changed:
         subject = f"{slug}/{provider}: {len(done.created)} created, {len(changed)} changed"
@@ -117,7 +132,9 @@ def preview_import(
     preview = Preview([], [], [], [])
     for user_id, email in members:
         user = numbers.get(user_id)
-        old = None if user is None else before.get(user)
+        old = None
+        if user is not None:
+            old = organization_grants.to_replace(before.get(user, ()), grant.id, email)
         if user is None or old is None:
             preview.created.append(user_id)
         elif old.delegates(grant.id, email) and number in memberships.get(user, set()):
@@ -131,7 +148,7 @@ def preview_import(
 
 def required_domain(grant: GrantSummary) -> str | None:
     """The domain that members' addresses must be in; None where the grant confines them."""
-    if grant.subject is None or not registry.definition(grant.provider).grant.impersonates:
+    if grant.subject is None or not registry.impersonates(grant.provider):
         return None
     return grants.domain_of(grant.subject)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.accounts.ownership import CONNECTION, own_user
 from app.services import services
-from store.sql.models import User
+from store.sql.models import OAuthConnection, User
 from store.sql.queries import audit, channels, connection_rows, connections
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.connections import RemovedConnection
@@ -26,8 +26,36 @@ log = logging.getLogger(__name__)
 REVOKE_SECONDS = 5.0
 
 
-def forget_connections(caller: Caller, custom_id: str, provider: str, *, revoke: bool = True) -> bool:
-    """Delete a user's connection with a provider; returns whether there was one.
+Find = Callable[[Session, int], OAuthConnection | None]
+"""A query for a connection of the user with an internal id."""
+
+
+def forget_default(caller: Caller, custom_id: str, provider: str, *, revoke: bool = True) -> bool:
+    """Delete a user's default connection with a provider; see ``_forget``."""
+    return _forget(
+        caller,
+        custom_id,
+        lambda session, user_id: connections.find(
+            session, user_id, provider, organization_id=caller.organization_id
+        ),
+        revoke=revoke,
+    )
+
+
+def forget_one(caller: Caller, custom_id: str, public_id: str, *, revoke: bool = True) -> bool:
+    """Delete a user's connection with an id; see ``_forget``."""
+    return _forget(
+        caller,
+        custom_id,
+        lambda session, user_id: connections.find_one(
+            session, user_id, public_id, organization_id=caller.organization_id
+        ),
+        revoke=revoke,
+    )
+
+
+def _forget(caller: Caller, custom_id: str, find: Find, *, revoke: bool) -> bool:
+    """Delete a user's connection; returns whether there was one.
 
     The audit log names the caller. Without ``revoke`` the grant stays valid at the provider. Do not call this
     within a transaction, because it waits for a provider.
@@ -36,20 +64,27 @@ def forget_connections(caller: Caller, custom_id: str, provider: str, *, revoke:
     """
     database = services().stores.database
     with database.writing() as session:
-        own_user(session, caller, custom_id, otherwise=CONNECTION)
-    stop_channels(custom_id, provider)
+        found = find(session, own_user(session, caller, custom_id, otherwise=CONNECTION).id)
+    if found is None:
+        return False
+    public_id = found.public_id
+    if found.usable:
+        stop_channels_of([found.id])
     with database.writing() as session:
         user = own_user(session, caller, custom_id, otherwise=CONNECTION)
-        removed = remove_connections(session, caller, user, provider)
+        # By its id, which it keeps when it is replaced: meanwhile another connection may be the default one.
+        found = connections.find_one(session, user.id, public_id, organization_id=caller.organization_id)
+        removed = [] if found is None else connections.remove(session, [found.id])
+        _record(session, caller, user, removed)
     clean_up(removed, revoke=revoke)
     return bool(removed)
 
 
-def stop_channels(custom_id: str, provider: str | None = None) -> None:
+def stop_channels(custom_id: str) -> None:
     """Close the channels of a user's connections, while their grants are still valid."""
     with services().stores.database.reading() as session:
         refs = connection_rows.of_user(session, custom_id, organization_id=None) or []
-    stop_channels_of([ref.id for ref in refs if ref.alive and provider in (None, ref.provider)])
+    stop_channels_of([ref.id for ref in refs if ref.alive])
 
 
 def stop_channels_of_grant(grant_id: str) -> None:
@@ -82,15 +117,17 @@ def forget_grant_tokens(grant_ids: Iterable[str]) -> None:
         log.warning("tokens of removed grants stay until they expire: %s", type(error).__name__)
 
 
-def remove_connections(
-    session: Session, caller: Caller, user: User, provider: str | None = None
-) -> list[RemovedConnection]:
+def remove_connections(session: Session, caller: Caller, user: User) -> list[RemovedConnection]:
     """Remove the rows of a user's connections; call ``clean_up`` after the transaction has committed."""
-    removed = connections.remove_of_user(session, user.id, provider)
+    removed = connections.remove_of_user(session, user.id)
+    _record(session, caller, user, removed)
+    return removed
+
+
+def _record(session: Session, caller: Caller, user: User, removed: Iterable[RemovedConnection]) -> None:
     for each in removed:
         subject = f"{user.custom_id}/{each.provider}"
         audit.record(session, actor=caller.visible, action="deleteConnection", subject=subject)
-    return removed
 
 
 def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> None:

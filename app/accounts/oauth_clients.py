@@ -84,16 +84,21 @@ class FieldRefused(Exception):
 
 
 def overview(site: str | None) -> list[Registration]:
-    """The registration with each provider; ``site`` is the base URL of this service, if it is known."""
+    """The registration with each provider that needs one.
+
+    ``site`` is the base URL of this service, if it is known.
+    """
     with services().stores.database.reading() as session:
         rows = provider_clients.load(session)
     clients = {
-        str(name): each.oauth.client_id for name, each in oauth_flow.providers().items() if each.configured
+        name: each.oauth.client_id
+        for name, each in oauth_flow.providers().items()
+        if each.oauth is not None and each.configured
     }
     checks = services().stores.registration_checks.read(clients)
     return [
         _registration(provider, rows.get(provider), site, checks.get(provider))
-        for provider in registry.names()
+        for provider in registry.with_consent()
     ]
 
 
@@ -164,7 +169,7 @@ def remove(provider: str, *, actor: str) -> None:
     """
     with services().stores.database.writing() as session:
         if not provider_clients.remove(session, provider):
-            raise CannotChange(f"No registration with {_title(provider)} is saved")
+            raise CannotChange(f"No registration with {registry.title(provider)} is saved")
         audit.record(session, actor=actor, action="removeRegistration", subject=provider)
     services().stores.registration_checks.forget(provider)
 
@@ -187,15 +192,16 @@ def _registration(
     settings, known = services().settings, oauth_flow.providers()[provider]
     source, client_id, updated_at = Source.NOWHERE, None, None
     if services().celery.runtime.registrations.set_by_environment(provider):
-        source, client_id, row = Source.ENVIRONMENT, known.oauth.client_id, None
+        source, row = Source.ENVIRONMENT, None
+        client_id = settings.providers.of(provider)["client_id"]
     elif row is not None:
         source, client_id, updated_at = Source.DATABASE, row.client_id, row.updated_at
     tenant = None
-    if registry.definition(provider).consent.has_tenant:
+    if registry.consent(provider).has_tenant:
         tenant = (row.tenant if row else None) or default_tenant(provider)
     return Registration(
         provider=provider,
-        title=known.oauth.title,
+        title=registry.title(provider),
         configured=known.configured,
         source=source,
         client_id=client_id,
@@ -203,7 +209,7 @@ def _registration(
         updated_at=updated_at,
         redirect_url=oauth_flow.callback(provider, site),
         push_address=settings.push_address(provider),
-        console=registry.definition(provider).consent.console,
+        console=registry.consent(provider).console,
         scopes=registry.scopes(provider).every_scope(),
         checked=checked if known.configured else None,
     )
@@ -212,8 +218,8 @@ def _registration(
 def _client(provider: str, client_id: str, client_secret: str, tenant: str | None) -> StoredClient:
     """The registration that was entered, without surrounding white space."""
     tenant = (tenant or "").strip() or None
-    if tenant is not None and not registry.definition(provider).consent.has_tenant:
-        raise FieldRefused("tenant", f"must be empty: {_title(provider)} has none")
+    if tenant is not None and not registry.consent(provider).has_tenant:
+        raise FieldRefused("tenant", f"must be empty: {registry.title(provider)} has none")
     if tenant is not None and not (len(tenant) <= MAX_TENANT and _TENANT.fullmatch(tenant)):
         raise FieldRefused("tenant", "must be the Directory (tenant) ID, a domain, or common")
     return StoredClient(
@@ -236,7 +242,8 @@ def _in_force(provider: str) -> StoredClient | None:
     stores = services().stores
     if services().celery.runtime.registrations.set_by_environment(provider):
         own = services().settings.providers.of(provider)
-        return StoredClient(own["client_id"], own["client_secret"], own.get("tenant"))
+        secret = own.get("client_certificate") or own["client_secret"]
+        return StoredClient(own["client_id"], secret, own.get("tenant"))
     with stores.database.reading() as session:
         row = provider_clients.load(session).get(provider)
     return None if row is None else provider_clients.open_client(row, stores.keyring)
@@ -250,15 +257,11 @@ def _check(provider: str, client: StoredClient, site: str | None) -> Finding:
     job = CheckRegistration(stores.registration_trials.put(trial))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
-    return reply.finding or registration_probe.unreachable(_title(provider))
-
-
-def _title(provider: str) -> str:
-    return oauth_flow.providers()[provider].oauth.title
+    return reply.finding or registration_probe.unreachable(registry.title(provider))
 
 
 def _environment_counts(provider: str) -> str:
     return (
-        f"{_title(provider)} is set by the environment: change {' and '.join(variables(provider))} there, "
-        "or remove them"
+        f"{registry.title(provider)} is set by the environment: change "
+        f"{' and '.join(variables(provider))} there, or remove them"
     )

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from sqlalchemy.orm import Session
+
 from app.accounts import consent_cookie
 from app.accounts.consent_cookie import ConsentCookie
 from app.accounts.consent_refusals import ConsentRefused
@@ -24,8 +26,10 @@ from providers.oauth.consent import ConsentRequest, new_verifier
 from store.security import redirect_allowlist
 from store.security.crypto import digest
 from store.security.one_time_secrets import STATE_SECONDS, PendingConsent, PendingExchange
+from store.sql.models import OAuthConnection
 from store.sql.queries import connections, user_invitations, users
 from store.sql.queries.api_keys import Caller
+from store.sql.queries.connections import Account
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.consent_gaps import join_names, missing_permissions
 from workers.jobs import ExchangeCode
@@ -37,6 +41,11 @@ CALLBACK = "/v1/oauth/{provider}/callback"
 def providers() -> Mapping[str, Provider]:
     """All providers with their current registrations; the web tier uses them to make links only."""
     return services().celery.runtime.registrations.current()
+
+
+def offered() -> list[str]:
+    """The names of the providers whose accounts a person can connect by consent now."""
+    return [name for name, each in providers().items() if each.oauth is not None and each.configured]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +118,15 @@ def _begin(
     provider = name
     registered = providers()[provider]
     oauth = registered.oauth
-    if not registered.configured:
-        sentence = f"{oauth.title} is not configured: this installation is not registered there"
+    if oauth is None or not registered.configured:
+        title = registry.title(provider)
+        sentence = f"{title} is not configured: this installation is not registered there"
         raise NotFound(sentence, Code.PROVIDER_NOT_CONFIGURED)
     redirect_uri, ours = _redirect(callback(provider, site), options["redirectUrl"], options["returnUrl"])
     stores = services().stores
     with stores.database.writing() as session:
         user_id = own_user(session, caller, custom_id, otherwise=CONNECTION).id
-        connected = connections.find(session, user_id, provider, organization_id=caller.organization_id)
+        connected = _connected(session, caller, user_id, provider, options["account"])
     offline = options["accessType"] == "offline"
     scopes = registry.scopes(provider).to_request(options["scope"], offline=offline)
     verifier, issuer = new_verifier(), caller.issuer
@@ -140,11 +150,48 @@ def _begin(
             invitation_id=None if invitation is None else invitation.id,
             retry_path=None if invitation is None else invitation.path,
             expires_at=time.time() + STATE_SECONDS,
+            account=options["account"],
         )
     )
     login_hint = options["expectedEmail"] or (connected.email if connected else None)
-    link = oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint))
+    chooses = options["account"] == Account.ADD
+    link = oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint, chooses))
     return ConsentLink(link, None if browser is None else ConsentCookie.of(state, browser))
+
+
+def provider_of(caller: Caller, custom_id: str, account: str) -> str | None:
+    """The provider of the connection that ``account`` names; None if it names none, see ``Account``.
+
+    :raise NotFound: for a user that the caller does not reach, or an id of none of the user's connections
+    """
+    if account in list(Account):
+        return None
+    with services().stores.database.reading() as session:
+        user = users.find(session, custom_id, organization_id=caller.organization_id)
+        if user is None:
+            raise NotFound("User not found", Code.USER_NOT_FOUND)
+        row = connections.find_one(session, user.id, account, organization_id=caller.organization_id)
+    if row is None:
+        raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
+    return row.provider
+
+
+def _connected(
+    session: Session, caller: Caller, user_id: int, provider: str, account: str
+) -> OAuthConnection | None:
+    """The connection that a consent is to replace, as far as that is known before.
+
+    :raise NotFound: when ``account`` is the id of none of the user's connections with the provider
+    """
+    if account == Account.ADD:
+        return None
+    only = caller.organization_id
+    if account == Account.DEFAULT:
+        return connections.find(session, user_id, provider, organization_id=only)
+    row = connections.find_one(session, user_id, account, organization_id=only)
+    if row is None or row.provider != provider:
+        raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
+    return row
 
 
 def callback(provider: str, site: str | None) -> str | None:
@@ -228,13 +275,15 @@ def again(consent: PendingConsent) -> str | None:
         return consent.retry_path
     if consent.seconds_left < 1:
         return None
-    oauth = providers()[consent.provider].oauth
+    if (oauth := providers()[consent.provider].oauth) is None:
+        return None
     verifier = new_verifier()
     state = services().stores.oauth_states.begin(replace(consent, verifier=verifier))
     scopes = list(consent.scopes)
     login_hint = consent.expected_email
+    chooses = consent.account == Account.ADD
     return oauth.link(
-        ConsentRequest(consent.redirect_uri, scopes, state, verifier, consent.offline, login_hint)
+        ConsentRequest(consent.redirect_uri, scopes, state, verifier, consent.offline, login_hint, chooses)
     )
 
 
@@ -262,7 +311,7 @@ def _any_browser(consent: PendingConsent) -> bool:
 def granted(consent: PendingConsent) -> tuple[str | None, Sequence[str]]:
     """The e-mail address and the scopes of the connection that was just made."""
     with services().stores.database.reading() as session:
-        row = connections.find(session, consent.user_id, consent.provider)
+        row = connections.newest(session, consent.user_id, consent.provider)
     return (row.email, row.scope) if row else (None, ())
 
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from flask import Response, render_template
+from flask import Response
 
-from app.accounts import oauth_flow
+from app.accounts import customer_pages, oauth_flow
 from app.accounts.consent_refusals import ConsentRefused
 from app.http.errors import ApiError
 from providers import registry
-from providers.scopes import Operation
+from providers.scopes import Level, Operation
 from store.security.one_time_secrets import PendingConsent
 
 # Widest access first.
-_ACCESS = (
-    (Operation.INSERT_EVENT, "Calendars and events: reading and writing"),
-    (Operation.LIST_EVENTS, "Calendars and events: reading"),
-    (Operation.FREE_BUSY, "Free and busy times only"),
-)
+_ACCESS = {
+    Level.WRITE: (Operation.INSERT_EVENT, "Calendars and events: reading and writing"),
+    Level.READ: (Operation.LIST_EVENTS, "Calendars and events: reading"),
+    Level.FREE_BUSY: (Operation.FREE_BUSY, "Free and busy times only"),
+}
 # For scopes by which no busy time can be read.
 NO_TIMES = "No busy times can be read with this access"
 
@@ -55,11 +55,13 @@ def finished(consent: PendingConsent, error: ApiError | None) -> Response:
         )
     email, scopes = oauth_flow.granted(consent)
     missing = oauth_flow.not_granted(consent, scopes)
+    granted = level(provider, scopes)
     return _page(
         provider,
         200,
         email=email,
         access=access(provider, scopes),
+        boundary=granted and customer_pages.BOUNDARIES[granted],
         no_times=NO_TIMES,
         missing=missing,
         again=oauth_flow.again(consent) if missing else None,
@@ -68,10 +70,14 @@ def finished(consent: PendingConsent, error: ApiError | None) -> Response:
 
 def access(provider: str, scopes: Iterable[str]) -> str | None:
     """A description of the access that scopes grant; None without access to calendars."""
-    granted = frozenset(scopes)
-    return next(
-        (words for operation, words in _ACCESS if registry.scopes(provider).allows(granted, operation)), None
-    )
+    granted = level(provider, scopes)
+    return None if granted is None else _ACCESS[granted][1]
+
+
+def level(provider: str, scopes: Iterable[str]) -> Level | None:
+    """The level that scopes grant; None without access to calendars."""
+    granted, rules = frozenset(scopes), registry.scopes(provider)
+    return next((each for each, (operation, _) in _ACCESS.items() if rules.allows(granted, operation)), None)
 
 
 def _back(url: str, provider: str, error: ApiError | None) -> Response:
@@ -84,26 +90,10 @@ def _back(url: str, provider: str, error: ApiError | None) -> Response:
         answer["error"] = error.error
     parts = urlsplit(url)
     query = "&".join(part for part in (parts.query, urlencode(answer)) if part)
-    return _forbid_caching(
+    return customer_pages.private(
         Response(status=302, headers={"Location": urlunsplit(parts._replace(query=query))})
     )
 
 
-def _page(provider: str, status: int, **values: str | None) -> Response:
-    nonce = secrets.token_urlsafe(16)
-    title = oauth_flow.providers()[provider].oauth.title
-    page = render_template("consent.html", nonce=nonce, provider=title, **values)
-    response = _forbid_caching(Response(page, status, mimetype="text/html"))
-    response.headers["Content-Security-Policy"] = (
-        f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
-    )
-    return response
-
-
-def _forbid_caching(response: Response) -> Response:
-    """Forbid caching, and the Referer header: the URL of this response contains a code and a state."""
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["Referrer-Policy"] = "no-referrer"
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    return response
+def _page(provider: str, status: int, **values: Any) -> Response:
+    return customer_pages.render("consent.html", status, provider=registry.title(provider), **values)

@@ -18,6 +18,7 @@ from app.schemas.error_codes import Code
 from app.services import services
 from providers import registry
 from providers.google.organization_grants import InvalidKey, ServiceAccountKey
+from providers.microsoft import certificates
 from providers.microsoft.oauth import MANY_TENANTS
 from store.security.one_time_secrets import GrantTrial
 from store.sql.queries import audit, organization_grants
@@ -71,7 +72,13 @@ def store_google(
 
 
 def store_microsoft(
-    caller: Caller, slug: str, tenant: str, client_id: str | None, client_secret: str | None
+    caller: Caller,
+    slug: str,
+    tenant: str,
+    client_id: str | None,
+    client_secret: str | None,
+    certificate: str | None = None,
+    thumbprint: str | None = None,
 ) -> GrantSummary:
     """Store an application that the administrator of a Microsoft tenant has given permissions.
 
@@ -84,9 +91,17 @@ def store_microsoft(
     """
     if tenant.lower() in MANY_TENANTS:
         raise Invalid("tenant must be one tenant: its Directory (tenant) ID or a domain", param="tenant")
-    if (client_id is None) != (client_secret is None):
+    if certificate is not None and client_secret is not None:
+        raise Invalid("certificate must be absent beside a clientSecret", param="certificate")
+    if thumbprint is not None and certificate is None:
+        raise Invalid("certificate is required with a thumbprint", param="certificate")
+    if certificate is not None:
+        _check_certificate(certificate, thumbprint)
+    secret = certificate or client_secret
+    if (client_id is None) != (secret is None):
         absent = "clientId" if client_id is None else "clientSecret"
-        raise Invalid(f"{absent} is required: clientId and clientSecret belong together", param=absent)
+        together = "clientId and clientSecret, or a certificate, belong together"
+        raise Invalid(f"{absent} is required: {together}", param=absent)
     if client_id is None:
         require_whole_service(caller, "A grant without clientId and clientSecret")
     grant = NewGrant(
@@ -95,10 +110,27 @@ def store_microsoft(
         client_email=None,
         tenant=tenant,
         client_id=client_id,
-        secret=client_secret,
+        secret=secret,
         scope=(),
     )
     return _store(caller, slug, grant)
+
+
+def _check_certificate(pem: str, thumbprint: str | None) -> None:
+    """Check a certificate with its private key; ``thumbprint`` is as Microsoft shows it.
+
+    :raise Invalid: with the field at fault
+    """
+    try:
+        certificate = certificates.load(pem)
+    except certificates.InvalidCertificate as error:
+        raise Invalid(f"certificate {error}", param="certificate") from None
+    if certificate.expired:
+        sentence = f"certificate has expired on {certificate.expires_at:%Y-%m-%d}: make a new one"
+        raise Invalid(sentence, param="certificate")
+    stated = None if thumbprint is None else thumbprint.replace(":", "").lower()
+    if stated is not None and stated not in certificate.thumbprints:
+        raise Invalid("thumbprint is not that of the certificate", param="thumbprint")
 
 
 def listed(session: Session, caller: Caller, slug: str) -> list[GrantSummary]:
@@ -223,6 +255,8 @@ def _check(grant: NewGrant) -> GrantCheck:
     if checked.refused is not None:
         own_client = grant.client_id is not None
         field = _FIELDS.get(checked.refused) if checked.refused != "client" or own_client else None
+        if field == "clientSecret" and certificates.is_certificate(grant.secret or ""):
+            field = "certificate"
         raise ApiError(checked.message, Code.GRANT_REFUSED, param=field)
     return checked
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -14,6 +14,7 @@ from app.accounts.unique_violations import conflict_on
 from app.http.errors import NotFound
 from app.schemas.error_codes import Code
 from app.services import services
+from store.coordination import shares
 from store.sql.models import Organization
 from store.sql.queries import audit, organization_grants, organizations, users
 from store.sql.queries.api_keys import Caller
@@ -48,28 +49,62 @@ def number(session: Session, caller: Caller, slug: str, *, keep: bool = False) -
     return found[slug]
 
 
-def create(session: Session, caller: Caller, slug: str, name: str | None) -> None:
+def create(
+    session: Session,
+    caller: Caller,
+    slug: str,
+    name: str | None,
+    quotas: Mapping[str, int | None] | None = None,
+) -> None:
     """Create an organization.
 
     :raise Conflict: when the slug is taken
     """
     require_whole_service(caller, "Creating organizations")
+    row = Organization(slug=slug, name=name)
     with _slug_is_free():
-        session.add(Organization(slug=slug, name=name))
+        session.add(row)
         session.flush()
+    change_quotas(session, caller, row, quotas or {})
 
 
-def change(session: Session, caller: Caller, slug: str, changes: Mapping[str, str | None]) -> Organization:
-    """Change the ``slug`` or the ``name`` of an organization, whichever is in ``changes``.
+def change(session: Session, caller: Caller, slug: str, changes: Mapping[str, Any]) -> Organization:
+    """Change the ``slug``, the ``name`` or the ``quotas`` of an organization, whichever is in ``changes``.
 
     :raise Conflict: when the slug is taken
+    :raise Forbidden: when the key is bound to the organization, and would change its quotas
     """
     row = find(session, caller, slug, to_change=True)
+    if quotas := changes.get("quotas"):
+        change_quotas(session, caller, row, quotas)
     with _slug_is_free():
         row.slug = changes.get("slug") or row.slug
         row.name = changes.get("name", row.name)
         session.flush()
     return row
+
+
+def change_quotas(
+    session: Session,
+    caller: Caller,
+    row: Organization,
+    quotas: Mapping[str, int | None],
+    *,
+    actor: str | None = None,
+) -> None:
+    """Change the quotas that are in ``quotas``; None is the installation's. The audit log has each change.
+
+    :raise Forbidden: when the key is bound to an organization
+    """
+    before = row.quotas or {}
+    after = {name: value for name, value in {**before, **quotas}.items() if value is not None}
+    if after != before:
+        require_whole_service(caller, "Changing the quotas of an organization")
+        row.quotas = after or None
+        names = [name for name in shares.OWN if before.get(name) != after.get(name)]
+        changes = {name.value: (before.get(name), after.get(name)) for name in names}
+        actor = actor or caller.visible
+        audit.record(session, actor=actor, action="changeQuotas", subject=row.slug, changes=changes)
 
 
 def delete(caller: Caller, slug: str) -> Organization:

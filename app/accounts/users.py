@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.accounts.disconnect import clean_up, remove_connections, stop_channels
-from app.accounts.ownership import MEMBERSHIP, own_user
+from app.accounts.ownership import MEMBERSHIP, own_user, require_whole_service
 from app.accounts.unique_violations import conflict_on
 from app.http.errors import NotFound
 from app.schemas.error_codes import Code
 from app.services import services
 from store.sql.models import User
-from store.sql.queries import audit, organizations, users
+from store.sql.queries import audit, organizations, person_data, users
 from store.sql.queries.api_keys import Caller
 
 
@@ -44,6 +45,20 @@ def rename(session: Session, caller: Caller, custom_id: str, new_id: str) -> Non
     with conflict_on(User.custom_id, "User already exists", Code.USER_EXISTS):
         row.custom_id = new_id
         session.flush()
+
+
+def export(session: Session, caller: Caller, custom_id: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """Everything that is stored about a user, without secrets, by table.
+
+    :raise Forbidden: for a key that is bound to an organization: the data are of others too
+    :raise NotFound: for a user that does not exist
+    """
+    require_whole_service(caller, "An export")
+    user = users.find(session, custom_id, organization_id=None)
+    if user is None:
+        raise NotFound("User not found", Code.USER_NOT_FOUND)
+    audit.record(session, actor=caller.visible, action="exportUser", subject=custom_id)
+    return person_data.export(session, user)
 
 
 def delete(caller: Caller, custom_id: str) -> None:

@@ -10,10 +10,10 @@ from sqlalchemy.orm import Session
 from app.http.errors import Conflict, Invalid, NotFound
 from app.schemas.error_codes import Code
 from app.services import services
+from providers.http import ssrf_guard
 from store.sql.models import WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import audit, deliveries, webhook_events, webhooks
 from store.sql.queries.api_keys import Caller
-from workers.webhooks import ssrf_guard
 
 
 def require_public_address(url: str) -> None:
@@ -32,7 +32,13 @@ def require_public_address(url: str) -> None:
 
 
 def create(
-    session: Session, caller: Caller, *, url: str, events: Sequence[str], organization_id: int | None
+    session: Session,
+    caller: Caller,
+    *,
+    url: str,
+    events: Sequence[str],
+    organization_id: int | None,
+    content: bool = False,
 ) -> tuple[WebhookEndpoint, str]:
     """Register an endpoint whose ``url`` passed ``require_public_address``; returns it with its secret.
 
@@ -43,6 +49,7 @@ def create(
         row, secret = webhooks.create(
             session, services().stores.keyring, url=url, events=distinct, organization_id=organization_id
         )
+        row.content = content
     except webhooks.TooMany as error:
         sentence = f"There are {webhooks.MAX_ENDPOINTS} webhooks already"
         raise Conflict(sentence, Code.TOO_MANY_WEBHOOKS) from error
@@ -51,7 +58,11 @@ def create(
         actor=caller.visible,
         action="createWebhook",
         subject=row.id,
-        changes={"url": (None, audit.host_of(url)), "events": (None, distinct)},
+        changes={
+            "url": (None, audit.host_of(url)),
+            "events": (None, distinct),
+            **({"content": (None, True)} if content else {}),
+        },
     )
     return row, secret
 
@@ -75,6 +86,7 @@ def change(
     url: str | None = None,
     events: Sequence[str] | None = None,
     paused: bool | None = None,
+    content: bool | None = None,
 ) -> WebhookEndpoint:
     """Change an endpoint; None leaves a value unchanged. A new ``url`` has passed ``require_public_address``.
 
@@ -89,6 +101,8 @@ def change(
         row.events = list(dict.fromkeys(events))
     if url is not None and url != row.url:
         row.url, row.disabled_at = url, None
+    if content is not None:
+        row.content = content
     if paused:
         row.paused_at = row.paused_at or now()
     elif paused is not None:
@@ -104,7 +118,12 @@ def change(
 
 def _visible_state(row: WebhookEndpoint) -> dict[str, object]:
     """The values of an endpoint that the audit log shows."""
-    return {"url": audit.host_of(row.url), "events": list(row.events), "paused": row.paused_at is not None}
+    return {
+        "url": audit.host_of(row.url),
+        "events": list(row.events),
+        "paused": row.paused_at is not None,
+        "content": row.content,
+    }
 
 
 def rotate_secret(

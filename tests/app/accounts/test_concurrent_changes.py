@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 5
 USER, ORGANIZATION = "/users/{user}", "/organizations/{slug}"
 MEMBERS, GOOGLE = ORGANIZATION + "/members", USER + "/oauth/google"

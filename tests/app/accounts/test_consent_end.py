@@ -263,7 +263,7 @@ def test_a_smaller_access_that_was_requested_replaces_a_wider_one(api, sandbox, 
 
     page = arrive(api, consent(link(api, user, provider, scope="free-busy")))
 
-    assert "<h1>Connected</h1>" in page.text
+    assert ">Connected</h1>" in page.text
 
 
 def test_grant_of_calendar_list_only_is_refused(api, sandbox, new_user):

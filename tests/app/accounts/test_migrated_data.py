@@ -13,14 +13,16 @@ from sqlalchemy import select
 from app.cli import administrator_setup
 from store.cache.busy_cache import CalendarKey
 from store.sql.database import MigrationState, alembic_config
-from store.sql.models import Base, OAuthConnection, User, now
+from store.sql.models import Base, OAuthConnection, Role, User, now
 from store.sql.queries import (
     administrators,
     api_keys,
     channels,
     connection_rows,
     connections,
+    event_feeds,
     holds,
+    identities,
     organization_grants,
     organizations,
     provider_clients,
@@ -71,6 +73,8 @@ def written(own, api, accounts):
     body = {"id": "ada", "organizationSlugs": ["acme"]}
     assert api.post("/users", body, headers=once).status_code == 201
     assert api.post("/users", {"id": "bob"}).status_code == 201
+    profile = {"timeZone": "Europe/Berlin", "holidays": {"country": "DE"}}
+    assert api.call("PUT", "/users/bob/availability", json=profile).status_code == 200
     for account in accounts:
         connect(api, "ada", account)
     with stores.database.writing() as session:
@@ -85,6 +89,8 @@ def written(own, api, accounts):
                 session, f"channel-{row.provider}", provider_id="p", resource="r", expires_at=until
             )
             connections.mark_dead(session, row.id, "The grant has ended")
+            key = CalendarKey(row.id, "primary")
+            assert event_feeds.store(session, key, "state", stores.keyring, after=None, began=now())
         administrators.invite(session)
         issuer = people.add_operator(session, "olga")
         user_invitations.make(session, {"bob": user.id}, scope="", created_by="operator olga", issuer=issuer)
@@ -98,6 +104,8 @@ def written(own, api, accounts):
     with stores.database.writing() as session:
         root = administrators.find(session, "root")
         assert root is not None
+        known = {"issuer": "https://login.example.com", "subject": "eve", "name": "eve", "role": Role.VIEWER}
+        identities.create(session, **known, until=now())
         second_factors.new_recovery_codes(session, root.id)
     assert Browser(own.test_client()).sign_in(Person("root", PASSWORD)).status == 303
 

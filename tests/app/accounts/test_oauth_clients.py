@@ -49,7 +49,9 @@ def bare(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
     """The environment of an installation without any registration; its Redis runs."""
     folder = tmp_path_factory.mktemp("bare")
     clients = {
-        f"ALMANAC_{each.upper()}_CLIENT_{part}": "" for each in registry.names() for part in ("ID", "SECRET")
+        f"ALMANAC_{each.upper()}_CLIENT_{part}": ""
+        for each in registry.with_consent()
+        for part in ("ID", "SECRET")
     }
     ours = environment | clients | {"ALMANAC_DATA_DIR": str(folder), "ALMANAC_BUSY_TTL": "0"}
     settings = settings_of(ours)

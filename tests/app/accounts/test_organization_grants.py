@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from hashlib import sha256
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 from joserfc.jwk import RSAKey
 from sqlalchemy import select
 
@@ -13,7 +16,7 @@ from providers.base import PRIMARY
 from store.cache.busy_cache import CalendarKey
 from store.sql.models import AuditRecord, OrganizationGrant
 from store.sql.queries import connection_rows, organization_grants, organizations
-from tests import rsa_keys
+from tests import certificates, rsa_keys
 from tests.conftest import stores_of
 from tests.people import grant_of
 from tests.store.statements import recorded
@@ -247,6 +250,77 @@ def test_application_fields_are_checked_before_any_call(api, slug, contoso, sand
     answer = put(api, slug, "microsoft", grant_of(contoso) | changed)
     refused(answer, "validationFailed", param)
     assert sandbox.requests().total == before
+
+
+@pytest.fixture(scope="module")
+def certificate():
+    """A certificate and its private key."""
+    return certificates.of_application()
+
+
+def test_an_application_is_stored_by_its_certificate_which_is_never_shown(
+    api, slug, sandbox, certificate, stores
+):
+    domain = sandbox.domain("microsoft", "sealed.example", ["ada@sealed.example"], certificate=certificate[0])
+    digest = sha256(x509.load_pem_x509_certificate(certificate[0].encode()).public_bytes(Encoding.DER))
+    body = {
+        "tenant": domain.tenant,
+        "clientId": domain.client_id,
+        "certificate": "".join(certificate),
+        "thumbprint": digest.hexdigest().upper(),
+    }
+
+    answer = put(api, slug, "microsoft", body)
+
+    assert answer.status_code == 200, answer.json
+    assert answer.json["data"]["clientId"] == domain.client_id
+    assert "BEGIN" not in answer.text + api.get(f"/organizations/{slug}/grants").text
+    with stores.database.reading() as session:
+        rows = session.scalars(select(OrganizationGrant.sealed_secret)).all()
+    assert not any(b"BEGIN" in row for row in rows if row)
+
+
+def test_a_certificate_that_is_not_the_applications_is_refused(api, slug, sandbox, certificate):
+    domain = sandbox.domain("microsoft", "other.example", certificate=certificates.of_application()[0])
+    body = {"tenant": domain.tenant, "clientId": domain.client_id, "certificate": "".join(certificate)}
+
+    error = refused(put(api, slug, "microsoft", body), "grantRefused", "certificate")
+
+    assert "upload it under Certificates & secrets" in error
+
+
+@pytest.mark.parametrize(
+    ("changed", "param"),
+    [
+        ({"certificate": "x"}, "certificate"),
+        ({"certificate": "\t"}, "certificate"),
+        ({"certificate": "x" * 32_769}, "certificate"),
+        ({"certificate": "-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----"}, "certificate"),
+        ({"clientSecret": "x"}, "certificate"),
+        ({"clientId": None}, "clientId"),
+        ({"thumbprint": "AA"}, "thumbprint"),
+        ({"thumbprint": "AB" * 20}, "thumbprint"),
+        ({"certificate": None, "clientSecret": "x", "thumbprint": "AB" * 20}, "certificate"),
+        ({"certificate": None}, "clientSecret"),
+    ],
+)
+def test_the_fields_of_a_certificate_are_checked_before_any_call(
+    api, slug, sandbox, certificate, changed, param
+):
+    body = {"tenant": "contoso.example", "clientId": "x", "certificate": "".join(certificate)}
+
+    refused(put(api, slug, "microsoft", body | changed), "validationFailed", param)
+
+    assert sandbox.requests().total == 0
+
+
+def test_an_expired_certificate_is_refused_with_its_day(api, slug):
+    expired = "".join(certificates.of_application(days=-1))
+    body = {"tenant": "contoso.example", "clientId": "x", "certificate": expired}
+
+    answer = put(api, slug, "microsoft", body)
+
+    assert "has expired on 20" in refused(answer, "validationFailed", "certificate")
 
 
 def test_a_provider_that_is_down_is_no_refusal_and_nothing_is_stored(api, slug, acme, sandbox):

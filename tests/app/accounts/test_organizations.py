@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from sqlalchemy import select
+
+from store.sql.models import AuditRecord
+from store.stores import Stores
 from tests.app.answers import error, pages
 
 
@@ -162,3 +167,86 @@ def test_an_organization_that_does_not_exist_is_404(api):
         api.delete("/organizations/nowhere/members", {"userIds": []}),
     ):
         assert error(answer, 404) == "Organization not found"
+
+
+def quotas_of(api, slug: str) -> object:
+    return api.get(f"/organizations/{slug}").json["data"].get("quotas")
+
+
+def quota_changes(stores: Stores, slug: str) -> list[Any]:
+    """What each record of a change of the quotas says, the oldest first."""
+    query = select(AuditRecord.changes).where(
+        AuditRecord.subject == slug, AuditRecord.action == "changeQuotas"
+    )
+    with stores.database.reading() as session:
+        return list(session.scalars(query.order_by(AuditRecord.id)))
+
+
+def test_an_organization_has_quotas_of_its_own(api, new_api, stores, new_organization, new_user):
+    slug = new_organization()
+    bound = new_api(organization=slug)
+    assert "quotas" not in api.get(f"/organizations/{slug}").json["data"]
+
+    first = api.put(f"/organizations/{slug}", {"quotas": {"heldUsers": 2000, "waitingReads": "64"}})
+    changed = {"name": "Named", "quotas": {"heldUsers": None, "webhookTurns": 2}}
+    second = api.put(f"/organizations/{slug}", changed)
+
+    assert first.json["data"]["quotas"] == {"heldUsers": 2000, "waitingReads": 64}
+    assert second.json["data"]["quotas"] == {"waitingReads": 64, "webhookTurns": 2}
+    # Its own keys see them, in the list too; users do not.
+    assert quotas_of(bound, slug) == quotas_of(api, slug) == {"waitingReads": 64, "webhookTurns": 2}
+    assert bound.get("/organizations").json["data"][0]["quotas"] == {"waitingReads": 64, "webhookTurns": 2}
+    user = new_user(slugs=(slug,))
+    assert "quotas" not in bound.get(f"/users/{user}").json["data"]["organizations"][0]
+    none = dict.fromkeys(("waitingReads", "webhookTurns"))
+    assert "quotas" not in api.put(f"/organizations/{slug}", {"quotas": none}).json["data"]
+    assert quota_changes(stores, slug) == [
+        {"waitingReads": [None, "64"], "heldUsers": [None, "2000"]},
+        {"heldUsers": ["2000", None], "webhookTurns": [None, "2"]},
+        {"waitingReads": ["64", None], "webhookTurns": ["2", None]},
+    ]
+
+
+def test_an_organization_is_created_with_quotas(api, unique):
+    slug = unique("limited")
+    created = api.post("/organizations", {"slug": slug, "quotas": {"requestsPerMinute": 60, "other": 1}})
+    assert created.json["data"]["quotas"] == quotas_of(api, slug) == {"requestsPerMinute": 60}
+
+
+@pytest.mark.parametrize(
+    ("quotas", "param"),
+    [
+        ({"requestsPerMinute": 0}, "quotas.requestsPerMinute"),
+        ({"heldUsers": 1_000_001}, "quotas.heldUsers"),
+        ({"waitingReads": "many"}, "quotas.waitingReads"),
+        ({"webhookTurns": True}, "quotas.webhookTurns"),
+        ([], "quotas"),
+    ],
+)
+def test_quotas_that_are_refused(api, new_organization, quotas, param):
+    slug = new_organization()
+    answer = api.put(f"/organizations/{slug}", {"quotas": quotas})
+    assert error(answer, 400).startswith(param)
+    assert answer.json["param"] == param
+    assert quotas_of(api, slug) is None
+
+
+def test_a_key_does_not_raise_the_quotas_of_its_own_organization(api, new_api, new_organization):
+    slug = new_organization()
+    bound = new_api(organization=slug)
+
+    refused = bound.put(f"/organizations/{slug}", {"name": "Named", "quotas": {"heldUsers": 10**6}})
+
+    assert refused.json["code"] == "keyBoundToOrganization"
+    assert error(refused, 403) == (
+        "Changing the quotas of an organization needs an API key that is not bound to an organization"
+    )
+    # Nothing of the request was done.
+    assert bound.get(f"/organizations/{slug}").json["data"]["name"] is None
+    # What changes no quota is as before, such as an organization that is sent back as it was read.
+    for harmless in ({}, None, {"heldUsers": None}):
+        assert bound.put(f"/organizations/{slug}", {"name": "Named", "quotas": harmless}).status_code == 200
+    api.put(f"/organizations/{slug}", {"quotas": {"heldUsers": 7}})
+    read = bound.get(f"/organizations/{slug}").json["data"]
+    assert bound.put(f"/organizations/{slug}", read).json["data"] == read
+    assert error(bound.put(f"/organizations/{slug}", read | {"quotas": {"heldUsers": None}}), 403)

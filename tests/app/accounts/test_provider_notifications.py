@@ -330,7 +330,13 @@ def test_each_change_is_passed_on_to_webhooks(watched, api):
         assert api.delete(f"/webhooks/{endpoint}").status_code == 200
     assert delivery["payload"]["type"] == "calendar.changed"
     (main,) = [each["id"] for each in api.get(f"/users/{ada.user}/calendar").json["data"] if each["primary"]]
-    expected = {"userId": ada.user, "provider": "google", "calendarId": main}
+    (connection,) = api.get(f"/users/{ada.user}/connections").json["data"]
+    expected = {
+        "userId": ada.user,
+        "provider": "google",
+        "connectionId": connection["id"],
+        "calendarId": main,
+    }
     assert delivery["payload"]["data"] == expected
 
 

@@ -161,6 +161,12 @@ def test_endpoints_of_a_bound_key_get_events_of_its_own_users(
 # --- events
 
 
+def connection_of(api, person):
+    """The id of the person's only connection."""
+    (connection,) = api.get(f"/users/{person.user}/connections").json["data"]
+    return connection["id"]
+
+
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("provider", ["google", "microsoft"])
 def test_a_change_through_the_api_arrives_without_anybody_sweeping(api, person, receiver, provider):
@@ -171,7 +177,12 @@ def test_a_change_through_the_api_arrives_without_anybody_sweeping(api, person, 
     (received,) = receiver.received
     payload = received.verified(endpoint["secret"])
     assert payload["type"] == "calendar.changed"
-    assert payload["data"] == {"userId": ada.user, "provider": provider, "calendarId": ada.main}
+    assert payload["data"] == {
+        "userId": ada.user,
+        "provider": provider,
+        "connectionId": connection_of(api, ada),
+        "calendarId": ada.main,
+    }
     (delivery,) = log(api, endpoint)
     assert (delivery["id"], delivery["payload"]) == (received.id, payload)
     assert (delivery["attempts"], delivery["lastStatus"], delivery["lastError"]) == (1, 204, None)
@@ -242,7 +253,8 @@ def test_a_grant_that_ends_and_is_restored_is_notified_once_each(api, person, re
     connect(api, ada.user, again)
     until(lambda: [each["status"] for each in log(api, endpoint)] == ["delivered"] * 2)
     assert kinds(receiver, endpoint["secret"]) == ["connection.expired", "connection.restored"]
-    data = {"userId": ada.user, "provider": provider}
+    # The same account keeps its id.
+    data = {"userId": ada.user, "provider": provider, "connectionId": connection_of(api, ada)}
     assert [each["payload"]["data"] for each in log(api, endpoint)] == [data] * 2
 
 
@@ -359,7 +371,7 @@ def test_only_what_is_sent_changes(api):
     ("body", "message"),
     [
         ({"url": "mailto:ada@example.com"}, "url must be an https URL"),
-        ({"events": []}, "events must have 1 to 8 elements"),
+        ({"events": []}, "events must have 1 to 11 elements"),
         ({"events": ["webhook.test"]}, "events[0] must be one of"),
         ({"paused": 1}, "paused must be true or false"),
     ],

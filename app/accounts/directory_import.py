@@ -1,0 +1,107 @@
+"""Imports the entries of a directory as members of an organization. It never removes anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from app.accounts import delegations, directory
+from app.accounts import organization_grants as grants
+from app.accounts.delegations import Member
+from app.accounts.disconnect import clean_up
+from app.schemas.fields import USER_ID
+from app.schemas.organization_grants import MAX_IMPORTED
+from app.services import services
+from providers.directory import KINDS, Entry, Kind
+from store.sql.queries import organization_grants
+from store.sql.queries.api_keys import Caller
+
+# Seconds that a worker may take: a directory of 20 000 people has 40 pages at Google.
+LONGEST = 300.0
+
+
+class Refused(NamedTuple):
+    """An entry that cannot be a member, and why."""
+
+    entry: Entry
+    because: str
+
+
+class Plan(NamedTuple):
+    """The changes of an import. ``known`` are read by the grant already, under whatever user id.
+
+    ``personal`` are user ids of ``new`` with a connection by their own consent, which is replaced. ``gone``
+    are the members whose addresses are not in the directory; None if only a part of it was read.
+    """
+
+    new: list[Entry]
+    known: list[Entry]
+    refused: list[Refused]
+    personal: set[str]
+    gone: list[Member] | None
+    more: bool
+
+
+def plan(caller: Caller, slug: str, provider: str, kind: Kind | None, part: str) -> Plan:
+    """Read the directory, and compare it with the members; nothing is changed.
+
+    Do not call this within a transaction, because it waits for a worker.
+
+    :raise ApiError: without a grant, and when the directory cannot be read
+    """
+    kinds = KINDS if kind is None else (kind,)
+    found = directory.listed(caller, slug, provider, kinds, part, seconds=LONGEST)
+    with services().stores.database.reading() as session:
+        grant = grants.find(session, caller, slug, provider)
+        members = organization_grants.members_by_address(session, grant.id)
+        domain = delegations.required_domain(grant)
+        known = [each.entry for each in found.entries if each.user_id is not None]
+        new, refused = _sorted_out([e.entry for e in found.entries if e.user_id is None], domain)
+        wanted = [_member(each) for each in new]
+        personal = delegations.preview_import(session, caller, slug, provider, wanted).personal
+    gone = None
+    if kind is None and not part and not found.more:
+        listed = {each.entry.email.lower() for each in found.entries}
+        missing = (Member(user, email) for email, user in members.items() if email not in listed)
+        gone = sorted(missing)
+    return Plan(new, known, refused, set(personal), gone, found.more)
+
+
+def carry_out(caller: Caller, slug: str, provider: str, new: Sequence[Entry]) -> Iterator[int]:
+    """Import the entries, each batch in a transaction of its own; yields the number of each batch.
+
+    A batch is imported before its number is read, and the next one after it. A repeated import continues
+    where this one has stopped.
+
+    :raise ApiError: for a member that cannot be imported, and then no one of the batch is
+    """
+    for first in range(0, len(new), MAX_IMPORTED):
+        batch = [_member(each) for each in new[first : first + MAX_IMPORTED]]
+        with services().stores.database.writing() as session:
+            done = delegations.import_members(session, caller, slug, provider, batch)
+        clean_up(done.replaced)
+        yield len(batch)
+
+
+def _member(entry: Entry) -> Member:
+    """The id of the directory is the user id: an address may change, and be given to another person."""
+    return Member(entry.id, entry.email)
+
+
+def _sorted_out(entries: Sequence[Entry], domain: str | None) -> tuple[list[Entry], list[Refused]]:
+    new: list[Entry] = []
+    refused: list[Refused] = []
+    ids: set[str] = set()
+    addresses: set[str] = set()
+    for entry in entries:
+        if domain is not None and grants.domain_of(entry.email) != domain:
+            refused.append(Refused(entry, f"the address is outside {domain}, the domain of the grant"))
+        elif not USER_ID.fullmatch(entry.id):
+            refused.append(Refused(entry, "the id of the directory is no user id"))
+        elif entry.id in ids or entry.email.lower() in addresses:
+            refused.append(Refused(entry, "the directory has another entry with this id or address"))
+        else:
+            new.append(entry)
+            ids.add(entry.id)
+            addresses.add(entry.email.lower())
+    return new, refused
