@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from app.availability import parameters
@@ -24,9 +24,9 @@ from store.sql.queries.connection_rows import ConnectionRef
 
 
 def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
-    """The user's connections, filtered by ``provider`` of the query, Google's first.
+    """The user's connections that the query chooses, by provider, in each the default one first.
 
-    :raise NotFound: for a user that the key does not reach
+    :raise NotFound: for a user that the key does not reach, or an id of no connection
     """
     only = authentication.organization_id
 
@@ -37,15 +37,37 @@ def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, 
     refs = authentication.rows.get_or_load(_cache_key(authentication, custom_id), load)
     if refs is None:
         raise NotFound("User not found", Code.USER_NOT_FOUND)
-    return parameters.of_provider(refs, query)
+    require_chosen(query, refs)
+    return parameters.chosen(_identified_siblings(authentication, refs), query)
+
+
+def _identified_siblings(authentication: Authentication, refs: list[ConnectionRef]) -> list[ConnectionRef]:
+    """The connections, as stored now if two may read one mailbox, which would have each event twice."""
+    several = Counter(ref.provider for ref in refs)
+    unknown = [ref for ref in refs if several[ref.provider] > 1 and not is_identified(ref)]
+    found = identified(authentication, unknown) if unknown else {}
+    return [found.get(ref.id, ref) for ref in refs]
+
+
+def require_chosen(query: Mapping[str, Any], refs: Iterable[ConnectionRef]) -> None:
+    """Check that every id in the parameter ``connection`` is one of these connections.
+
+    :raise NotFound: otherwise
+    """
+    if (ids := query.get("connection")) and not {ref.public_id for ref in refs}.issuperset(ids):
+        raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
 
 
 def cached_of_user(
     authentication: Authentication, custom_id: str, query: Mapping[str, Any]
 ) -> list[ConnectionRef]:
-    """As ``of_user``, from the cache of this process only; empty if they are not cached."""
+    """As ``of_user``, from the cache of this process only; empty if they are not cached.
+
+    :raise NotFound: for an id of none of them
+    """
     refs = authentication.rows.get(_cache_key(authentication, custom_id))
-    return parameters.of_provider(refs or (), query)
+    require_chosen(query, refs or ())
+    return parameters.chosen(refs or (), query)
 
 
 def of_users(authentication: Authentication, custom_ids: Iterable[str]) -> dict[str, Sequence[ConnectionRef]]:
@@ -59,10 +81,9 @@ def of_users(authentication: Authentication, custom_ids: Iterable[str]) -> dict[
             loaded = connection_rows.of_users(
                 session, missing, organization_id=authentication.organization_id
             )
-        known |= {
-            custom_id: cached.get_or_load(keys[custom_id], partial(list, refs))
-            for custom_id, refs in loaded.items()
-        }
+        for custom_id, refs in loaded.items():
+            known[custom_id] = refs
+            cached.put(keys[custom_id], refs)
     return {custom_id: refs for custom_id, refs in known.items() if refs is not None}
 
 
@@ -119,22 +140,22 @@ def identified(authentication: Authentication, refs: Iterable[ConnectionRef]) ->
             loaded = connection_rows.by_id(session, missing)
         for each, ref in loaded.items():
             if ref.main_calendar_id is not None:
-                known[each] = cached.get_or_load(("identified", each), partial(_itself, ref))
+                known[each] = ref
+                cached.put(("identified", each), ref)
     return {each: ref for each, ref in known.items() if ref is not None}
 
 
-def _itself(ref: ConnectionRef) -> ConnectionRef:
-    return ref
-
-
-def one_of_user(authentication: Authentication, custom_id: str, provider: str) -> ConnectionRef:
-    """The user's connection with one provider.
+def with_provider(
+    authentication: Authentication, custom_id: str, provider: str, ids: Collection[str] = ()
+) -> list[ConnectionRef]:
+    """The user's connections with one provider, the default one first; ``ids`` limits to those.
 
     :raise NotFound: for a user that the key does not reach, or without such a connection
     """
-    for ref in of_user(authentication, custom_id, {"provider": [provider]}):
-        return ref
-    raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
+    refs = of_user(authentication, custom_id, {"provider": [provider], "connection": ids})
+    if not refs:
+        raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
+    return refs
 
 
 def require(ref: ConnectionRef, *operations: Operation, calendar_id: str = PRIMARY) -> None:

@@ -8,16 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.availability import explanation_text
+from app.availability import explanation_text, hours_text
 from app.availability.explanation_text import Unreadable
 from app.availability.failures import Failure, Failures
+from app.availability.profiles import Person
 from app.availability.result import BusyResult
-from app.availability.selection import Target
+from app.availability.selection import Target, counting_targets, main_calendar
 from app.schemas.explain import CALENDAR_UNREAD, NO_CALENDARS, NO_USER
 from providers import registry
 from providers.base import PRIMARY
 from scheduling.explain import Covering, Explanation, Verdict, explain
-from scheduling.query import Query
+from scheduling.query import OfMembers, Query
 
 
 class Blocking(NamedTuple):
@@ -56,20 +57,43 @@ class UserVerdict:
 
 
 def explain_user(
-    result: BusyResult, query: Query, at: int, user_index: int = 0, *, partial: bool = False
+    result: BusyResult,
+    query: Query,
+    at: int,
+    user_index: int = 0,
+    *,
+    partial: bool = False,
+    person: Person | None = None,
 ) -> UserVerdict:
     """Explain ``at`` for one user of a result, which covers the query's busy range.
 
-    ``partial``: unread calendars do not count, as with ``onFailure=partial``.
+    ``partial``: unread calendars do not count, as with ``onFailure=partial``. ``person`` is the user if a
+    profile counts; the query is that of this user.
     """
     (facts,) = explain(query, at, *result.of_user(user_index))
-    return _explained(result, query, user_index, facts, partial=partial)
+    return _explained(result, query, user_index, facts, partial=partial, person=person)
 
 
-def explain_all_users(result: BusyResult, query: Query, at: int) -> list[UserVerdict]:
-    """Explain ``at`` for every user of a result."""
-    all_facts = explain(query, at, *result.of_users(np.arange(result.user_count)))
-    return [_explained(result, query, n, facts, partial=False) for n, facts in enumerate(all_facts)]
+def explain_all_users(
+    result: BusyResult,
+    query: Query,
+    at: int,
+    own: OfMembers = None,
+    people: Sequence[Person | None] = (),
+) -> list[UserVerdict]:
+    """Explain ``at`` for every user of a result; ``own`` is what differs for each from the query."""
+    all_facts = explain(query, at, *result.of_users(np.arange(result.user_count)), own)
+    return [
+        _explained(
+            result,
+            query if own is None else query.of_member(own[n]),
+            n,
+            facts,
+            partial=False,
+            person=people[n] if people else None,
+        )
+        for n, facts in enumerate(all_facts)
+    ]
 
 
 def explain_no_calendars(query: Query, at: int) -> UserVerdict:
@@ -83,7 +107,13 @@ def explain_missing_user(query: Query, at: int) -> UserVerdict:
 
 
 def _explained(
-    result: BusyResult, query: Query, user_index: int, facts: Explanation, *, partial: bool
+    result: BusyResult,
+    query: Query,
+    user_index: int,
+    facts: Explanation,
+    *,
+    partial: bool,
+    person: Person | None,
 ) -> UserVerdict:
     targets = [result.targets[each] for each in result.target_indexes(user_index)]
     calendars = [each for each in facts.covering if each.calendar < len(targets)]
@@ -99,12 +129,18 @@ def _explained(
         return UserVerdict(CALENDAR_UNREAD, sentence, blocking=blocking, held=held)
     if not targets:
         return explain_no_calendars(query, facts.at)
-    sentence = explanation_text.verdict_sentence(facts, query, [_name(target) for target in targets])
+    names = [_name(target) for target in targets]
+    outside = None
+    if person is not None and facts.verdict is Verdict.OUTSIDE_WINDOW:
+        outside = hours_text.outside_hours(person, query, facts.at)
+    sentence = explanation_text.verdict_sentence(facts, query, names, outside=outside)
     if held:
         expires_at = max(each.expires_at for each in held)
         sentence = f"{sentence} {explanation_text.held_sentence(facts.at, expires_at, query.zone)}"
     if failures:
         sentence = f"{sentence} {explanation_text.left_out_sentence(_unread(failures))}"
+    if person is not None and (left_out := _not_counting(targets, person)):
+        sentence = f"{sentence} {explanation_text.not_counting_sentence(left_out)}"
     return UserVerdict(facts.verdict, sentence, facts, blocking, held)
 
 
@@ -127,3 +163,14 @@ def _name(target: Target) -> str:
     if "@" in target.shown or email is None:
         return target.shown
     return f"calendar {target.shown} of {email}"
+
+
+def _not_counting(targets: Sequence[Target], person: Person) -> list[str]:
+    """The names of the main calendars that the person's profile leaves out, as far as they are known."""
+    profile = person.profile
+    counting = {each.key for each in counting_targets(profile.connections, profile.calendars)}
+    if not {each.key for each in targets} <= counting:
+        # The request names the calendars itself.
+        return []
+    mains = map(main_calendar, profile.connections)
+    return [_name(each) for each in mains if each.key not in counting]

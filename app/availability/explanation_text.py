@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from app.schemas.timestamps import EPOCH, MILLISECOND
 from providers import registry
+from providers.errors import Reason
 from scheduling.explain import Covering, Explanation, Pair, Verdict
 from scheduling.query import Query
 from scheduling.windows import MINUTE, SECOND
@@ -25,18 +26,46 @@ class Unreadable(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{registry.title(self.provider)}'s calendar {self.calendar} ({self.reason})"
+        return f"{_calendar(self.provider, self.calendar)} ({reason_words(self.reason)})"
 
 
-def verdict_sentence(facts: Explanation, query: Query, calendars: Sequence[str]) -> str:
+_REASONS = {
+    Reason.ACCESS_DENIED: "access is denied",
+    Reason.AUTHORIZATION_INVALID: "the access has ended",
+    Reason.INSUFFICIENT_SCOPES: "the permission was not granted",
+    Reason.INVALID_CALENDAR_ID: "there is no such calendar",
+    Reason.MAILBOX_UNAVAILABLE: "the mailbox is not available",
+    Reason.NOT_FOUND: "it was not found",
+    Reason.PROVIDER_ERROR: "the provider did not answer as it should",
+    Reason.PROVIDER_NOT_CONFIGURED: "the provider is not configured",
+    Reason.RATE_LIMITED: "the provider's limit is reached",
+    Reason.TOO_MANY_CALENDARS: "there are too many calendars",
+}
+
+
+def reason_words(reason: str) -> str:
+    """A reason of the API in words; any other text as it is."""
+    return _REASONS[Reason(reason)] if reason in list(Reason) else reason
+
+
+def _calendar(provider: str, calendar: str) -> str:
+    # "primary" is an alias of the API, and no name for people.
+    title = registry.title(provider)
+    return f"the main calendar at {title}" if calendar == "primary" else f"{title}'s calendar {calendar}"
+
+
+def verdict_sentence(
+    facts: Explanation, query: Query, calendars: Sequence[str], *, outside: str | None = None
+) -> str:
     """Why the moment is, or is not, offered; ``calendars[i]`` is the name of calendar ``i``.
 
-    A period whose calendar index is ``len(calendars)`` is held time.
+    ``outside`` says why the moment lies outside the windows, where a person's own hours are the reason. A
+    period whose calendar index is ``len(calendars)`` is held time.
     """
     clock = _Clock(facts.at, query.zone)
     if facts.verdict is Verdict.OFFERED:
-        return f"{clock.moment()} is offered: {_offered(facts, clock)}."
-    because = _BECAUSE[facts.verdict](facts, query, calendars, clock)
+        return f"{clock.moment()} is {_offered(facts, clock)}."
+    because = outside or _BECAUSE[facts.verdict](facts, query, calendars, clock)
     return f"{clock.moment()} is not offered: {because}."
 
 
@@ -44,7 +73,7 @@ def unread_sentence(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
     """Why the moment is not offered: calendars could not be read."""
     if len(unread) == 1:
         provider, calendar, reason = unread[0]
-        text = f"{registry.title(provider)}'s calendar {calendar} could not be read ({reason})"
+        text = f"{_calendar(provider, calendar)} could not be read ({reason_words(reason)})"
     else:
         text = f"{_listed(list(map(str, unread)))} could not be read"
     return f"{_Clock(at, zone).moment()} is not offered: {text}, so nothing is offered."
@@ -53,6 +82,11 @@ def unread_sentence(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
 def left_out_sentence(unread: Sequence[Unreadable]) -> str:
     """An additional sentence for ``onFailure=partial``: the calendars that do not count."""
     return f"Not counted, because unread: {_listed(list(map(str, unread)))}."
+
+
+def not_counting_sentence(names: Sequence[str]) -> str:
+    """An additional sentence for a person's profile: the calendars that it leaves out."""
+    return f"Calendars that do not count: {_listed(list(names))}."
 
 
 def held_sentence(at: int, expires_at: int, zone: str) -> str:
@@ -74,14 +108,16 @@ def missing_user_sentence(at: int, zone: str) -> str:
 def shared_sentence(at: int, zone: str, slot: Pair) -> str:
     """The moment is offered to groups: it is in a slot that they share."""
     clock = _Clock(at, zone)
-    return f"{clock.moment()} is offered: it lies in the slot {clock.span(slot)}."
+    start = "offered: it is the start of the slot" if slot[0] == at else "within a slot that is offered,"
+    return f"{clock.moment()} is {start} {clock.span(slot)}."
 
 
 def not_enough_free_sentence(at: int, zone: str, slot: Pair, counts: Sequence[tuple[int, int]]) -> str:
     """Why the moment is not offered to groups; ``counts`` has the free and the required users of each."""
     clock = _Clock(at, zone)
+    of_group = " of group {}" if len(counts) > 1 else ""
     lacking = [
-        f"{free} of group {number} {'is' if free == 1 else 'are'} free, and {required} required"
+        f"{free}{of_group.format(number)} {'is' if free == 1 else 'are'} free, and {required} required"
         for number, (free, required) in enumerate(counts, start=1)
         if free < required
     ]
@@ -157,8 +193,8 @@ def _offered(facts: Explanation, clock: _Clock) -> str:
     assert facts.slot is not None, "an offered moment has a slot"
     start, end = facts.slot
     if facts.starts_slot:
-        return f"it is the start of the slot {clock.span((facts.at, facts.at + end - start))}"
-    return f"it lies in the slot {clock.span(facts.slot)}"
+        return f"offered: it is the start of the slot {clock.span((facts.at, facts.at + end - start))}"
+    return f"within a slot that is offered, {clock.span(facts.slot)}"
 
 
 def _outside_range(facts: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
@@ -168,8 +204,9 @@ def _outside_range(facts: Explanation, query: Query, _: Sequence[str], clock: _C
 
 
 def _outside_window(facts: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
-    name = "the weekly schedule" if query.windows is not None else "the daily window"
-    if query.windows is not None and query.each_day is not None:
+    weekly = query.windows is not None or bool(query.hours)
+    name = "the weekly schedule" if weekly else "the daily window"
+    if weekly and query.each_day is not None:
         name = "the part of the weekly schedule in the daily window"
     if facts.window_before is None and facts.window_after is None:
         return f"it lies outside {name}, which is never open in the range asked for"

@@ -66,6 +66,7 @@ class Failures:
             {
                 "calendarId": failure.calendar_id,
                 "provider": failure.connection.provider,
+                "connectionId": failure.connection.public_id,
                 **reason_and_message(failure.failed),
             }
             for failure in self._failures

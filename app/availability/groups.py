@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.availability import connections, explanation, explanation_text, parameters
+from app.availability import connections, explanation, explanation_text, parameters, profiles
 from app.availability.explanation import UserVerdict
 from app.availability.failures import Failures, failed_user
 from app.availability.lookup import look_up
-from app.availability.parameters import Freshness
+from app.availability.parameters import ANY_HOURS, Freshness, Hours, now_ms, within_hours
+from app.availability.profiles import Person, Profile
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.authentication import Authentication
@@ -21,11 +23,23 @@ from app.schemas.availability import MAX_USERS
 from app.schemas.error_codes import Code
 from app.schemas.explain import NO_CALENDARS
 from app.schemas.groups import NOT_ENOUGH_FREE
+from app.schemas.parameters import LEAST_BUSY
 from providers.base import Failed
 from providers.errors import Reason
+from scheduling import hours as zoned
 from scheduling.explain import Pair, Verdict, explain
 from scheduling.intervals import Groups, Indexes
-from scheduling.query import Query, Requirement, Slots, free, shared, slots
+from scheduling.query import (
+    OfMembers,
+    Own,
+    Query,
+    Requirement,
+    Slots,
+    free,
+    least_busy_first,
+    shared,
+    slots,
+)
 from store.sql.queries.connection_rows import ConnectionRef
 
 _NO_USER = Failed(Reason.NOT_FOUND, "User not found")
@@ -38,6 +52,7 @@ class Group:
 
     users: Sequence[str]
     required: int | None
+    hours: Hours = ANY_HOURS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +62,8 @@ class GroupAvailability:
     - ``users``: every user of a group once, in the order of the request.
     - ``existing``: the users that exist; user ``i`` of ``result`` is ``connected[i]``, one of them.
     - ``partial``: users who cannot be read do not count among all.
+    - ``own``: what differs from the query, by user of ``connected``.
+    - ``people``: the users whose profiles count.
     """
 
     groups: Sequence[Group]
@@ -55,6 +72,13 @@ class GroupAvailability:
     connected: Sequence[str]
     result: BusyResult
     partial: bool
+    own: OfMembers = None
+    people: Mapping[str, Person] = field(default_factory=dict)
+    least_busy: bool = False
+
+    def own_of(self, indexes: Sequence[int]) -> OfMembers:
+        """What differs for some of the connected users."""
+        return None if self.own is None else [self.own[index] for index in indexes]
 
     def readable(self) -> Indexes:
         """The indexes of the users who could be read. In the engine, member ``n`` is the n-th of them."""
@@ -75,12 +99,16 @@ class GroupAvailability:
 
     def member_slots(self, query: Query) -> Slots:
         """The slots of every readable member, on one grid, without a limit."""
-        return slots(replace(query, limit=None), *self.result.of_users(self.readable()))
+        readable = self.readable()
+        busy = self.result.of_users(readable)
+        return slots(replace(query, limit=None), *busy, self.own_of(readable.tolist()))
 
     def shared_slots(self, query: Query) -> tuple[Slots, list[str]]:
         """The slots that the groups share, and the user ids of the engine's members."""
         readable = self.readable()
         found = shared(self.member_slots(query), self.requirements(), int(readable.size), query.limit)
+        if self.least_busy:
+            found = least_busy_first(found, *self.result.of_users(readable), parameters.AROUND)
         return found, [self.connected[index] for index in readable.tolist()]
 
     def failed_users(self) -> list[dict[str, Any]]:
@@ -105,17 +133,22 @@ def look_up_groups(
     authentication: Authentication,
     params: Mapping[str, Any],
     query: Query,
-    participants: Sequence[Mapping[str, Any]],
+    body: Mapping[str, Any],
     freshness: Freshness,
 ) -> GroupAvailability:
-    """The busy periods that decide the slots of groups.
+    """The busy periods that decide the slots of groups; ``query`` has the hours of the body.
 
     :raise ApiError: for too many users, for a requirement above the size of its group, or for a range that
         could hold too many slots
     :raise NotFound: for an organization that the key does not reach, or without members
     """
     refs_of: dict[str, Sequence[ConnectionRef]] = {}
-    groups = [_group(authentication, each, n, refs_of, params) for n, each in enumerate(participants)]
+    profiled: dict[str, Profile] = {}
+    participants = body["participants"]
+    groups = [
+        _group(authentication, each, n, refs_of, params, Hours.of(each, body), profiled)
+        for n, each in enumerate(participants)
+    ]
     users = list(dict.fromkeys(user for group in groups for user in group.users))
     if len(users) > MAX_USERS:
         raise Invalid(
@@ -123,17 +156,89 @@ def look_up_groups(
             param="participants",
         )
     refs_of |= connections.of_users(authentication, [user for user in users if user not in refs_of])
+    connections.require_chosen(params, chain.from_iterable(refs_of.values()))
+    named = [user for group in groups for user in group.users if user not in profiled]
+    profiled |= profiles.of_users(authentication, params, named)
     selector = parameters.selector(params, primary_only=True)
     calendar_requests = {
-        user: CalendarRequest(refs, selector)
+        user: profiles.calendars(CalendarRequest(refs, selector), profiled.get(user))
         for user in users
-        if (refs := parameters.of_provider(refs_of.get(user, ()), params))
+        if (refs := parameters.chosen(refs_of.get(user, ()), params))
     }
     # The limit applies to shared slots. Those of each member are computed without it.
-    parameters.check_slot_count({replace(query, limit=None): len(calendar_requests)})
-    result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
-    partial = params["onFailure"] == "partial"
-    return GroupAvailability(groups, users, frozenset(refs_of), list(calendar_requests), result, partial)
+    connected = list(calendar_requests)
+    own = _own(params, query, Hours.of(body), groups, connected, profiled)
+    parameters.check_slot_count({replace(query, limit=None): len(connected)}, own)
+    span = parameters.range_to_read(params, query.widened(own))
+    result = look_up(authentication, list(calendar_requests.values()), *span, freshness)
+    return GroupAvailability(
+        groups,
+        users,
+        frozenset(refs_of),
+        connected,
+        result,
+        params["onFailure"] == "partial",
+        own,
+        {user: _person(user, profiled[user], groups) for user in connected if user in profiled},
+        params["order"] == LEAST_BUSY,
+    )
+
+
+def _person(user: str, profile: Profile, groups: Sequence[Group]) -> Person:
+    """A user with a profile; the hours are those of the first group that states some."""
+    stated = [group.hours for group in groups if user in group.users]
+    return Person(user, profile, next((each for each in stated if each.are_given), stated[0]))
+
+
+def _requested(query: Query) -> tuple[zoned.Hours, ...]:
+    """The hours that a query of the request has."""
+    if query.hours:
+        return query.hours
+    plain = zoned.Hours(query.zone, query.windows, query.overrides)
+    return () if plain.are_any else (plain,)
+
+
+def _own(
+    params: Mapping[str, Any],
+    query: Query,
+    of_body: Hours,
+    groups: Sequence[Group],
+    users: Sequence[str],
+    profiled: Mapping[str, Profile],
+) -> OfMembers:
+    """What differs for each user from the query, which has the hours of the body; None if nothing does.
+
+    A user in several groups is free only in the windows of all of them.
+    """
+    stated: dict[str, list[Hours]] = {}
+    for group in groups:
+        for user in group.users:
+            stated.setdefault(user, []).append(group.hours)
+    without = replace(query, windows=None, overrides=())
+    now = now_ms()
+    queries: dict[Any, Query] = {}
+    own: list[Own | None] = []
+    for user in users:
+        distinct = list({parameters.identity(each): each for each in stated[user]}.values())
+        profile = profiled.get(user)
+        if profile is None and distinct == [of_body]:
+            own.append(None)
+            continue
+        of_user: list[Own] = []
+        for hours in distinct:
+            key = parameters.identity(hours)
+            asked = queries.setdefault(key, within_hours(without, hours))
+            of_user.append(
+                Own(_requested(asked), query.padding_before, query.padding_after, query.not_before)
+                if profile is None
+                else profiles.terms(params, asked, hours, profile, now)
+            )
+        together = {id(each): each for terms in of_user for each in terms.hours}
+        own.append(of_user[0]._replace(hours=tuple(together.values())))
+    if all(each is None for each in own):
+        return None
+    profiles.check_windows(query, own)
+    return own
 
 
 def _group(
@@ -142,14 +247,16 @@ def _group(
     number: int,
     refs_of: dict[str, Sequence[ConnectionRef]],
     params: Mapping[str, Any],
+    hours: Hours,
+    profiled: dict[str, Profile],
 ) -> Group:
-    """A group of the request. The connections of an organization's members are added to ``refs_of``.
+    """A group of the request. The connections and profiles of an organization's members are added.
 
     Members without connected calendars do not belong to the group: they never connected.
     """
     required = participant["required"]
     if (users := participant.get("users")) is not None:
-        return Group(list(dict.fromkeys(users)), required)
+        return Group(list(dict.fromkeys(users)), required, hours)
     members = connections.of_members(authentication, participant["organization"])
     if not members:
         raise NotFound("Organization has no members", Code.ORGANIZATION_HAS_NO_MEMBERS)
@@ -157,8 +264,9 @@ def _group(
         sentence = f"participants[{number}].required must be at most {len(members)}, the size of the group"
         raise Invalid(sentence, param=f"participants.{number}.required")
     refs_of.update(members)
-    connected = [user for user, refs in members.items() if parameters.of_provider(refs, params)]
-    return Group(connected, required)
+    profiled.update(profiles.of_members(authentication, params, participant["organization"]))
+    connected = [user for user, refs in members.items() if parameters.chosen(refs, params)]
+    return Group(connected, required, hours)
 
 
 class MissingUser(NamedTuple):
@@ -202,10 +310,14 @@ def explain_groups(availability: GroupAvailability, query: Query, at: int) -> Ex
     It is offered if and only if one of the shared slots contains it (start included, end excluded).
     """
     nobody_busy = Groups.of([]), np.zeros(0, np.int64), 1
-    (facts,) = explain(replace(query, limit=None), at, *nobody_busy)
+    common = replace(query, limit=None)
+    if availability.own is not None:
+        # The windows differ from user to user, and are among the reasons of each.
+        common = replace(common, windows=None, overrides=())
+    (facts,) = explain(common, at, *nobody_busy)
     if facts.verdict is not Verdict.OFFERED:
-        return ExplainedMoment(facts.verdict, explanation_text.verdict_sentence(facts, query, ()))
-    possible = slots(replace(query, limit=None), *nobody_busy).starts
+        return ExplainedMoment(facts.verdict, explanation_text.verdict_sentence(facts, common, ()))
+    possible = slots(common, *nobody_busy).starts
     around = possible[(possible > at - query.duration) & (possible <= at)].tolist()
     of_each = availability.member_slots(query)
     requirements = availability.requirements()
@@ -259,9 +371,12 @@ def _explained_group(
         if user in free_users:
             continue
         index = index_of.get(user)
-        at = slot[0] if index is None else _first_blocked(availability, query, index, slot[0])
+        own = None if index is None or availability.own is None else availability.own[index]
+        alone = replace(query, limit=None).of_member(own)
+        at = slot[0] if index is None else _first_blocked(availability, alone, index, slot[0])
         if index is not None:
-            explained = explanation.explain_user(availability.result, replace(query, limit=None), at, index)
+            person = availability.people.get(user)
+            explained = explanation.explain_user(availability.result, alone, at, index, person=person)
         elif user in availability.existing:
             explained = explanation.explain_no_calendars(query, at)
         else:

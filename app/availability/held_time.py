@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from itertools import chain
 
 from app.availability.parameters import now_ms
@@ -75,7 +74,21 @@ def owners(rows: CachedRows, targets: Iterable[Sequence[Target]], lists: Lists) 
         for calendar, owner in known.items():
             key = CalendarKey(connection_id, calendar)
             # A calendar never changes its owner.
-            found[key] = rows.get_or_load(("owner", key), partial(str, owner))
+            found[key] = owner
+            rows.put(("owner", key), owner)
+    return found
+
+
+def cached_owners(rows: CachedRows, targets: Iterable[Target]) -> Owners | None:
+    """As ``owners`` for the calendars of one user, from the cache of this process; None if one is absent."""
+    found: dict[tuple[str, str], str] = {}
+    for connection, key, _ in targets:
+        if registry.definition(connection.provider).global_ids or is_main(connection, key.calendar):
+            continue
+        owner = rows.get(("owner", key))
+        if owner is None:
+            return None
+        found[key] = owner
     return found
 
 

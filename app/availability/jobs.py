@@ -30,7 +30,9 @@ def grants_of(calendar_requests: Iterable[CalendarRequest]) -> dict[str, GrantRe
         for each in calendar_request.connections:
             if each.grant is not None:
                 found[each.id] = GrantRef(each.grant, each.provider)
-                if not all(is_main(each, calendar) for calendar in calendar_request.selector.ids):
+                selector = calendar_request.selector
+                counting = [calendar for connection, calendar in selector.counting if connection == each.id]
+                if not all(is_main(each, calendar) for calendar in (*selector.ids, *counting)):
                     named.add(each.id)
     return {connection: grant for connection, grant in found.items() if connection not in named}
 

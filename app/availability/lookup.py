@@ -6,9 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
-from app.availability import connections, held_time, parameters
+from app.availability import connections, held_time, parameters, profiles
 from app.availability.connections import renamed
 from app.availability.jobs import (
     grants_of,
@@ -18,6 +19,7 @@ from app.availability.jobs import (
     stale_calendars,
 )
 from app.availability.parameters import Freshness, now_ms
+from app.availability.profiles import Applied, Profile
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
     LISTS_SHARE,
@@ -26,6 +28,7 @@ from app.availability.selection import (
     Lists,
     Target,
     connections_to_list,
+    distinct,
     known_targets,
     precheck,
     reads_main_only,
@@ -37,7 +40,7 @@ from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import PRIMARY
 from providers.scopes import Operation
-from scheduling.query import Query
+from scheduling.query import Own, Query
 from store.cache.busy_cache import CachedBusy, CalendarKey
 from store.cache.calendar_lists import CalendarList
 from store.cache.versioned_cache import Held, HeldNames
@@ -62,12 +65,17 @@ class Users(NamedTuple):
 class Members(NamedTuple):
     """All members of an organization, and the busy periods of the ``connected`` ones.
 
-    User ``i`` of ``result`` is ``connected[i]``.
+    User ``i`` of ``result`` is ``connected[i]``, and ``own`` has what differs for each of them.
     """
 
     all_users: Sequence[str]
     connected: Sequence[str]
     result: BusyResult
+    own: Sequence[Own | None] | None
+
+    def own_of(self, indexes: Sequence[int]) -> Sequence[Own | None] | None:
+        """What differs for some of the connected users."""
+        return None if self.own is None else [self.own[index] for index in indexes]
 
 
 def look_up(
@@ -96,8 +104,9 @@ def look_up_user(
     query: Query,
     user: str,
     freshness: Freshness,
+    profile: Profile | None = None,
 ) -> BusyResult:
-    """The busy periods that decide a user's slots.
+    """The busy periods that decide a user's slots; ``query`` is that of the user.
 
     :raise ApiError: for a range that could hold too many slots
     :raise NotFound: for a user that the key does not reach, or without calendars
@@ -107,6 +116,7 @@ def look_up_user(
     if not refs:
         raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     calendar_request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
+    calendar_request = profiles.calendars(calendar_request, profile)
     return look_up(authentication, [calendar_request], *query.busy_range(), freshness)
 
 
@@ -118,13 +128,22 @@ def look_up_users(
     freshness: Freshness,
     *,
     with_held: bool = True,
+    profiled: Mapping[str, Profile] | None = None,
 ) -> Users:
-    """The busy periods of several users, each with the calendars of its own entry in the request."""
+    """The busy periods of several users, each with the calendars of its own entry in the request.
+
+    ``profiled`` are the profiles that count, by user.
+    """
+    of_user = profiled or {}
     refs_of = connections.of_users(authentication, {user["id"] for user in wanted})
+    connections.require_chosen(params, chain.from_iterable(refs_of.values()))
     calendar_requests = [
-        CalendarRequest(
-            parameters.of_provider(refs_of.get(user["id"], []), params),
-            CalendarSelector(tuple(user["calendarIds"]), params["primaryOnly"]),
+        profiles.calendars(
+            CalendarRequest(
+                parameters.chosen(refs_of.get(user["id"], []), params),
+                CalendarSelector(tuple(user["calendarIds"]), params["primaryOnly"]),
+            ),
+            of_user.get(user["id"]),
         )
         for user in wanted
     ]
@@ -135,7 +154,7 @@ def look_up_users(
 def look_up_members(
     authentication: Authentication,
     params: Mapping[str, Any],
-    query: Query,
+    applied: Applied,
     slug: str,
     freshness: Freshness,
 ) -> Members:
@@ -148,14 +167,19 @@ def look_up_members(
     members = connections.of_members(authentication, slug)
     if not members:
         raise NotFound("Organization has no members", Code.ORGANIZATION_HAS_NO_MEMBERS)
+    connections.require_chosen(params, chain.from_iterable(members.values()))
     calendar_requests = {
-        user: CalendarRequest(refs, selector)
+        user: profiles.calendars(CalendarRequest(refs, selector), applied.profiles.get(user))
         for user, connected in members.items()
-        if (refs := parameters.of_provider(connected, params))
+        if (refs := parameters.chosen(connected, params))
     }
-    parameters.check_slot_count({query: len(calendar_requests)})
-    result = look_up(authentication, list(calendar_requests.values()), *query.busy_range(), freshness)
-    return Members(list(members), list(calendar_requests), result)
+    users = list(calendar_requests)
+    own = applied.of(users)
+    query = applied.query
+    parameters.check_slot_count({query: len(users)}, own)
+    span = parameters.range_to_read(params, query.widened(own))
+    result = look_up(authentication, list(calendar_requests.values()), *span, freshness)
+    return Members(list(members), users, result, own)
 
 
 class _AvailabilityLookup:
@@ -183,7 +207,7 @@ class _AvailabilityLookup:
         self._deadline = time.monotonic() + seconds
         self._lists_deadline = time.monotonic() + seconds * LISTS_SHARE
         self._stores = services().stores
-        self._precheck_failures = precheck_failures(calendar_requests)
+        self._known_failures = precheck_failures(calendar_requests)
         self._grants = grants_of(calendar_requests)
 
     def result(self) -> BusyResult:
@@ -202,17 +226,18 @@ class _AvailabilityLookup:
         stale = stale_calendars(keys, known)
         self._count(len(keys), len(stale), len(known.missing), len(listing_jobs))
         self._refresh(keys, stale, lists)
-        replies = self._precheck_failures | self._gather(jobs, self._deadline)
+        replies = self._known_failures | self._gather(jobs, self._deadline)
         if jobs and self._with_held and not self._is_second and self._learned(held_names, lists, replies):
             # Held time under the new names has to be of the same moment as the busy periods.
             self._is_second = True
-            self._precheck_failures = {each: reply for each, reply in replies.items() if reply.failed}
+            self._known_failures = {each: reply for each, reply in replies.items() if reply.failed}
             return self.result()
         builder = ResultBuilder(keys, known, jobs, replies)
         for n, user_targets in enumerate(targets):
+            if unlisted[n]:
+                listed = (target for each in unlisted[n] for target in builder.listed(n, each))
+                user_targets = distinct([*user_targets, *listed], Operation.FREE_BUSY)
             builder.add_calendars(n, user_targets)
-            for connection in unlisted[n]:
-                builder.add_connection(n, connection)
         result = builder.build(
             len(self._calendar_requests),
             self._lists_read_at(lists),
@@ -264,16 +289,23 @@ class _AvailabilityLookup:
         ]
 
     def _learned(self, held_names: HeldNames, lists: Lists, replies: Mapping[str, Reply]) -> bool:
-        """Whether the reads have shown that the time of a user may be held under other names."""
+        """Whether the reads have shown names of calendars that change the result.
+
+        The time of a user may be held under other names, or two connections have read one mailbox.
+        """
         read = {
             connection_id: CalendarList(reply.read_at, reply.listed)
             for connection_id, reply in replies.items()
             if reply.listed is not None
         }
         known = dict(lists) | read
-        self._calendar_requests = self._identified()
+        before, self._calendar_requests = self._calendar_requests, self._identified()
         targets = [known_targets(each, known) for each in self._calendar_requests]
-        return self._held_names(targets, known).of_users != held_names.of_users
+        if self._held_names(targets, known).of_users != held_names.of_users:
+            return True
+        return before is not self._calendar_requests and any(
+            len(known_targets(each, known)) != len(now) for each, now in zip(before, targets, strict=True)
+        )
 
     def _calendar_lists(self) -> Lists:
         """The calendar lists that decide what to read, cached or read now, as far as they are known."""
@@ -299,12 +331,14 @@ class _AvailabilityLookup:
                     unknown[connection.id] = everything
         all_wanted = [each for each, everything in unknown.items() if everything]
         watched, bundled = self._watched(all_wanted), self._bundled(all_wanted)
+        # Another entry for the same user names calendars, which may be on no list.
+        named = {ref.id for each in calendar_requests if each.selector.ids for ref in each.connections}
         missing = {
             each: ListCalendars(each)
             for each, everything in unknown.items()
             # If all calendars are requested, one job lists and reads them. A watched calendar is cached for
             # longer than the list: then only the list is read, and the cached periods are used.
-            if not everything or each in watched or each in bundled
+            if not everything or each in named or each in watched or each in bundled
         }
         replies = self._gather(missing, self._lists_deadline)
         return known | {
@@ -360,7 +394,7 @@ class _AvailabilityLookup:
         return dict(zip(jobs, replies, strict=True))
 
     def _keys(self, targets: Iterable[Sequence[Target]]) -> Iterator[CalendarKey]:
-        precheck_failures = self._precheck_failures
+        precheck_failures = self._known_failures
         return (
             target.key
             for each in targets
@@ -369,7 +403,7 @@ class _AvailabilityLookup:
         )
 
     def _readable(self, connections: Iterable[ConnectionRef]) -> list[ConnectionRef]:
-        return [connection for connection in connections if connection.id not in self._precheck_failures]
+        return [connection for connection in connections if connection.id not in self._known_failures]
 
     def _watched(self, connections: Sequence[str]) -> set[str]:
         """The connections whose main calendar is watched; none if the answer must be newer than the cache."""

@@ -17,12 +17,17 @@ from app.availability.selection import CalendarSelector
 from app.http.errors import ApiError, Invalid
 from app.schemas.availability import MAX_WINDOW_DAYS, WEEKDAYS
 from app.schemas.error_codes import Code
+from app.schemas.parameters import LEAST_BUSY
 from app.schemas.timestamps import from_milliseconds
 from app.services import services
+from scheduling import hours as zoned
 from scheduling.json_render import timestamp
-from scheduling.query import Query, max_slots_of
+from scheduling.query import OfMembers, Query, max_slots_of
 from scheduling.windows import DAY, MINUTE, DateOverride, Window
 from store.sql.queries.connection_rows import ConnectionRef
+
+# Users of a slot are ordered by what is booked this long before and after its start.
+AROUND = 7 * DAY
 
 # In seconds. Nothing cached is as old as that; larger numbers would only be too large to compute with.
 A_YEAR = 365 * 86_400
@@ -100,17 +105,25 @@ def selector(params: Mapping[str, Any], *, primary_only: bool) -> CalendarSelect
     return CalendarSelector(tuple(params.get("calendarIds", ())), params.get("primaryOnly", primary_only))
 
 
-def of_provider(connections: Sequence[ConnectionRef], params: Mapping[str, Any]) -> list[ConnectionRef]:
-    """The connections of the providers in the parameter ``provider``; all if it is empty."""
-    providers = params["provider"]
-    return [connection for connection in connections if not providers or connection.provider in providers]
+def chosen(connections: Sequence[ConnectionRef], params: Mapping[str, Any]) -> list[ConnectionRef]:
+    """The connections that the parameters ``provider`` and ``connection`` choose; all without them."""
+    providers, ids = params["provider"], params.get("connection")
+    return [
+        connection
+        for connection in connections
+        if (not providers or connection.provider in providers) and (not ids or connection.public_id in ids)
+    ]
 
 
 class Hours(NamedTuple):
-    """The weekly schedules of a request or a user, and the overrides of dates; None where none are given."""
+    """The weekly schedules of a request or a user, and the overrides of dates; None where none are given.
+
+    ``zone`` is theirs, None for that of the request.
+    """
 
     schedules: Sequence[Mapping[str, Any]] | None = None
     overrides: Sequence[Mapping[str, Any]] | None = None
+    zone: ZoneInfo | None = None
 
     @classmethod
     def of(cls, *bodies: Mapping[str, Any]) -> Hours:
@@ -118,7 +131,13 @@ class Hours(NamedTuple):
         return cls(
             next((body["schedules"] for body in bodies if body["schedules"] is not None), None),
             next((body["overrides"] for body in bodies if body["overrides"] is not None), None),
+            next((body["timeZone"] for body in bodies if body.get("timeZone") is not None), None),
         )
+
+    @property
+    def are_given(self) -> bool:
+        """Whether there are schedules or overrides."""
+        return self.schedules is not None or self.overrides is not None
 
 
 ANY_HOURS = Hours()
@@ -156,30 +175,54 @@ def slot_queries(params: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[Hour
         not_before=not_before(params),
         limit=params.get("limit"),
     )
-    within = {key: _within_hours(query, each) for key, each in _distinct(hours).items()}
-    return [within[_identity(each)] for each in hours]
+    within = {key: within_hours(query, each) for key, each in _distinct(hours).items()}
+    return [within[identity(each)] for each in hours]
+
+
+def common_range(queries: Sequence[Query]) -> tuple[int, int]:
+    """The range over which busy periods are read for the queries of several users."""
+    ranges = [query.busy_range() for query in set(queries)] or [(0, 1)]
+    return min(start for start, _ in ranges), max(end for _, end in ranges)
+
+
+def range_to_read(params: Mapping[str, Any], query: Query) -> tuple[int, int]:
+    """The range over which busy periods are read, for the slots and for the order of their users."""
+    start, end = query.busy_range()
+    if params.get("order") == LEAST_BUSY:
+        start, end = min(start, query.start - AROUND), max(end, query.end + AROUND)
+    return start, end
 
 
 def not_before(params: Mapping[str, Any]) -> int | None:
     """The first moment that the notice allows, as a whole minute: slots should not start at odd seconds."""
     minutes = params.get("minimumNotice")
-    return None if minutes is None else (-(-now_ms() // MINUTE) + minutes) * MINUTE
+    return None if minutes is None else earliest_start(minutes, now_ms())
 
 
-def _distinct(hours: Sequence[Hours]) -> dict[tuple[int, int], Hours]:
+def earliest_start(minutes: int, now: int) -> int:
+    """The first moment that a notice allows at a moment, which is in milliseconds."""
+    return (-(-now // MINUTE) + minutes) * MINUTE
+
+
+def _distinct(hours: Sequence[Hours]) -> dict[tuple[int, int, str], Hours]:
     """The different hours by identity: users without hours of their own share the lists of the request."""
-    return {_identity(each): each for each in hours}
+    return {identity(each): each for each in hours}
 
 
-def _identity(hours: Hours) -> tuple[int, int]:
-    return id(hours.schedules), id(hours.overrides)
+def identity(hours: Hours) -> tuple[int, int, str]:
+    """What tells hours of one request apart, without comparing their windows."""
+    return id(hours.schedules), id(hours.overrides), str(hours.zone)
 
 
-def _within_hours(query: Query, hours: Hours) -> Query:
-    if hours.schedules is None and hours.overrides is None:
+def within_hours(query: Query, hours: Hours) -> Query:
+    """The query for slots inside these hours; the zone of the query stays that of the request."""
+    if not hours.are_given:
         return query
     windows = None if hours.schedules is None else weekly_windows(hours.schedules)
-    return replace(query, windows=windows, overrides=date_overrides(hours.overrides or ()))
+    overrides = date_overrides(hours.overrides or ())
+    if hours.zone is None or str(hours.zone) == query.zone:
+        return replace(query, windows=windows, overrides=overrides)
+    return replace(query, hours=(zoned.Hours(str(hours.zone), windows, overrides),))
 
 
 def _check_windows(hours: Sequence[Hours], start: int, end: int) -> None:
@@ -207,10 +250,11 @@ def _and_overrides(count: int) -> str:
     return f" and overrides have {count} dates and windows" if count else ""
 
 
-def check_slot_count(members: Mapping[Query, int]) -> None:
+def check_slot_count(members: Mapping[Query, int], own: OfMembers = None) -> None:
     """Refuse a request whose answer could hold too many slots, before any provider is called.
 
-    ``members`` has the number of users for each query. Counting stops above the limit.
+    ``members`` has the number of users for each query. Counting stops above the limit. ``own`` is what
+    differs for each user of the only query.
 
     :raise RangeTooLarge: above the limit
     """
@@ -219,7 +263,7 @@ def check_slot_count(members: Mapping[Query, int]) -> None:
         return
     slots = 0
     for query, count in members.items():
-        slots += max_slots_of(query, count)
+        slots += max_slots_of(query, count, own)
         if slots > most:
             raise RangeTooLarge(
                 f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
@@ -271,15 +315,17 @@ def date_overrides(overrides: Sequence[Mapping[str, Any]]) -> tuple[DateOverride
     )
 
 
-def echoed_options(params: Mapping[str, Any], query: Query, hours: Hours = ANY_HOURS) -> dict[str, Any]:
-    """The options of the query, as the answer repeats them."""
+def echoed_options(
+    params: Mapping[str, Any], query: Query, hours: Hours = ANY_HOURS, *, profiled: bool = False
+) -> dict[str, Any]:
+    """The options of the query, as the answer repeats them; ``profiled``: a stored profile applied."""
     echoed: dict[str, Any] = {
         "start": timestamp(query.start),
         "end": timestamp(query.end),
         "maxOverlaps": params["maxOverlaps"],
         "padding": params["padding"],
         "slotDuration": params["slotDuration"],
-        "timeZone": query.zone,
+        "timeZone": query.zone if hours.zone is None else str(hours.zone),
     }
     for name in ("earliestTimeEachDay", "latestTimeEachDay"):
         if name in params:
@@ -291,6 +337,8 @@ def echoed_options(params: Mapping[str, Any], query: Query, hours: Hours = ANY_H
         echoed["overrides"] = echoed_overrides(hours.overrides)
     if query.align_clock:
         echoed["align"] = "clock"
+    if profiled:
+        echoed["profile"] = True
     return echoed
 
 

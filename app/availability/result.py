@@ -119,7 +119,7 @@ class ResultBuilder:
         self._index = {key: index for index, key in enumerate(self.keys)}
 
     def add_calendars(self, user_index: int, targets: Sequence[Target]) -> None:
-        """Add calendars whose id was known before any job: cached periods, joined with newly read ones."""
+        """Add calendars: cached periods, joined with newly read ones."""
         for target in targets:
             index = self._index.get(target.key)
             if index is None or index in self.known.missing:
@@ -127,16 +127,13 @@ class ResultBuilder:
             else:
                 self._add(user_index, target, index)
 
-    def add_connection(self, user_index: int, connection: ConnectionRef) -> None:
-        """Add all calendars of an account whose list a job has read; without a list, add the failure."""
+    def listed(self, user_index: int, connection: ConnectionRef) -> Sequence[Target]:
+        """All calendars of an account whose list a job has read; without a list, add the failure."""
         reply = self.replies[connection.id]
-        if reply.listed is None:
-            self._failed_connections.setdefault(user_index, []).append(
-                (connection, reply.failed or TIMED_OUT)
-            )
-            return
-        for target in listed_targets(connection, reply.listed):
-            self._add_reply(user_index, target, None)
+        if reply.listed is not None:
+            return listed_targets(connection, reply.listed)
+        self._failed_connections.setdefault(user_index, []).append((connection, reply.failed or TIMED_OUT))
+        return ()
 
     def build(
         self,
@@ -171,7 +168,8 @@ class ResultBuilder:
     def _add_reply(self, user_index: int, target: Target, index: int | None) -> None:
         """Add a calendar whose account has a reply from a worker or from the precheck."""
         reply = self.replies[target.connection.id]
-        outcome = reply.failed or reply.outcomes[target.key.calendar]
+        # A job that lists and reads all calendars lacks one that is on no list. It is unread, and not free.
+        outcome = reply.failed or reply.outcomes.get(target.key.calendar, TIMED_OUT)
         if isinstance(outcome, Failed):
             connection_failed = reply.failed is not None
             self._unread[len(self._targets)] = UnreadCalendar(outcome, connection_failed=connection_failed)

@@ -12,6 +12,7 @@ from providers.base import PRIMARY, Failed
 from providers.errors import ProviderError, Reason, connection_ended
 from providers.scopes import Operation
 from store.cache.busy_cache import CalendarKey
+from store.cache.cache_tags import calendar_names
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.sql.queries.connection_rows import ConnectionRef
 
@@ -24,10 +25,14 @@ LISTS_SHARE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class CalendarSelector:
-    """The calendars of a request: ``ids`` if there are any, else main calendars only, or all calendars."""
+    """The calendars of a request: ``ids`` if there are any, else main calendars only, or all calendars.
+
+    ``counting`` are those of a user's profile, each with the id of its connection, instead of main calendars.
+    """
 
     ids: tuple[str, ...] = ()
     primary_only: bool = True
+    counting: tuple[CalendarKey, ...] = ()
 
     @property
     def everything(self) -> bool:
@@ -125,6 +130,39 @@ def _is_same(connection: ConnectionRef, calendar_id: str, known: str | None) -> 
     return known is not None and registry.definition(connection.provider).same_id(calendar_id, known)
 
 
+def distinct(targets: Sequence[Target], *operations: Operation) -> list[Target]:
+    """The calendars of one user, each once: several connections may read the same one.
+
+    Of two connections, the one whose grant allows ``operations`` reads it, or the first one.
+    """
+    connections = {target.connection.id: target.connection.provider for target in targets}
+    if len(connections) == len(set(connections.values())):
+        return list(targets)
+    found: list[Target] = []
+    index_of: dict[str, int] = {}
+    for target in targets:
+        names = _calendar_names(target)
+        index = next((index_of[name] for name in names if name in index_of), len(found))
+        if index == len(found):
+            found.append(target)
+        elif precheck(found[index].connection, *operations) and not precheck(target.connection, *operations):
+            found[index] = target
+        index_of.update(dict.fromkeys(names, index))
+    return found
+
+
+def distinct_accounts(connections: Sequence[ConnectionRef], *operations: Operation) -> list[ConnectionRef]:
+    """The connections of one user, each main calendar once, see ``distinct``."""
+    return [each.connection for each in distinct(list(map(main_calendar, connections)), *operations)]
+
+
+def _calendar_names(target: Target) -> tuple[str, ...]:
+    connection, key, _ = target
+    if is_main(connection, key.calendar):
+        return connection.main_names
+    return calendar_names(connection, key.calendar)
+
+
 def listed_targets(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:
     """Targets for calendars on an account's list, shown under their real ids."""
     return [
@@ -143,16 +181,32 @@ def connections_to_list(
     if PRIMARY in selector.ids and len(selector.ids) > 1:
         # The request may name the main calendar twice: by its alias and by its id.
         return connections
-    if len(connections) > 1 and any(not _is_address(each) for each in selector.ids if each != PRIMARY):
+    ids = [each for each in selector.ids if each != PRIMARY]
+    by_address = [each for each in connections if registry.definition(each.provider).global_ids]
+    others = [each for each in connections if each not in by_address]
+    listing: set[str] = set()
+    if len(connections) > 1 and not all(map(_is_address, ids)):
         # An e-mail address is a Google id; any other id is Microsoft's, unless a Google account lists it.
-        return [each for each in connections if registry.definition(each.provider).global_ids]
+        listing |= {each.id for each in by_address}
+    for same_form, is_address in ((by_address, True), (others, False)):
+        unknown = (
+            each for each in ids if _is_address(each) is is_address and not _is_any_main(same_form, each)
+        )
+        if len(same_form) > 1 and any(unknown):
+            # Each of several accounts may have it.
+            listing |= {each.id for each in same_form}
     # Google may know the main calendar by another spelling of the address than the connection.
-    return [
-        connection
+    listing |= {
+        connection.id
         for connection in connections
         if connection.main_calendar_id is None
-        and any(each != connection.email and is_account_address(connection, each) for each in selector.ids)
-    ]
+        and any(each != connection.email and is_account_address(connection, each) for each in ids)
+    }
+    return [each for each in connections if each.id in listing]
+
+
+def _is_any_main(connections: Sequence[ConnectionRef], calendar_id: str) -> bool:
+    return any(is_main(connection, calendar_id) for connection in connections)
 
 
 def targets_by_id(
@@ -177,7 +231,11 @@ def targets_by_id(
 
 
 def known_targets(calendar_request: CalendarRequest, lists: Lists) -> list[Target]:
-    """The calendars of a user whose ids are known without another call to a provider."""
+    """The calendars of a user whose ids are known without another call to a provider, each once."""
+    return distinct(_targets(calendar_request, lists), Operation.FREE_BUSY)
+
+
+def _targets(calendar_request: CalendarRequest, lists: Lists) -> list[Target]:
     connections, selector = calendar_request
     if selector.ids:
         return targets_by_id(selector.ids, connections, lists)
@@ -189,7 +247,22 @@ def known_targets(calendar_request: CalendarRequest, lists: Lists) -> list[Targe
             elif connection.id in lists:
                 targets += listed_targets(connection, lists[connection.id].calendars)
         return targets
+    if selector.counting:
+        return counting_targets(connections, selector.counting)
     return [main_calendar(connection) for connection in connections]
+
+
+def counting_targets(connections: Sequence[ConnectionRef], counting: Sequence[CalendarKey]) -> list[Target]:
+    """The calendars that count for a user by the profile, as far as their connections are given."""
+    by_id = {connection.id: connection for connection in connections}
+    targets: dict[CalendarKey, Target] = {}
+    for connection_id, calendar in counting:
+        connection = by_id.get(connection_id)
+        if connection is not None:
+            key = CalendarKey(connection_id, id_at_provider(connection, calendar))
+            shown = shown_as(connection, PRIMARY if key.calendar == PRIMARY else calendar)
+            targets.setdefault(key, Target(connection, key, shown))
+    return list(targets.values())
 
 
 def unlisted_connections(calendar_request: CalendarRequest, lists: Lists) -> list[ConnectionRef]:

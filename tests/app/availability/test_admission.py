@@ -195,7 +195,7 @@ def test_without_workers_for_a_while_requests_fail_at_once(own_api, wired, peopl
     began = time.monotonic()
     answer = busy(own_api, people[0])
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    assert "Nobody is there" in answer.json["error"]
+    assert "No worker is running" in answer.json["error"]
     assert time.monotonic() - began < DEADLINE / 2
     # Requests that need no worker still succeed: the grant is deleted.
     assert own_api.delete(f"/users/{people[0]}/oauth/google").status_code == 200

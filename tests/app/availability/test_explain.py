@@ -45,8 +45,8 @@ def test_each_verdict_of_a_user_and_of_a_member(
 
     found = explained(explain(user, at, **query))
     assert (found["reason"], found["offered"]) == (reason, reason == "offered")
-    isnt = "is" if found["offered"] else "is not"
-    assert found["sentence"].startswith(f"{at} on Thursday 3 December 2026 (UTC) {isnt} offered: ")
+    said = "is within a slot that is offered, " if found["offered"] else "is not offered: "
+    assert found["sentence"].startswith(f"{at} on Thursday 3 December 2026 (UTC) {said}")
     assert found["at"] == f"2026-12-03T{at}:00.000Z"
 
     whole = explained(explain_members(slug, at, **query))
@@ -87,13 +87,16 @@ def test_the_facts_of_a_moment_that_is_offered(ada, explain):
     assert (answer.json["failedCalendars"], answer.headers["Age"]) == ([], "0")
 
 
-def test_the_periods_that_cover_a_moment_come_with_their_calendars(new_user_with_two_accounts, explain):
-    found = explained(explain(new_user_with_two_accounts(), "10:35", padding="10"))
+def test_the_periods_that_cover_a_moment_come_with_their_calendars(api, new_user_with_two_accounts, explain):
+    user = new_user_with_two_accounts()
+    found = explained(explain(user, "10:35", padding="10"))
+    ids = {each["provider"]: each["id"] for each in api.get(f"/users/{user}/connections").json["data"]}
     assert found["reason"] == "busy"
     assert found["blockedBy"] == [
         {
             "calendarId": calendar,
             "provider": provider,
+            "connectionId": ids[provider],
             "email": email,
             "start": thursday(start).replace("Z", ".000Z"),
             "end": thursday(end).replace("Z", ".000Z"),
@@ -276,10 +279,10 @@ def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, new_user_with_two
 
     found = explained(answer)
     closed(found)
-    name = "Google's calendar ada@example.com" if provider == "google" else "Microsoft's calendar primary"
+    name = "Google's calendar ada@example.com" if provider == "google" else "the main calendar at Microsoft"
     assert found["sentence"] == (
         f"09:10 on Thursday 3 December 2026 (UTC) is not offered: {name} could not be read "
-        f"(accessDenied), so "
+        f"(access is denied), so "
         "nothing is offered."
     )
     (failed,) = answer.json["failedCalendars"]
@@ -310,8 +313,8 @@ def test_partial_counts_the_read_calendars_and_names_the_others(
     found = explained(answer)
     assert (found["offered"], span(found["slot"])) == (True, ("10:30", "11:30"))
     assert found["sentence"].endswith(
-        "is offered: it lies in the slot from 10:30 to 11:30. Not counted, because unread: Microsoft's "
-        "calendar primary (providerError)."
+        "is within a slot that is offered, from 10:30 to 11:30. Not counted, because unread: the main "
+        "calendar at Microsoft (the provider did not answer as it should)."
     )
     assert answer.json["failedCalendars"] == slots.json["failedCalendars"] != []
 
@@ -321,7 +324,10 @@ def test_with_partial_nothing_read_is_still_no_answer(sandbox, new_user_with_two
     sandbox.fault(status=503, retry_after=60)
     found = explained(explain(user, "09:10", onFailure="partial"))
     closed(found)
-    assert "Google's calendar ada@example.com (providerError) and Microsoft's calendar" in found["sentence"]
+    assert (
+        "ada@example.com (the provider did not answer as it should) and the main calendar at Microsoft"
+        in found["sentence"]
+    )
 
 
 def test_no_more_calendars_are_named_than_a_sentence_bears(sandbox, new_user, explain):
@@ -330,7 +336,7 @@ def test_no_more_calendars_are_named_than_a_sentence_bears(sandbox, new_user, ex
     answer = explain(user, "09:10", calendarIds=",".join(gone))
     found = explained(answer)
     closed(found)
-    assert found["sentence"].count("(notFound)") == MAX_NAMED
+    assert found["sentence"].count("(it was not found)") == MAX_NAMED
     assert " and 2 more could not be read" in found["sentence"]
     assert len(answer.json["failedCalendars"]) == len(gone)
 

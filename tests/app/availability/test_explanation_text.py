@@ -58,7 +58,7 @@ WHOLE = replace(DAYS, each_day=None)
 # By verdict: the query, the moment, the busy periods of each calendar, and the rest of the sentence.
 SENTENCES = {
     "offered": [
-        (DAYS, "09:10", (), "offered: it lies in the slot from 09:00 to 09:30."),
+        (DAYS, "09:10", (), "within a slot that is offered, from 09:00 to 09:30."),
         (DAYS, "09:30", (), "offered: it is the start of the slot from 09:30 to 10:00."),
         (
             replace(DAYS, step=10 * MINUTE),
@@ -351,16 +351,17 @@ HERS = Unreadable("microsoft", "primary", "rateLimited")
 @pytest.mark.parametrize(
     ("unread", "expected"),
     [
-        ([TEAM], "Google's calendar team@example.com could not be read (accessDenied)"),
+        ([TEAM], "Google's calendar team@example.com could not be read (access is denied)"),
         (
             [TEAM, HERS],
-            "Google's calendar team@example.com (accessDenied) and Microsoft's calendar primary "
-            "(rateLimited) could not be read",
+            "Google's calendar team@example.com (access is denied) and the main calendar at Microsoft "
+            "(the provider's limit is reached) could not be read",
         ),
         (
             [TEAM, HERS, TEAM, HERS, TEAM],
-            "Google's calendar team@example.com (accessDenied), Microsoft's calendar primary (rateLimited), "
-            "Google's calendar team@example.com (accessDenied) and 2 more could not be read",
+            "Google's calendar team@example.com (access is denied), the main calendar at Microsoft "
+            "(the provider's limit is reached), "
+            "Google's calendar team@example.com (access is denied) and 2 more could not be read",
         ),
     ],
 )
@@ -372,7 +373,7 @@ def test_calendars_that_could_not_be_read_are_named_with_the_reason(unread, expe
 
 def test_calendars_that_do_not_count_are_named():
     assert explanation_text.left_out_sentence([TEAM]) == (
-        "Not counted, because unread: Google's calendar team@example.com (accessDenied)."
+        "Not counted, because unread: Google's calendar team@example.com (access is denied)."
     )
 
 

@@ -338,7 +338,7 @@ def test_users_without_an_answer_are_missing_with_their_reason(explain, ada, bro
     answer = explain("11:10", one(ada, broken, lonely, "nobody", required=1)).json
     assert answer["data"]["offered"]
     assert answer["data"]["sentence"] == (
-        "11:10 on Thursday 3 December 2026 (UTC) is offered: it lies in the slot from 11:00 to 11:30."
+        "11:10 on Thursday 3 December 2026 (UTC) is within a slot that is offered, from 11:00 to 11:30."
     )
     (group,) = answer["data"]["groups"]
     assert {each["userId"]: each["reason"] for each in group["missing"]} == {

@@ -44,7 +44,7 @@ SLOTS = READ | MARGINS | SHAPE
 ONE_USER = SLOTS | {"calendarIds", "onFailure"}
 OF_SLOTS = MARGINS | SHAPE | {"onFailure"}
 
-# The request, the parameters that it honours, and those that it ignores. It refuses all others.
+# The request with the parameters that it honours, and the names of ignored ones. It refuses all others.
 ROUTES: dict[str, tuple[str, str, Any, set[str], set[str]]] = {
     "user busy": ("GET", "/users/nobody/calendar/busy", None, READ | {"calendarIds"}, OF_SLOTS),
     "organization busy": ("GET", "/organizations/nowhere/calendar/busy", None, READ, OF_SLOTS),
@@ -101,7 +101,7 @@ def ask(api) -> Ask:
 
 
 def outcome(ask: Ask, route: str, name: str) -> str:
-    """What a route does with a parameter: one that honours it refuses a value that cannot be."""
+    """A route that honours a parameter refuses a value that is not possible."""
     answer = ask(route, **{name: TELLING[name]})
     if answer.status_code == 400:
         assert answer.json["code"] == "validationFailed"

@@ -337,7 +337,7 @@ def test_an_array_may_be_spelled_in_any_way(api, route, spelling):
     "provider", ["yahoo", "Google", "google microsoft", "google,yahoo", ["google", "yahoo"]]
 )
 def test_a_provider_that_does_not_exist_is_named_as_such(ask, route, provider):
-    assert refused(ask(route, provider=provider)).endswith("must be one of google, microsoft")
+    assert refused(ask(route, provider=provider)).endswith("must be one of google, microsoft, caldav, ics")
 
 
 @pytest.mark.parametrize("text", ["\x00", "a" * 1025, "a\nb"])
@@ -530,4 +530,4 @@ def test_a_slug_that_cannot_exist_is_not_found(api, slug):
 def test_a_provider_in_a_path_is_one_of_two(api):
     for provider in ("yahoo", "Google", "google%20"):
         sentence = refused(api.get(f"/users/nobody/oauth/{provider}"))
-        assert sentence == "provider must be one of google, microsoft"
+        assert sentence == "provider must be one of google, microsoft, caldav, ics"

@@ -63,6 +63,28 @@ def test_busy_periods_of_a_user_who_cannot_be_read_are_an_error(api, sandbox, ad
     assert "busy" not in second
 
 
+@pytest.mark.parametrize("only", ["true", "false"])
+@pytest.mark.parametrize("path", ["/users/calendar/busy", "/users/scheduling"])
+def test_a_user_may_be_named_with_unknown_calendars_and_with_all(api, ada, bruno, path, only):
+    """Nothing is cached: one job must not list the calendars of the account and leave out the named one."""
+    for user in (ada, bruno):
+        wanted = [{"id": user, "calendarIds": ["nobody@cal.example"]}, {"id": user}]
+
+        answer = api.call(
+            "POST",
+            path,
+            headers={"Cache-Control": "no-cache"},
+            json={"users": wanted},
+            query_string=MORNING | {"primaryOnly": only},
+        )
+
+        named, whole = answer.json["data"]
+        assert named["status"] == "error", answer.text
+        assert [each["calendarId"] for each in named["failedCalendars"]] == ["nobody@cal.example"]
+        assert named["reason"] in {"notFound", "invalidCalendarId"}
+        assert (whole["status"], whole["failedCalendars"]) == ("ok", [])
+
+
 def test_a_moment_is_explained_for_each_user(api, ada, bruno):
     body = {"users": [{"id": ada}, {"id": bruno, "schedules": [THURSDAY]}, {"id": "nobody"}]}
 

@@ -388,7 +388,8 @@ def failed_users(world: World, answer: TestResponse) -> None:
 
 def reasons(failed: list[dict[str, str]]) -> list[tuple[str, str]]:
     """Provider and reason of each failed calendar, after a check that all fields exist."""
-    assert all(set(each) == {"calendarId", "provider", "reason", "code", "message"} for each in failed)
+    fields = {"calendarId", "provider", "connectionId", "reason", "code", "message"}
+    assert all(set(each) == fields for each in failed)
     return [(each["provider"], each["reason"]) for each in failed]
 
 

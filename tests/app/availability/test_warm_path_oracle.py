@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 # Parts, which the processes of the test run share, and queries in each part: 2 000 take half a minute.
 PARTS = 8
-FEW, ALL = 30, 250
+FEW, ALL = 12, 250
 # The time of every request; a few seconds after a full minute.
 TODAY = datetime.fromisoformat("2026-10-01T12:00")
 NOW = (TODAY.replace(tzinfo=EPOCH.tzinfo) - EPOCH) // MILLISECOND + 7_001
