@@ -16,14 +16,15 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.availability import connections
+from app.availability import connections, profiles
 from app.availability.parameters import now_ms
+from app.availability.profiles import Profile
 from app.availability.selection import (
     CalendarRequest,
     CalendarSelector,
@@ -35,12 +36,13 @@ from app.events import bookings, holds, moves, worker_calls
 from app.events.bookings import Booking, Overlap, Time
 from app.events.moves import Moved
 from app.http.authentication import Authentication
-from app.http.errors import ApiError, ServiceUnavailable
+from app.http.errors import ApiError, Invalid, ServiceUnavailable
 from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import PRIMARY
 from providers.errors import Problem
 from providers.events import Changes, Day, Moment
+from store.cache.busy_cache import CalendarKey
 from store.sql.queries import holds as hold_queries
 from store.sql.queries.connection_rows import ConnectionRef
 from store.sql.queries.holds import ClaimedHold, NewHold, TakenHold
@@ -109,8 +111,9 @@ class Condition:
     """The condition of a create, and how to find the event of an earlier attempt of the same request.
 
     ``calendars`` are the calendars of the event, each with its connection. ``named`` are the calendars that
-    the request names instead of the main ones, and ``providers`` those whose accounts are read; none: all.
-    ``meta_id`` is None for a request that cannot be repeated. ``deadlines`` is the length of the lease.
+    the request names instead of the main ones. ``providers`` are those whose accounts are read, ``chosen``
+    the connections that are read, by public id; none: all. ``meta_id`` is None for a request that cannot be
+    repeated. ``deadlines`` is the length of the lease.
     """
 
     user: str
@@ -122,6 +125,9 @@ class Condition:
     moved: Moved | None = None
     named: Sequence[str] = ()
     providers: Sequence[str] = ()
+    chosen: Sequence[str] = ()
+    # The query of the request.
+    params: Mapping[str, Any] = field(default_factory=dict)
 
     def token(self, authentication: Authentication) -> str:
         """The token of the lease: equal for repetitions of a request, random if it cannot be repeated."""
@@ -142,6 +148,16 @@ def is_given(params: Mapping[str, Any]) -> bool:
     return bool(params["ifFree"]) or "hold" in params
 
 
+def require_single(params: Mapping[str, Any], content: Changes) -> None:
+    """Refuse a condition for a series: it would say nothing about the later occurrences.
+
+    :raise Invalid: when the query has one
+    """
+    if content.recurrence is not None and is_given(params):
+        name = "ifFree" if params["ifFree"] else "hold"
+        raise Invalid(f"{name} must not be given with recurrence: only one time can be checked", param=name)
+
+
 def condition(
     params: Mapping[str, Any],
     user: str,
@@ -152,8 +168,11 @@ def condition(
     repeatable: bool = False,
     deadlines: int = ONE_EVENT,
     moved: Moved | None = None,
+    chosen: Sequence[str] = (),
 ) -> Condition | None:
     """The condition in the query of a create, or of the update of ``moved``; None without one.
+
+    ``chosen`` as in ``Condition``.
 
     :raise ApiError: when the event has no length
     """
@@ -171,7 +190,17 @@ def condition(
     time = Time.of(*edges, params)
     named, providers = params.get("calendarIds", ()), params.get("provider", ())
     return Condition(
-        user, time, params.get("hold"), calendars, meta_id, deadlines, moved, named=named, providers=providers
+        user,
+        time,
+        params.get("hold"),
+        calendars,
+        meta_id,
+        deadlines,
+        moved,
+        named=named,
+        providers=providers,
+        chosen=chosen,
+        params=params,
     )
 
 
@@ -205,7 +234,16 @@ def _acquire_unless_repeated(authentication: Authentication, condition: Conditio
 
 def _reserve(authentication: Authentication, condition: Condition) -> Lease:
     named = {condition.user: condition.named} if condition.named else {}
-    booking = bookings.book(authentication, [condition.user], _by_connection(condition.calendars), named)
+    user = condition.user
+    profiled = profiles.of_users(authentication, condition.params, [user])
+    condition = replace(condition, time=condition.time.with_profiles(condition.params, profiled))
+    booking = bookings.book(
+        authentication,
+        [user],
+        _by_connection(condition.calendars),
+        named,
+        lambda _, refs: profiles.counting(profiled.get(user), _narrowed(condition, refs)),
+    )
     token = condition.token(authentication)
     time, organization_id = condition.time, authentication.organization_id
     new = NewHold(time.start, time.end, holds.lease_end(deadlines=1), token, organization_id=organization_id)
@@ -213,7 +251,7 @@ def _reserve(authentication: Authentication, condition: Condition) -> Lease:
     # The earlier attempt may still write its event: the time stays reserved although this attempt fails.
     lease = Lease(taken.id, token=token, kept=taken.repeated)
     try:
-        _require_free(authentication, condition, booking, taken)
+        _require_free(authentication, condition, booking, taken, profiled.get(user))
         with services().stores.database.writing() as session:
             end = holds.lease_end(deadlines=condition.deadlines)
             if not hold_queries.renew(session, taken.id, expires_at=end, now=now_ms()):
@@ -234,24 +272,29 @@ def _by_connection(calendars: Sequence[tuple[ConnectionRef, str]]) -> dict[str, 
 
 
 def _require_free(
-    authentication: Authentication, condition: Condition, booking: Booking, taken: TakenHold
+    authentication: Authentication,
+    condition: Condition,
+    booking: Booking,
+    taken: TakenHold,
+    profile: Profile | None,
 ) -> None:
     """Check by a new read that the calendars are free, apart from copies of an earlier attempt.
 
     :raise Conflict: when they are not
     """
     user, moved, known = condition.user, condition.moved, None
-    calendars = _calendars(condition, booking.connections[user])
+    calendars = _calendars(condition, booking.connections[user], profile)
     others = {booking.user(number): times for number, times in taken.others.items()}
     if moved is not None and moved.is_near(condition.time):
         ref = next((each for each in calendars.connections if each.id == moved.ref.id), moved.ref)
         calendars = moves.others(calendars, moved, in_main=_is_main(ref, moved.calendar))
         known = moved.busy_without(condition.time)
-    conflicts = bookings.busy(authentication, {user: calendars}, condition.time, others, known)
+    named = {user} if condition.named else set()
+    conflicts = bookings.busy(authentication, {user: calendars}, condition.time, others, known, named=named)
     if conflicts and (created := _connections_with_event(condition)):
         kept = [ref for ref in calendars.connections if ref.id not in created]
         calendars = calendars._replace(connections=kept)
-        conflicts = bookings.busy(authentication, {user: calendars}, condition.time, others)
+        conflicts = bookings.busy(authentication, {user: calendars}, condition.time, others, named=named)
     if conflicts:
         raise bookings.slot_taken(conflicts)
 
@@ -292,14 +335,35 @@ def _claim(authentication: Authentication, condition: Condition) -> Lease:
     return Lease(claimed=claimed, token=token, kept=claimed.repeated)
 
 
-def _calendars(condition: Condition, refs: Sequence[ConnectionRef]) -> CalendarRequest:
-    """The calendars that must be free: the user's main ones or the named ones, and those of the event."""
+def _narrowed(condition: Condition, refs: Sequence[ConnectionRef]) -> list[ConnectionRef]:
+    """The connections that the request reads, and those of the event."""
     of_event = {ref.id for ref, _ in condition.calendars}
-    refs = [
+    return [
         ref
         for ref in refs
-        if not condition.providers or ref.provider in condition.providers or ref.id in of_event
+        if ref.id in of_event
+        or (
+            (not condition.providers or ref.provider in condition.providers)
+            and (not condition.chosen or ref.public_id in condition.chosen)
+        )
     ]
+
+
+def _calendars(
+    condition: Condition, refs: Sequence[ConnectionRef], profile: Profile | None
+) -> CalendarRequest:
+    """The calendars that must be free: the user's main ones or the named ones, and those of the event.
+
+    The calendars of the user's profile are read in the place of the main ones.
+    """
+    refs = _narrowed(condition, refs)
+    counting = () if condition.named else profiles.counting(profile, refs)
+    if counting:
+        keys = (*counting, *(CalendarKey(ref.id, calendar) for ref, calendar in condition.calendars))
+        reading = {connection for connection, _ in keys}
+        return CalendarRequest(
+            [ref for ref in refs if ref.id in reading], CalendarSelector(counting=tuple(keys))
+        )
     if condition.named:
         event_ids = [shown_as(ref, calendar) for ref, calendar in condition.calendars]
         return CalendarRequest(refs, CalendarSelector((*condition.named, *event_ids)))

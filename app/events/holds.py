@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from redis.exceptions import RedisError
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from app.availability import connections, parameters
+from app.availability import connections, parameters, profiles
 from app.availability.parameters import now_ms
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.events import bookings
@@ -22,6 +23,8 @@ from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import PRIMARY
 from scheduling.windows import DAY
+from store.coordination import shares
+from store.coordination.shares import Quota
 from store.sql.queries import audit, holds, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.holds import NewHold, TakenHold
@@ -50,8 +53,16 @@ def take(
     time = _time(body, zone)
     named = _calendars(body["users"])
     wanted = list(named)
-    booking = bookings.book(authentication, wanted, named={user: ids for user, ids in named.items() if ids})
-    refs = {each: parameters.of_provider(booking.connections[each], body) for each in wanted}
+    profiled = profiles.of_users(authentication, body, wanted)
+    time = time.with_profiles(body, profiled)
+    booking = bookings.book(
+        authentication,
+        wanted,
+        named={user: ids for user, ids in named.items() if ids},
+        counting=lambda user, refs: profiles.counting(profiled.get(user), parameters.chosen(refs, body)),
+    )
+    connections.require_chosen(body, chain.from_iterable(booking.connections.values()))
+    refs = {each: parameters.chosen(booking.connections[each], body) for each in wanted}
     if not all(refs.values()):
         raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
     new = NewHold(
@@ -65,10 +76,14 @@ def take(
     taken = reserve(booking, time, new, limited=True)
     try:
         calendar_requests = {
-            each: CalendarRequest(refs[each], CalendarSelector(tuple(named[each]))) for each in wanted
+            each: profiles.calendars(
+                CalendarRequest(refs[each], CalendarSelector(tuple(named[each]))), profiled.get(each)
+            )
+            for each in wanted
         }
         others = {booking.user(number): times for number, times in taken.others.items()}
-        if conflicts := bookings.busy(authentication, calendar_requests, time, others):
+        by_name = {user for user, ids in named.items() if ids}
+        if conflicts := bookings.busy(authentication, calendar_requests, time, others, named=by_name):
             raise bookings.slot_taken(conflicts)
         return _promise(authentication.caller, taken.id, body["expiresIn"])
     except BaseException:
@@ -135,6 +150,9 @@ def reserve(booking: Booking, time: Time, new: NewHold, *, limited: bool = False
                 before=time.padding_before,
                 after=time.padding_after,
                 max_overlaps=time.max_overlaps,
+                margins={
+                    number: time.margins(user) for user, number in booking.numbers.items() if user in time.own
+                },
             )
             if not isinstance(outcome, TakenHold):
                 conflicts = [
@@ -144,8 +162,9 @@ def reserve(booking: Booking, time: Time, new: NewHold, *, limited: bool = False
                 ]
                 raise bookings.slot_taken(conflicts)
             held = holds.held_users(session, new.organization_id, now=moment) if limited else 0
-            if held > services().settings.max_held_users:
-                raise quota_exceeded("heldUsers")
+            most = services().settings.max_held_users
+            if held > shares.own_quotas.get().get(Quota.HELD_USERS, most):
+                raise quota_exceeded(Quota.HELD_USERS)
             return outcome
     except IntegrityError:
         # A user was deleted meanwhile, and the next attempt says so.

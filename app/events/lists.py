@@ -15,6 +15,7 @@ from app.availability.selection import (
     CalendarSelector,
     Target,
     connections_to_list,
+    distinct,
     listed_targets,
     precheck,
     targets_by_id,
@@ -42,26 +43,48 @@ def find_events(
     refs: Sequence[ConnectionRef], selector: CalendarSelector, start: int, end: int, freshness: Freshness
 ) -> EventList:
     """The events that overlap ``[start, end)``, in UTC milliseconds, in the selected calendars."""
-    began, deadline = time.monotonic(), worker_calls.deadline()
+    deadline = worker_calls.deadline()
+    selection = select(refs, selector, freshness, deadline)
+    read = _read(selection.targets, start, end, deadline)
+    names = renamed([target for target, _ in read])
+    read = [(target, each) for target, (_, each) in zip(names, read, strict=True)]
+    failures = selection.failures
+    failures += [Failure(t.shown, t.connection, each) for t, each in read if isinstance(each, Failed)]
+    calendars = [(t.shown, each) for t, each in read if not isinstance(each, Failed)]
+    events = [(shown, event) for shown, each in calendars for event in each]
+    events.sort(key=event_sort_key)
+    return EventList(events, Failures(failures, something_read=bool(calendars)))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The calendars to read, and failures of accounts that were not asked for events.
+
+    ``failed_connections`` are the internal ids of these accounts.
+    """
+
+    targets: list[Target]
+    failures: list[Failure]
+    failed_connections: frozenset[str]
+
+
+def select(
+    refs: Sequence[ConnectionRef], selector: CalendarSelector, freshness: Freshness, deadline: float
+) -> Selection:
+    """The selected calendars whose events can be read, by the calendar lists that are needed for that."""
+    began = time.monotonic()
     failed_connections = {ref.id: failed for ref in refs if (failed := _precheck(ref, selector))}
     readable = [ref for ref in refs if ref.id not in failed_connections]
     lists, unlisted = _lists(readable, selector, freshness, began + (deadline - began) * LISTS_SHARE)
     if selector.everything:
         failed_connections |= unlisted
     targets = _targets(refs, selector, lists)
-    read = _read(
-        [each for each in targets if each.connection.id not in failed_connections], start, end, deadline
+    return Selection(
+        [each for each in targets if each.connection.id not in failed_connections],
+        _connection_failures(refs, selector, failed_connections)
+        + _calendar_failures(targets, failed_connections),
+        frozenset(failed_connections),
     )
-    names = renamed([target for target, _ in read])
-    read = [(target, each) for target, (_, each) in zip(names, read, strict=True)]
-    failures = _connection_failures(refs, selector, failed_connections) + _calendar_failures(
-        targets, failed_connections
-    )
-    failures += [Failure(t.shown, t.connection, each) for t, each in read if isinstance(each, Failed)]
-    calendars = [(t.shown, each) for t, each in read if not isinstance(each, Failed)]
-    events = [(shown, event) for shown, each in calendars for event in each]
-    events.sort(key=event_sort_key)
-    return EventList(events, Failures(failures, something_read=bool(calendars)))
 
 
 def event_sort_key(entry: tuple[str, Event]) -> tuple[str | int, ...]:
@@ -115,11 +138,12 @@ def _lists(
 def _targets(
     refs: Sequence[ConnectionRef], selector: CalendarSelector, lists: Mapping[str, CalendarList]
 ) -> list[Target]:
-    if selector.everything:
-        return [
-            each for ref in refs if ref.id in lists for each in listed_targets(ref, lists[ref.id].calendars)
-        ]
-    return targets_by_id(selector.ids, refs, lists)
+    if not selector.everything:
+        return distinct(targets_by_id(selector.ids, refs, lists), Operation.LIST_EVENTS)
+    listed = [
+        each for ref in refs if ref.id in lists for each in listed_targets(ref, lists[ref.id].calendars)
+    ]
+    return distinct(listed, Operation.LIST_EVENTS)
 
 
 def _read(
@@ -152,7 +176,7 @@ def _job(batch: Sequence[Target], start: int, end: int) -> ReadEvents:
 class UserCalendarList:
     """The calendars of the accounts that could be read, sorted; and the accounts that could not be read."""
 
-    calendars: list[Calendar]
+    calendars: list[tuple[ConnectionRef, Calendar]]
     failures: Failures
 
 
@@ -169,10 +193,15 @@ def find_calendars(refs: Sequence[ConnectionRef]) -> UserCalendarList:
         something_read=any(reply.failed is None for reply in replies.values()),
     )
     return UserCalendarList(
-        sorted((each for ref in refs for each in replies[ref.id].calendars), key=calendar_sort_key), failures
+        sorted(
+            ((ref, each) for ref in refs for each in replies[ref.id].calendars),
+            key=calendar_sort_key,
+        ),
+        failures,
     )
 
 
-def calendar_sort_key(calendar: Calendar) -> tuple[str | int, ...]:
-    """The sort key: Google's calendars first, in each account the main calendar first, then by name."""
-    return calendar.provider, not calendar.primary, calendar.subject, calendar.id
+def calendar_sort_key(entry: tuple[ConnectionRef, Calendar]) -> tuple[str | int, ...]:
+    """The sort key: Google's calendars first, the main calendars first, then by name."""
+    ref, calendar = entry
+    return calendar.provider, not calendar.primary, calendar.subject, calendar.id, ref.public_id

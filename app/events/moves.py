@@ -15,12 +15,12 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.availability import connections
-from app.availability.selection import CalendarRequest, CalendarSelector, is_main
+from app.availability.selection import CalendarRequest, CalendarSelector, counting_targets, is_main
 from app.events import worker_calls
 from app.events.bookings import Time
 from app.http.errors import ApiError, Invalid
 from app.schemas.error_codes import Code
-from providers.base import Calendar, Failed
+from providers.base import PRIMARY, Calendar, Failed
 from providers.events import Changes, Day, Event, Moment
 from providers.scopes import Operation
 from providers.timestamps import DAY, FIRST_MIDNIGHT, LAST_MIDNIGHT, wall_instant
@@ -41,7 +41,7 @@ class Moved(NamedTuple):
 
     def is_near(self, time: Time) -> bool:
         """Whether the event may count as busy in the time that the request wants."""
-        start, end = time.query().busy_range()
+        start, end = time.busy_range()
         return self.start < end and self.end > start
 
     def busy_without(self, time: Time) -> Intervals:
@@ -49,7 +49,7 @@ class Moved(NamedTuple):
 
         :raise ApiError: when the calendar could not be read
         """
-        job = ReadBusyWithout(self.ref.id, self.calendar, self.id, *time.query().busy_range())
+        job = ReadBusyWithout(self.ref.id, self.calendar, self.id, *time.busy_range())
         reply = worker_calls.read_one(self.ref, job)
         outcome = reply.failed or reply.outcomes[self.calendar]
         if isinstance(outcome, Failed):
@@ -79,7 +79,17 @@ def find(ref: ConnectionRef, calendar_id: str, event_id: str, content: Changes) 
 
 
 def others(calendars: CalendarRequest, moved: Moved, *, in_main: bool) -> CalendarRequest:
-    """The main calendars, without that of the event; ``in_main``: if it is the main one of its account."""
+    """The calendars that count, without that of the event; ``in_main``: if it is the main one there."""
+    if counting := calendars.selector.counting:
+        of_event = moved.calendar if not in_main else PRIMARY
+        kept = [
+            each
+            for each in counting_targets(calendars.connections, counting)
+            if each.key != (moved.ref.id, of_event)
+        ]
+        connections = {each.connection.id: each.connection for each in kept}
+        keys = tuple([each.key for each in kept])
+        return CalendarRequest(list(connections.values()), CalendarSelector(counting=keys))
     refs = [ref for ref in calendars.connections if not (in_main and ref.id == moved.ref.id)]
     return CalendarRequest(refs, CalendarSelector())
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,8 +18,8 @@ from app.availability import connections
 from app.availability.failures import Failures, connection_failure
 from app.availability.selection import precheck
 from app.events import worker_calls
-from app.events.bodies import draft, notified
-from app.http.errors import ApiError, Conflict, NotFound
+from app.events.bodies import draft, fitted, of_copy
+from app.http.errors import ApiError, Conflict, Invalid, NotFound
 from app.http.provider_failures import most_telling
 from app.schemas.error_codes import Code
 from app.services import services
@@ -42,6 +43,11 @@ class Outcomes(NamedTuple):
 
     done: list[tuple[ConnectionRef, Reply]]
     failed: list[tuple[ConnectionRef, Failed]]
+
+    @property
+    def accounts(self) -> list[ConnectionRef]:
+        """The accounts in either list."""
+        return [ref for ref, _ in (*self.done, *self.failed)]
 
     @property
     def copies(self) -> Copies:
@@ -86,6 +92,7 @@ def create(
     """
     _require_some(refs)
     _require_all(refs, Operation.INSERT_EVENT, Operation.DELETE_EVENT)
+    contents = {ref.id: of_copy(content, ref, notify_for, new=True) for ref in refs}
     meta_id, seconds = str(content.meta_id), services().settings.fanout_deadline_seconds
     try:
         redis = services().stores.redis
@@ -96,9 +103,7 @@ def create(
             deadline = worker_calls.deadline()
             existing = set() if meta_id_is_new else _present(refs, others, content, deadline)
             drafts = {
-                ref.id: draft(
-                    notified(content, ref, notify_for), ref, PRIMARY, meta_id_is_new=ref.id not in existing
-                )
+                ref.id: draft(contents[ref.id], ref, PRIMARY, meta_id_is_new=ref.id not in existing)
                 for ref in refs
             }
             jobs = {ref.id: CreateEvent(ref.id, PRIMARY, drafts[ref.id]) for ref in refs}
@@ -136,15 +141,23 @@ def _present(
     if outcomes.failed:
         raise _not_created(outcomes, [], meta_id, made=False)
     copies = [*outcomes.copies, *_outcomes(readable, replies).copies]
-    different = [ref for ref, event in copies if not has_content(event, content)]
+    different = [ref for ref, event in copies if not _has_content(ref, event, content)]
     if different and len(outcomes.done) < len(refs):
         raise Conflict(
-            f"The event {meta_id} exists in {_named(different)} with other content. "
+            f"The event {meta_id} exists in {_named(different, [*refs, *others])} with other content. "
             "Change or delete that copy, and repeat the request",
             Code.EVENT_COPIES_DIFFER,
             extra_fields={"metaId": meta_id},
         )
     return {ref.id for ref, _ in outcomes.done}
+
+
+def _has_content(ref: ConnectionRef, event: Event, content: Changes) -> bool:
+    try:
+        return has_content(event, fitted(content, ref, new=True))
+    except Invalid:
+        # The account cannot store this content, and gets no copy from this request.
+        return False
 
 
 def update(
@@ -157,7 +170,7 @@ def update(
     _require_some(refs)
     _require_all(refs, Operation.UPDATE_EVENT)
     jobs = {
-        ref.id: UpdateEvent(ref.id, PRIMARY, meta_id, notified(content, ref, notify_for), by_meta=True)
+        ref.id: UpdateEvent(ref.id, PRIMARY, meta_id, of_copy(content, ref, notify_for), by_meta=True)
         for ref in refs
     }
     return _require_success(_outcomes(refs, _sent(jobs, "changed")), "changed").copies
@@ -230,14 +243,16 @@ def _require_success(outcomes: Outcomes, done: str) -> Outcomes:
         return outcomes
     error = _most_telling_error(outcomes.failed)
     perhaps = [ref for ref, failed in outcomes.failed if worker_calls.is_unknown(failed)]
+    among = outcomes.accounts
     if not outcomes.done:
-        sentence = f"The event may have been {done} in {_named(perhaps)}: {worker_calls.SAFE}"
+        sentence = f"The event may have been {done} in {_named(perhaps, among)}: {worker_calls.SAFE}"
         raise worker_calls.outcome_unknown(error, sentence) if perhaps else error
     missed = [ref for ref, _ in outcomes.failed if ref not in perhaps]
-    parts = [f"not in {_named(missed)}"] if missed else []
-    parts += [f"perhaps not in {_named(perhaps)}"] if perhaps else []
+    parts = [f"not in {_named(missed, among)}"] if missed else []
+    parts += [f"perhaps not in {_named(perhaps, among)}"] if perhaps else []
+    succeeded = _named([ref for ref, _ in outcomes.done], among)
     sentence = (
-        f"The event was {done} in {_named([ref for ref, _ in outcomes.done])}, but {' and '.join(parts)}: "
+        f"The event was {done} in {succeeded}, but {' and '.join(parts)}: "
         f"{error.error}. Repeat the request to finish"
     )
     code = Code.OUTCOME_UNKNOWN if perhaps else error.code
@@ -295,7 +310,8 @@ def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str
     error = _most_telling_error(outcomes.failed)
     outcome = "The copies of this request were deleted again" if made else "No copy was made"
     if left:
-        outcome = f"{_named(left)} may have a copy: {_safe_to_repeat_text(meta_id)}, or to delete the event"
+        named = _named(left, outcomes.accounts)
+        outcome = f"{named} may have a copy: {_safe_to_repeat_text(meta_id)}, or to delete the event"
     # A copy that may have been created and is deleted now leaves nothing unknown.
     code = Code.PROVIDER_ERROR if error.code is Code.OUTCOME_UNKNOWN else error.code
     return error.reworded(f"{error.error}. {outcome}", Code.OUTCOME_UNKNOWN if left else code, metaId=meta_id)
@@ -305,5 +321,10 @@ def _safe_to_repeat_text(meta_id: str) -> str:
     return f"{worker_calls.SAFE} with the metaId {meta_id}"
 
 
-def _named(refs: Sequence[ConnectionRef]) -> str:
-    return " and ".join(ref.provider for ref in refs)
+def _named(refs: Sequence[ConnectionRef], among: Sequence[ConnectionRef]) -> str:
+    """The accounts by provider; with the address, where several are ``among`` the accounts of the event."""
+    count = Counter(ref.provider for ref in among)
+    return " and ".join(
+        f"{ref.provider} ({ref.email or ref.public_id})" if count[ref.provider] > 1 else ref.provider
+        for ref in refs
+    )

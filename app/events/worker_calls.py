@@ -25,7 +25,7 @@ from store.cache.cache_tags import write_tags
 from store.sql.queries import connection_rows
 from store.sql.queries.connection_rows import ConnectionRef
 from workers.failures import BROKEN, TIMED_OUT
-from workers.jobs import CreateEvent, EventWrite, Job, Reply, UpdateEvent
+from workers.jobs import CreateEvent, EventWrite, Job, Reply, RespondToEvent, UpdateEvent
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)
@@ -157,6 +157,8 @@ def _sentence(job: EventWrite, *, repeatable: bool) -> str:
     if isinstance(job, UpdateEvent):
         changed = ", which answers 412 if it was" if job.etag is not None else ""
         return f"The event may have been changed: {SAFE}{changed}"
+    if isinstance(job, RespondToEvent):
+        return f"The response may have been written: {SAFE}"
     if not isinstance(job, CreateEvent):
         return f"The event may have been deleted: {SAFE}, which answers 404 if it was"
     if repeatable:

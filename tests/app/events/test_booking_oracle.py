@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.usefixtures("worker"), pytest.mark.timeout(600)]
 CONNECTED = {"first": ["google"], "both": ["google", "microsoft"], "last": ["microsoft"]}
 # Minutes of the day: bookings begin in the first range, and slots are read in the second.
 MORNING, ASKED = (120, 300), (60, 360)
-EXAMPLES = int(os.environ.get("ALMANAC_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("ALMANAC_EXAMPLES", "15"))
 # Each example has a day of its own.
 _days = itertools.count(30)
 
@@ -215,6 +215,7 @@ def test_holds_creates_and_slots_agree_with_the_model(place, steps):
     place.run(steps)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @example([("create", "both", 0, (120, 180), Margin()), ("move", "both", 0, (150, 210), Margin())])
 @given(st.lists(st.one_of(holds, creates, moves, releases, slots), min_size=1, max_size=8))

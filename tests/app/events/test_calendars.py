@@ -46,6 +46,7 @@ def test_every_field_of_googles_calendars(api, user_with_two_accounts):
     assert without_record(main) == {
         "id": ADA["google"],
         "provider": "google",
+        "connectionId": main["connectionId"],
         "subject": ADA["google"],
         "accessRole": "owner",
         "primary": True,
@@ -63,6 +64,7 @@ def test_every_field_of_microsofts_calendars(api, user_with_two_accounts):
     assert without_record(main) == {
         "id": "AAMk1",
         "provider": "microsoft",
+        "connectionId": main["connectionId"],
         "subject": "Calendar",
         "accessRole": "owner",
         "primary": True,
@@ -173,6 +175,7 @@ def test_an_account_that_fails_is_named_and_the_other_is_listed(
     assert failed | {"message": ""} == {
         "calendarId": main,
         "provider": provider,
+        "connectionId": failed["connectionId"],
         "reason": reason,
         "code": reason,
         "message": "",

@@ -216,10 +216,10 @@ def test_slot_of_a_killed_process_is_free_after_its_lease(api, person, create, r
 def test_a_lease_that_ends_during_the_read_writes_nothing(api, person, create, rows, monkeypatch):
     busy = bookings.busy
 
-    def slow(*args):
+    def slow(*args, **named):
         with stores_of(api.client.application).database.writing() as session:
             holds.renew(session, rows()[0].id, expires_at=1, now=0)
-        return busy(*args)
+        return busy(*args, **named)
 
     with monkeypatch.context() as patched:
         patched.setattr(bookings, "busy", slow)

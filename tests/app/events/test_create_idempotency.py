@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -255,3 +257,23 @@ def test_another_request_with_the_same_metaid_has_another_fingerprint(other):
 def test_the_same_moment_written_otherwise_is_the_same_request():
     written = of(start=parse("2026-12-03T10:00:00+01:00"))
     assert (written.key, written.fingerprint) == (of().key, of().fingerprint)
+
+
+def test_a_request_has_the_fingerprint_of_release_0_1():
+    """A create that is repeated after an upgrade is still the same create."""
+    made = of()
+    before = {
+        "subject": "Review",
+        "description": None,
+        "location": None,
+        "start": {"type": "Moment", "at": 1_796_288_400_000, "zone": None},
+        "end": {"type": "Moment", "at": 1_796_292_000_000, "zone": None},
+        "attendees": None,
+        "meeting": False,
+        "meeting_url": None,
+        "meta_id": "m-1",
+        "notify": None,
+    }
+
+    text = json.dumps([before, None], separators=(",", ":"))
+    assert made.fingerprint == hashlib.sha256(f"{made.key}\n{text}".encode()).hexdigest()

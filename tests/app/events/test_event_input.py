@@ -292,4 +292,4 @@ def test_a_missing_user_account_or_calendar_is_named(api, sandbox, new_user, per
             body = {"json": {}} if method == "PUT" else {}
             assert error(api.call(method, f"{path}/{quote('AAMk1')}", **body), 404) == expected
     apple = f"/users/{person.user}/calendar/events/apple/primary"
-    assert error(api.post(apple, NINE), 400) == "provider must be one of google, microsoft"
+    assert error(api.post(apple, NINE), 400) == "provider must be one of google, microsoft, caldav, ics"

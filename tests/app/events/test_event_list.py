@@ -306,3 +306,30 @@ def test_an_empty_cursor_is_the_first_page(api, user_with_two_accounts, path):
 def test_a_cursor_that_is_not_ours_is_refused(api, user_with_two_accounts, cursor):
     answer = api.get(f"/users/{user_with_two_accounts}/calendar/events", cursor=cursor, **DAY)
     assert error(answer, 400).startswith("cursor")
+
+
+# --- search
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"q": "REVIEW"}, ["Design review"]),
+        ({"q": "straße"}, ["Walk"]),
+        ({"q": "grace@"}, ["Design review"]),
+        ({"q": "hopper"}, ["Design review"]),
+        ({"q": "nobody"}, []),
+        ({"updatedSince": "2026-01-01"}, ["Design review", "Walk"]),
+        ({"updatedSince": "2126-01-01"}, []),
+        ({"q": "walk", "updatedSince": "2026-01-01T00:00:00Z"}, ["Walk"]),
+    ],
+    ids=str,
+)
+@BOTH
+def test_a_list_is_narrowed_by_text_and_last_change(listed, new_person, provider, query, found):
+    person = new_person(provider)
+    guests = [{"email": "grace@example.com", "name": "Grace Hopper"}]
+    person.made(subject="Design review", attendees=guests, **meeting("09:00", "10:00"))
+    person.made(subject="Walk", description="Along the STRASSE", **meeting("11:00", "12:00"))
+
+    assert [each["subject"] for each in listed(person.user, **DAY, **query)] == found

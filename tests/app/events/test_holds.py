@@ -378,6 +378,13 @@ def test_an_organization_holds_a_limited_number_of_users(
     # Nothing of it is held, one user more may be, and others have a quota of their own.
     held(bound.post("/holds", {"users": [person.user], **TEN}))
     held(stranger.post("/holds", {"users": [other.user], **TEN}))
+    # An organization can have another quota than the others.
+    eleven, noon = meeting("11:00", "12:00"), meeting("12:00", "13:00")
+    assert bound.post("/holds", {"users": [other.user], **eleven}).status_code == 429
+    api.put(f"/organizations/{slug}", {"quotas": {"heldUsers": 4}})
+    held(bound.post("/holds", {"users": [other.user], **eleven}))
+    api.put(f"/organizations/{rival}", {"quotas": {"heldUsers": 1}})
+    assert stranger.post("/holds", {"users": [other.user], **noon}).json["quota"] == "heldUsers"
 
 
 @BOTH

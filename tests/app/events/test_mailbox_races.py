@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from random import Random
 
@@ -24,6 +25,8 @@ from tests.installation.builder import Installation, installed
 from tests.installation.processes import web_server
 
 ROUNDS = int(os.environ.get("ALMANAC_RACE_ROUNDS", "6"))
+# How many clients want one slot at the same moment.
+CLIENTS = 200
 WORKERS = ("worker1", "worker2")
 # The slots that are held, and the holds that are made, while another process reads.
 SLOTS, HELD = 20, 500
@@ -106,6 +109,45 @@ def test_one_overlap_admits_two_holds_and_never_three(settle, provider, running,
 
     note(tally)
     assert tally.holds_true, tally
+
+
+def test_a_slot_over_two_calendars_is_taken_once(running, sandbox, unique):
+    """Holds count both calendars of the profile, and events are created in the second one meanwhile."""
+    installation, urls = running.installation, running.urls
+    main = sandbox.account("google", "both@example.com")
+    side = sandbox.account(
+        "microsoft", "both@contoso.example", calendars=[{"primary": True}, {"id": "AAMk-side"}]
+    )
+    user = installation.user(unique("both"), main, side)
+    of = {
+        each["provider"]: each["id"] for each in installation.get(f"/users/{user}/connections").json()["data"]
+    }
+    counting = [
+        {"connectionId": of["google"], "calendarId": "primary"},
+        {"connectionId": of["microsoft"], "calendarId": "AAMk-side"},
+    ]
+    path = f"/users/{user}/availability"
+    assert installation.call("PUT", path, json={"calendars": counting}).status_code == 200
+    creating = f"/users/{user}/calendar/events/microsoft/AAMk-side?ifFree=true"
+
+    def take(number: int, slot: Slot) -> tuple[str, int]:
+        hold = number % 2 == 0
+        body = {"users": [user], **slot.body} if hold else {"subject": "Side", **slot.body}
+        url = f"{urls[number // 2 % 2]}/v1{'/holds' if hold else creating}"
+        headers = {"Authorization": f"Bearer {installation.key}"}
+        answer = requests.post(url, json=body, headers=headers, timeout=PATIENCE)
+        assert answer.status_code in (201, 409, 429, 503), answer.text
+        return "hold" if hold else "event", answer.status_code
+
+    won = Counter()
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        for number in range(ROUNDS):
+            slot = Slot.of_round(number)
+            outcomes = list(clients.map(take, range(CLIENTS), [slot] * CLIENTS))
+            winners = [what for what, status in outcomes if status == 201]
+            assert len(winners) <= 1, (slot, Counter(outcomes))
+            won.update(winners)
+    assert won.total() >= ROUNDS // 2, won
 
 
 def test_holds_are_respected_by_warm_reads_of_another_process(running, sandbox, unique):

@@ -57,6 +57,16 @@ def test_an_event_is_moved_onto_free_time_only(person, move, leases):
 
 
 @BOTH
+def test_an_event_that_begins_to_block_its_time_is_checked_like_a_move(person, move):
+    own = person.made(showAs="free")["id"]
+    person.made()
+    refused = move(own, {"showAs": "busy"})
+    assert refused.json["param"] == "start"
+    assert error(refused, 400).startswith("start and end must be given too")
+    assert conflicts(move(own, NINE | {"showAs": "busy"})) == [("09:00", "10:00")]
+
+
+@BOTH
 def test_own_time_of_an_event_is_free_and_another_event_in_it_is_not(person, move):
     own = person.made()["id"]
 

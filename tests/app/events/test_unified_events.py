@@ -46,6 +46,9 @@ def test_an_event_is_created_in_every_account_and_answered_as_one(both):
         "end": "2026-12-03T10:00:00.000Z",
         "status": "confirmed",
         "showAs": "busy",
+        "visibility": "default",
+        "reminders": None,
+        "timeZone": "UTC",
     }
     assert [(each["email"], each["self"], len(each["originals"])) for each in attendees] == [
         (BOB, False, 2),
@@ -342,3 +345,18 @@ def test_a_create_without_an_answer_does_not_delete_the_copy_of_an_earlier_reque
 
     assert (answer.status_code, answer.json["code"]) == (502, "outcomeUnknown")
     assert both.subjects() == {"google": ["Review"], "microsoft": []}
+
+
+@pytest.mark.parametrize("field", [{"visibility": "public"}, {"reminders": [5, 10]}])
+def test_a_copy_in_another_account_that_cannot_store_the_content_has_other_content(api, both, field):
+    google = {"metaId": "m-1", "query": {"provider": "google"}, **field}
+    first = one(both.create(**google), 201)
+    alone = f"/users/{both.user}/calendar/events/microsoft/primary"
+    one(api.post(alone, {**NINE, "metaId": "m-1"}), 201)
+
+    # Nothing is missing where the event is to be: the copy of the other account does not matter.
+    assert one(both.create(**google), 201)["events"] == first["events"]
+    assert both.delete("m-1", provider="google").status_code == 200
+    answer = both.create(**google)
+    assert (answer.status_code, answer.json["code"]) == (409, "eventCopiesDiffer")
+    assert both.subjects()["google"] == []
