@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 from typing import TYPE_CHECKING
 
 from app.api.fast_slots import FastSlots
@@ -21,11 +22,16 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 
+# Seconds that the event loop, which answers cached slots, waits for the interpreter lock while a thread
+# computes. With the default of 5 ms, a burst of slow reads that end together delays it by several of these.
+SWITCH_SECONDS = 0.0005
+
 _budget = BodyBudget(flask_app)
 
 
 def _load() -> WSGIApplication:
     """Open connections and start threads: in each process, after the fork."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     tracing.start("web")
     services: Services = flask_app.extensions[EXTENSION]
     services.prepare()

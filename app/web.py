@@ -8,12 +8,16 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app import dashboard, docs_site, services
 from app.api import (
     authorization,
+    availability_profiles,
     busy,
     calendars,
+    changes,
+    connections,
     events,
     explain,
     group_scheduling,
     holds,
+    keys,
     oauth,
     organization_grants,
     organizations,
@@ -62,15 +66,24 @@ def create_app(settings: Settings) -> flask.Flask:
     requests.install(app)
     error_handlers.install(app)
     browser_headers.install(app, settings)
-    authentication.install(app, settings)
+    authentication.install(app)
     parsing.refuse_unreadable_bodies(app)
     paths.check_identifiers(app)
     idempotency.install(app)
     # Last: it then runs first, whatever the other ones raise.
     app.teardown_request(lambda _error: shares.end_turn())
     api = document.Api(app)
-    calendar = (calendars, events, unified, busy, scheduling, group_scheduling, explain)
-    for part in (users, organizations, organization_grants, oauth, authorization, *calendar, holds, webhooks):
+    calendar = (calendars, events, changes, unified, busy, scheduling, group_scheduling, explain)
+    accounts = (
+        users,
+        availability_profiles,
+        organizations,
+        organization_grants,
+        oauth,
+        authorization,
+        connections,
+    )
+    for part in (*accounts, *calendar, holds, webhooks, keys):
         api.register_blueprint(part.blp, url_prefix="/v1")
     app.register_blueprint(document.blp, url_prefix="/v1")
     # Called by providers, in their own format: these routes are not in the OpenAPI document.

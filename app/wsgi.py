@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from app.web import create_app
-from store.config.settings import read_settings
+from workers.settings import read_settings
 
 app = create_app(read_settings())

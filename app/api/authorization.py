@@ -16,6 +16,7 @@ from app.http.routes import Blueprint, route_facts
 from app.schemas.connections import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
 from app.schemas.error_codes import Code
 from app.schemas.records import SuccessSchema
+from providers import registry
 from store.security.one_time_secrets import PendingConsent
 from store.sql.queries.user_invitations import ConsentRefusal
 
@@ -28,24 +29,27 @@ blp = Blueprint(
 )
 
 
-@blp.route("/users/<user_id:userId>/oauth/<provider:provider>/authorize")
+@blp.route("/users/<user_id:userId>/oauth/<consent_provider:provider>/authorize")
 class Authorize(MethodView):
-    @route_facts("createConsentLink", codes=(Code.PROVIDER_NOT_CONFIGURED,))
+    @route_facts("createConsentLink", codes=(Code.PROVIDER_NOT_CONFIGURED, Code.CONNECTION_NOT_FOUND))
     @blp.arguments(AuthorizeBody)
     @blp.response(200, LinkSchema)
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
         """Make a link to connect an account
 
-        The person who opens it and agrees at the provider connects an account to this user. The account
-        replaces one of the same provider: a user has at most one with each. The link stops working when this
-        API key is revoked or expires.
+        The person who opens it and agrees at the provider connects an account to this user. It replaces the
+        default connection with the provider; with `account`, it becomes another connection, or only the
+        account of a certain connection may answer. The link stops working when this API key is revoked or
+        expires.
         """
         return {"link": oauth_flow.begin(caller(), userId, provider, body, site=base_url())}
 
 
-@blp.route("/users/<user_id:userId>/oauth/<provider:provider>/link")
+@blp.route("/users/<user_id:userId>/oauth/<consent_provider:provider>/link")
 class Link(MethodView):
-    @route_facts("getConsentLink", writes=True, codes=(Code.PROVIDER_NOT_CONFIGURED,))
+    @route_facts(
+        "getConsentLink", writes=True, codes=(Code.PROVIDER_NOT_CONFIGURED, Code.CONNECTION_NOT_FOUND)
+    )
     @blp.arguments(LinkQuery, location="query")
     @blp.response(200, LinkSchema)
     def get(self, params: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
@@ -58,23 +62,24 @@ class Link(MethodView):
 
 @blp.route("/users/<user_id:userId>/oauth/links")
 class Links(MethodView):
-    @route_facts("listConsentLinks", writes=True)
+    @route_facts("listConsentLinks", writes=True, codes=(Code.CONNECTION_NOT_FOUND,))
     @blp.arguments(LinkQuery, location="query")
     @blp.response(200, ProviderLinkSchema(many=True))
     def get(self, params: dict[str, Any], userId: str) -> list[dict[str, str]]:
         """Make a link for each configured provider
 
         The answer lists the providers that this installation has credentials for. A person opens the link
-        of their provider.
+        of their provider. If `account` is the id of a connection, there is a link for its provider only.
         """
+        only = oauth_flow.provider_of(caller(), userId, params["account"])
         return [
             {"provider": name, "link": oauth_flow.begin(caller(), userId, name, params, site=base_url())}
-            for name, provider in oauth_flow.providers().items()
-            if provider.configured
+            for name in oauth_flow.offered()
+            if only in (None, name)
         ]
 
 
-@blp.route("/users/oauth/<provider:provider>/verify")
+@blp.route("/users/oauth/<consent_provider:provider>/verify")
 class Verify(MethodView):
     @route_facts(
         "verifyConsent",
@@ -103,7 +108,7 @@ class Verify(MethodView):
         return {"success": True}
 
 
-@blp.route("/oauth/<provider:provider>/callback")
+@blp.route("/oauth/<consent_provider:provider>/callback")
 class Callback(MethodView):
     # Without an operation id: browsers come here, and no program.
     @route_facts(needs_key=False)
@@ -127,8 +132,7 @@ class Callback(MethodView):
 def _finish(consent: PendingConsent, state: str) -> None:
     oauth_flow.check_browser(consent, state, request.cookies)
     if word := request.args.get("error"):
-        title = oauth_flow.providers()[consent.provider].oauth.title
-        raise consent_refusals.of_provider(title, word)
+        raise consent_refusals.of_provider(registry.title(consent.provider), word)
     code = request.args.get("code")
     if not code:
         raise ConsentRefused(ConsentRefusal.NO_CODE)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask import Response
 from flask.views import MethodView
 
-from app.api import cache_control
 from app.availability import connections, parameters
 from app.availability.failures import Failures, missing_entry
 from app.availability.lookup import look_up, look_up_users
@@ -17,6 +17,7 @@ from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
 from app.http.authentication import authentication
 from app.http.errors import NotFound
+from app.http.parsing import freshness
 from app.http.responses import json_array, json_object, json_response
 from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import (
@@ -62,7 +63,7 @@ class UserBusy(MethodView):
             [CalendarRequest(refs, selector)],
             start,
             end,
-            cache_control.freshness(),
+            freshness(),
             with_held=False,
         )
         failures = Failures.of(result)
@@ -87,9 +88,7 @@ class UsersBusy(MethodView):
         """
         span = parameters.time_range(params, header["zone"])
         wanted = body["users"]
-        asked = look_up_users(
-            authentication(), params, wanted, span, cache_control.freshness(), with_held=False
-        )
+        asked = look_up_users(authentication(), params, wanted, span, freshness(), with_held=False)
         result = asked.result
         entries = (
             _entry(user["id"], user["id"] in asked.existing, result, n, span) for n, user in enumerate(wanted)
@@ -113,17 +112,17 @@ class OrganizationBusy(MethodView):
         """
         start, end = parameters.time_range(params, header["zone"])
         members = connections.of_members(authentication(), orgSlug)
+        connections.require_chosen(params, chain.from_iterable(members.values()))
         selector = parameters.selector(params, primary_only=params["primaryOnly"])
         calendar_requests = {
-            user: CalendarRequest(parameters.of_provider(refs, params), selector)
-            for user, refs in members.items()
+            user: CalendarRequest(parameters.chosen(refs, params), selector) for user, refs in members.items()
         }
         result = look_up(
             authentication(),
             list(calendar_requests.values()),
             start,
             end,
-            cache_control.freshness(),
+            freshness(),
             with_held=False,
         )
         users = list(calendar_requests)

@@ -39,5 +39,5 @@ class Calendars(MethodView):
         if failures and not failures.something_read:
             raise failures.error()
         page, extra_fields = paging.cut_by_sort_key(params, calendar_list.calendars, lists.calendar_sort_key)
-        data = [calendar_view(each) for each in page]
+        data = [calendar_view(calendar, ref.public_id) for ref, calendar in page]
         return json_response({"data": data, "failedCalendars": failures.calendars(), **extra_fields})

@@ -12,15 +12,17 @@ import orjson
 from flask import Response, request
 from flask.views import MethodView
 
-from app.api import cache_control, replay_access
+from app.api import replay_access
 from app.availability import connections, parameters
 from app.availability.connections import calendar_name
-from app.availability.selection import CalendarSelector, id_at_provider
-from app.events import conditions, lists, moves, worker_calls
-from app.events.bodies import changes, draft, event_view, new_meta_id
-from app.http import idempotency, paging
+from app.availability.selection import CalendarSelector
+from app.events import calendar_search, conditions, lists, moves, worker_calls
+from app.events.bodies import changes, draft, fitted, new_meta_id
+from app.events.search import matches
+from app.http import idempotency, paging, parsing
 from app.http.authentication import authentication
 from app.http.errors import Invalid, NotFound
+from app.http.parsing import freshness
 from app.http.responses import json_response
 from app.http.routes import Blueprint, facts_of_request, route_facts
 from app.schemas.error_codes import Code
@@ -30,24 +32,40 @@ from app.schemas.events import (
     DeleteQuery,
     EventBody,
     EventChangeBody,
+    EventQuery,
     EventsQuery,
     ListZoneHeader,
     OptionalZoneHeader,
+    ResponseBody,
 )
 from app.schemas.holds import CreateQuery, MoveQuery
 from app.schemas.records import SuccessSchema
 from providers.base import Failed
-from providers.events import Event
+from providers.event_views import event_view
+from providers.events import Event, ResponseStatus, Scope
+from providers.events import Response as Invitation
 from providers.scopes import Operation
 from store.sql.queries.connection_rows import ConnectionRef
-from workers.jobs import CreateEvent, DeleteEvent, EventWrite, GetEvent, Job, Reply, UpdateEvent
+from workers.jobs import (
+    ChangeSeries,
+    CreateEvent,
+    DeleteEvent,
+    DeleteSeries,
+    EventWrite,
+    GetEvent,
+    Job,
+    Reply,
+    RespondToEvent,
+    UpdateEvent,
+)
 
 blp = Blueprint(
     "events",
     __name__,
     metric_group="events",
     description="Events in the calendars of a user. `calendarId` is the id of a calendar, or `primary` for "
-    "the main one of the account.",
+    "the main one of the account. Of several accounts with the provider, the default one is searched first, "
+    "and `primary` is its main calendar.",
 )
 
 UTC = ZoneInfo("UTC")
@@ -78,22 +96,27 @@ class Events(MethodView):
         Series are expanded; sorted by start. With `start` and `end` the answer is an object; calendars that
         could not be read are in `failedCalendars`. With `minDate` and `maxDate` it is a bare array, errors
         are bare strings, and calendars that could not be read are in the header `X-Failed-Calendars`. When
-        none could be read, the request fails.
+        none could be read, the request fails. `q` and `updatedSince` narrow the answer of the first form.
         """
         bare = _is_bare() or RANGE.isdisjoint(request.args)
+        for name in ("q", "updatedSince") if bare else ():
+            parsing.refuse(name, "the list with minDate and maxDate")
         start, end = _range(params, header.get("zone"), bare=bare)
         refs = connections.of_user(authentication(), userId, params)
         if not refs:
             sentence = NOT_CONNECTED if bare else connections.NO_CALENDARS
             raise NotFound(sentence, Code.NO_CONNECTED_CALENDARS)
         selector = CalendarSelector(tuple(params["calendarIds"]), primary_only=False)
-        event_list = lists.find_events(refs, selector, start, end, cache_control.freshness())
+        event_list = lists.find_events(refs, selector, start, end, freshness())
         if event_list.failures and not event_list.failures.something_read:
             raise event_list.failures.error()
         failed = event_list.failures.calendars()
         if bare:
             return json_response(_views(event_list.events), headers=_headers(failed))
-        page, extra_fields = paging.cut_by_sort_key(params, event_list.events, lists.event_sort_key)
+        since = params.get("updatedSince")
+        changed_since = None if since is None else since.milliseconds(header.get("zone") or UTC)
+        events = [each for each in event_list.events if matches(each[1], params.get("q"), changed_since)]
+        page, extra_fields = paging.cut_by_sort_key(params, events, lists.event_sort_key)
         return json_response({"data": _views(page), "failedCalendars": failed, **extra_fields})
 
 
@@ -126,8 +149,10 @@ class CalendarEvents(MethodView):
         `outcomeUnknown` means that the event may exist although the provider's answer was lost.
         """
         content = changes(body, header.get("zone"))
-        ref, calendar = _calendar(userId, provider, calendarId)
+        ref, calendar = _calendar(params, userId, provider, calendarId)
         connections.require(ref, Operation.INSERT_EVENT, calendar_id=calendar)
+        content = fitted(content, ref, new=True)
+        conditions.require_single(params, content)
         key = idempotency.key()
         if content.meta_id is None and key is not None and conditions.is_given(params):
             content = replace(content, meta_id=new_meta_id(key))
@@ -147,13 +172,16 @@ class CalendarEvents(MethodView):
 )
 class CalendarEvent(MethodView):
     @route_facts("getEvent", fails_with_provider=True)
+    @blp.arguments(EventQuery, location="query")
     @blp.response(200, EventAnswer)
-    def get(self, userId: str, provider: str, calendarId: str, eventId: str) -> Response:
+    def get(
+        self, params: dict[str, Any], userId: str, provider: str, calendarId: str, eventId: str
+    ) -> Response:
         """Read an event
 
         An event is found through its own calendar only. The header `ETag` is the `etag` of the event.
         """
-        ref, calendarId = _calendar(userId, provider, calendarId)
+        ref, calendarId = _calendar(params, userId, provider, calendarId)
         connections.require(ref, Operation.GET_EVENT, calendar_id=calendarId)
         job = GetEvent(ref.id, calendarId, eventId)
         return _one_event(ref, _read(ref, job), calendarId, with_etag=True)
@@ -184,14 +212,23 @@ class CalendarEvent(MethodView):
         Only what is sent is written. `attendees` replace the list; who stays on it keeps their answer. With
         `If-Match`, only an event that no other client has changed since you read it. With `ifFree=true`, a
         new `start` or `end` is written only if the new time is free: otherwise 409 `slotTaken`, and nothing
-        is written. The time that the event has now counts as free. Occurrences of a series are moved one by
-        one. The error `outcomeUnknown` means that the event may have been changed; the request is safe to
-        repeat.
+        is written. The time that the event has now counts as free. `scope` extends the change to the series
+        of an occurrence: `following` makes a new series, which is the answer; a new `start` is that of the
+        occurrence, and the others move with it. The error `outcomeUnknown` means that the event may have been
+        changed; the request is safe to repeat.
         """
         content = changes(body, header.get("zone"))
-        ref, calendarId = _calendar(userId, provider, calendarId)
+        ref, calendarId = _calendar(params, userId, provider, calendarId)
         connections.require(ref, Operation.UPDATE_EVENT, calendar_id=calendarId)
+        content = fitted(content, ref)
         condition = None
+        conditions.require_single(params, content)
+        scope = Scope(params["scope"])
+        takes_time = content.show_as is not None and content.show_as.blocks
+        if params["ifFree"] and takes_time and not content.has_time:
+            raise Invalid(
+                "start and end must be given too, to show an event as busy with ifFree", param="start"
+            )
         if params["ifFree"] and content.has_time:
             moved, content = moves.find(ref, calendarId, eventId, content)
             condition = conditions.condition(
@@ -199,6 +236,8 @@ class CalendarEvent(MethodView):
             )
         with conditions.leased(authentication(), condition) as lease:
             job = UpdateEvent(ref.id, calendarId, eventId, content, etag=required["etag"])
+            if scope is not Scope.OCCURRENCE:
+                job = ChangeSeries(ref.id, calendarId, eventId, content, etag=required["etag"], scope=scope)
             reply = _write(ref, job, lease)
         return _one_event(ref, reply, calendarId)
 
@@ -217,17 +256,54 @@ class CalendarEvent(MethodView):
     ) -> dict[str, bool]:
         """Delete an event
 
-        A second deletion is 404. Google notifies guests only with `sendNotifications=true`; Microsoft
-        always does. With `If-Match`, only an event that no other client has changed since you read it is
-        deleted. The error `outcomeUnknown` means that the event may have been deleted; the request is safe
-        to repeat.
+        A second deletion is 404. `scope` extends it to the series of an occurrence. Google notifies guests
+        only with `sendNotifications=true`; Microsoft always does. With `If-Match`, only an event that no
+        other client has changed since you read it is deleted. The error `outcomeUnknown` means that the event
+        may have been deleted; the request is safe to repeat.
         """
-        ref, calendarId = _calendar(userId, provider, calendarId)
+        ref, calendarId = _calendar(params, userId, provider, calendarId)
         connections.require(ref, Operation.DELETE_EVENT, calendar_id=calendarId)
         notify = params.get("sendNotifications")
-        job = DeleteEvent(ref.id, calendarId, eventId, notify, etag=condition["etag"])
+        job, scope = DeleteEvent(ref.id, calendarId, eventId, notify, etag=condition["etag"]), params["scope"]
+        if scope != Scope.OCCURRENCE:
+            job = DeleteSeries(
+                ref.id, calendarId, eventId, notify, etag=condition["etag"], scope=Scope(scope)
+            )
         _write(ref, job)
         return {"success": True}
+
+
+@blp.route(
+    "/users/<user_id:userId>/calendar/events/<provider:provider>/<calendar_id:calendarId>/<event_id:eventId>"
+    "/response"
+)
+class EventResponse(MethodView):
+    @route_facts("respondToEvent", fails_with_provider=True)
+    @blp.arguments(EventQuery, location="query")
+    @blp.arguments(ResponseBody)
+    @blp.response(200, EventAnswer)
+    def post(
+        self,
+        params: dict[str, Any],
+        body: dict[str, Any],
+        userId: str,
+        provider: str,
+        calendarId: str,
+        eventId: str,
+    ) -> Response:
+        """Answer an invitation
+
+        As the account of the calendar, to an event to which it is invited: otherwise 400 `eventRefused`. The
+        id of an occurrence answers for this occurrence, that of a series for all. Microsoft takes a declined
+        event out of the calendar. The error `outcomeUnknown` means that the answer may have been written; the
+        request is safe to repeat.
+        """
+        ref, calendarId = _calendar(params, userId, provider, calendarId)
+        connections.require(ref, Operation.UPDATE_EVENT, calendar_id=calendarId)
+        status = ResponseStatus(body["response"])
+        response = Invitation(status, body.get("comment"), body.get("notify"))
+        reply = _write(ref, RespondToEvent(ref.id, calendarId, eventId, response))
+        return _one_event(ref, reply, calendarId)
 
 
 @blp.after_request
@@ -278,10 +354,11 @@ def _length(entries: Sequence[str]) -> int:
     return sum(map(len, entries)) + 2 * len(entries)
 
 
-def _calendar(user_id: str, provider: str, calendar_id: str) -> tuple[ConnectionRef, str]:
-    """The user's connection, and the id under which its provider knows a calendar."""
-    ref = connections.one_of_user(authentication(), user_id, provider)
-    return ref, id_at_provider(ref, calendar_id)
+def _calendar(
+    params: dict[str, Any], user_id: str, provider: str, calendar_id: str
+) -> tuple[ConnectionRef, str]:
+    """The user's connection with a calendar, and the id under which its provider knows the calendar."""
+    return calendar_search.find(authentication(), user_id, provider, calendar_id, params["connection"])
 
 
 def _read(ref: ConnectionRef, job: Job) -> Reply:

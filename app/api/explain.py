@@ -9,12 +9,13 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app.api import cache_control
-from app.availability import explanation, lookup, parameters
+from app.availability import explanation, lookup, parameters, profiles
 from app.availability.explanation import Blocking, HeldBlocking, UserVerdict
 from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
+from app.availability.profiles import Applied, Person
 from app.http.authentication import authentication
+from app.http.parsing import freshness
 from app.http.responses import json_response
 from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import RequiredSchedulesBody, UsersBody, ZoneHeader
@@ -84,11 +85,13 @@ class UsersExplanation(MethodView):
         """
         at, wanted = params["at"].milliseconds(header["zone"]), body["users"]
         hours = [Hours.of(user, body) for user in wanted]
-        queries = parameters.slot_queries(params, header["zone"], hours)
+        users = [user["id"] for user in wanted]
+        profiled = profiles.of_users(authentication(), params, users)
+        requested = parameters.slot_queries(params, header["zone"], hours)
+        queries = profiles.queries_of_users(params, requested, hours, users, profiled)
         parameters.check_slot_count(Counter(queries))
-        # The queries differ in their windows only, which do not change the range to read.
-        span = queries[0].busy_range() if queries else (0, 1)
-        asked = lookup.look_up_users(authentication(), params, wanted, span, cache_control.freshness())
+        span = parameters.common_range(queries)
+        asked = lookup.look_up_users(authentication(), params, wanted, span, freshness(), profiled=profiled)
         result = asked.result
         entries = []
         for n, user in enumerate(wanted):
@@ -96,14 +99,18 @@ class UsersExplanation(MethodView):
             if not failures and not result.target_indexes(n):
                 entries.append(missing_entry(user["id"], exists=user["id"] in asked.existing))
                 continue
-            explained = explanation.explain_user(result, queries[n], at, n)
+            profile = profiled.get(user["id"])
+            person = None if profile is None else Person(user["id"], profile, hours[n])
+            explained = explanation.explain_user(result, queries[n], at, n, person=person)
             entries.append(
                 {
                     "userId": user["id"],
                     "status": "ok",
                     "at": timestamp(at),
                     **explained_fields(explained),
-                    "options": parameters.echoed_options(params, queries[n], hours[n]),
+                    "options": parameters.echoed_options(
+                        params, queries[n], hours[n], profiled=profile is not None
+                    ),
                     "failedCalendars": failures.calendars(),
                 }
             )
@@ -122,11 +129,14 @@ class OrganizationExplanation(MethodView):
         There is an entry for every member, by user id; a member without connected calendars has the reason
         `noCalendars`.
         """
-        query = parameters.slot_query(params, header["zone"])
+        query, caller = parameters.slot_query(params, header["zone"]), authentication()
         at = params["at"].milliseconds(header["zone"])
-        members = lookup.look_up_members(authentication(), params, query, orgSlug, cache_control.freshness())
+        applied = Applied(params, query, profiles.of_members(caller, params, orgSlug))
+        members = lookup.look_up_members(caller, params, applied, orgSlug, freshness())
         users, result = members.connected, members.result
-        by_user = dict(zip(users, explanation.explain_all_users(result, query, at), strict=True))
+        people = [applied.person(user) for user in users]
+        explained_users = explanation.explain_all_users(result, query, at, members.own, people)
+        by_user = dict(zip(users, explained_users, strict=True))
         no_calendars = explanation.explain_no_calendars(query, at)
         verdicts = {user: by_user.get(user, no_calendars) for user in members.all_users}
         data = {
@@ -135,18 +145,26 @@ class OrganizationExplanation(MethodView):
             "members": [
                 {"userId": user, **explained_fields(explained)} for user, explained in verdicts.items()
             ],
-            "options": parameters.echoed_options(params, query),
+            "options": parameters.echoed_options(params, query, profiled=members.own is not None),
         }
         failed = [Failures.of(result, n).as_failed_user(users[n]) for n in sorted(result.failing())]
         return json_response({"data": data, "failedUsers": failed}, headers=parameters.age_header(result))
 
 
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
-    query = parameters.slot_query(params, zone, hours)
+    requested = parameters.slot_query(params, zone, hours)
+    profile = profiles.of_user(authentication(), params, user)
+    query = profiles.query_of_user(params, requested, hours, profile)
     at = params["at"].milliseconds(zone)
-    result = lookup.look_up_user(authentication(), params, query, user, cache_control.freshness())
-    explained = explanation.explain_user(result, query, at, partial=params["onFailure"] == "partial")
-    options = parameters.echoed_options(params, query, hours)
+    result = lookup.look_up_user(authentication(), params, query, user, freshness(), profile)
+    explained = explanation.explain_user(
+        result,
+        query,
+        at,
+        partial=params["onFailure"] == "partial",
+        person=None if profile is None else Person(user, profile, hours),
+    )
+    options = parameters.echoed_options(params, query, hours, profiled=profile is not None)
     data = {"at": timestamp(at), **explained_fields(explained), "options": options}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
     return json_response(body, headers=parameters.age_header(result))
@@ -194,6 +212,7 @@ def _blocking(blocking: Blocking) -> dict[str, Any]:
     return {
         "calendarId": target.shown,
         "provider": target.connection.provider,
+        "connectionId": target.connection.public_id,
         "email": target.connection.email,
         **_period(period),
     }

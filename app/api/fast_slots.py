@@ -8,8 +8,9 @@ and of the hooks that ``app.web:create_app`` installs. All other requests take t
 - a request with a body or a repeated header;
 - ``calendarIds``, ``primaryOnly=false``, a name that ends in ``[]``, or a parameter that is not valid;
 - a long query, more than ``MAX_SLOTS`` slots or ``MAX_BUCKETS`` buckets;
-- a key or a user that this process has not cached, or not under the current version;
-- a key that has used up its rate limit;
+- a key, a user or a profile that this process has not cached, or not under the current version;
+- a profile whose calendars belong to other mailboxes, which this process has not cached;
+- a key that has used up its rate limit, or that of its organization;
 - a connection that cannot be read or is not identified;
 - busy periods that are not cached, or older than ``Cache-Control`` or ``ALMANAC_BUSY_TTL`` allow;
 - held time that this process has not cached under the current versions;
@@ -33,9 +34,9 @@ from redis.exceptions import RedisError
 from werkzeug.datastructures import MultiDict
 
 from app.api.scheduling import blp, slots_of_user
-from app.availability import connections, held_time, lookup, parameters
+from app.availability import connections, held_time, lookup, parameters, profiles
 from app.availability.failures import Failures
-from app.availability.parameters import now_ms, required_freshness
+from app.availability.parameters import ANY_HOURS, now_ms, required_freshness
 from app.availability.result import ResultBuilder
 from app.availability.selection import CalendarRequest, Target, known_targets
 from app.http import authentication, browser_headers, parsing, requests
@@ -50,7 +51,7 @@ from scheduling.query import Query
 from store.cache.busy_cache import BucketLoad
 from store.cache.fast_redis import EventLoopRedis
 from store.cache.versioned_cache import VERSION_KEY, HeldNames
-from store.coordination.api_rate_limiter import Quota
+from store.coordination.api_rate_limiter import Limits, Quota
 from workers.telemetry import tracing
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -81,9 +82,11 @@ class _Parsed:
     authentication: Authentication
     params: Mapping[str, Any]
     query: Query
+    profiled: bool
     targets: Sequence[Target]
     held_names: HeldNames
     load: BucketLoad
+    limits: Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,20 +175,29 @@ class FastSlots:
         if params is None:
             return None
         query = parameters.slot_query(params, zone)
+        authenticated = Authentication(caller, cached)
+        try:
+            profile = profiles.cached_of_user(authenticated, params, user)
+        except LookupError:
+            return None
+        query = profiles.query_of_user(params, query, ANY_HOURS, profile)
         if parameters.rough_max_slots(query) > MAX_SLOTS:
             return None
         parameters.check_slot_count({query: 1})
-        authenticated = Authentication(caller, cached)
         refs = connections.cached_of_user(authenticated, user, params)
         calendar_request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
+        calendar_request = profiles.calendars(calendar_request, profile)
         selector = calendar_request.selector
         if not refs or selector.ids or selector.everything or lookup.precheck_failures([calendar_request]):
             return None
         if not all(map(connections.is_identified, refs)):
             return None
         targets = known_targets(calendar_request, {})
+        owners = held_time.cached_owners(cached, targets)
+        if owners is None:
+            return None
         keys = list(dict.fromkeys(target.key for target in targets))
-        held_names = held_time.names_of([calendar_request], [targets])
+        held_names = held_time.names_of([calendar_request], [targets], owners)
         load = self._stores.busy.bucket_load(
             keys,
             *query.busy_range(),
@@ -194,14 +206,23 @@ class FastSlots:
         )
         if len(keys) * len(load.numbers) > MAX_BUCKETS:
             return None
-        return _Parsed(authenticated, params, query, targets, held_names, load)
+        return _Parsed(
+            authenticated,
+            params,
+            query,
+            profile is not None,
+            targets,
+            held_names,
+            load,
+            authentication.limits_of(caller),
+        )
 
     async def _load(self, parsed: _Parsed) -> tuple[Sequence[bytes | None], Quota | None]:
         """The values of the names to load, and the quota after this request is counted, in one round trip."""
-        limiter = self._stores.api_rate_limiter
-        count = () if limiter is None else limiter.commands(parsed.authentication.caller.id)
+        limiter, limits = self._stores.api_rate_limiter, parsed.limits
+        count = [limiter.command(limits)] if limits else []
         values, *counted = await self._redis.execute(("MGET", *parsed.load.names()), *count)
-        return values, None if limiter is None else limiter.quota(counted)
+        return values, limiter.quota(*counted, limits) if limits else None
 
     def _render(
         self, parsed: _Parsed, values: Sequence[bytes | None], headers: Mapping[str, str]
@@ -219,7 +240,7 @@ class FastSlots:
         builder = ResultBuilder(parsed.load.keys, known, {}, {})
         builder.add_calendars(0, parsed.targets)
         result = builder.build(1, (), held_time.active_by_user(parsed.held_names, held))
-        options = parameters.echoed_options(parsed.params, parsed.query)
+        options = parameters.echoed_options(parsed.params, parsed.query, profiled=parsed.profiled)
         body = b"".join(slots_of_user(parsed.query, result, Failures.of(result), options))
         body, encoding = compress(body, headers.get("accept-encoding", ""))
         answered = {

@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app.api import cache_control
 from app.api.explain import explained_fields, span_fields
 from app.availability import groups, parameters
 from app.availability.groups import ExplainedGroup, look_up_groups
 from app.availability.parameters import Hours
 from app.http.authentication import authentication
+from app.http.parsing import freshness
 from app.http.responses import json_object, json_response
 from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import ZoneHeader
@@ -56,12 +56,10 @@ class GroupScheduling(MethodView):
         """
         hours = Hours.of(body)
         query = parameters.slot_query(params, header["zone"], hours)
-        availability = look_up_groups(
-            authentication(), params, query, body["participants"], cache_control.freshness()
-        )
+        availability = look_up_groups(authentication(), params, query, body, freshness())
         data = {
             "availableSlots": shared_slots_json(*availability.shared_slots(query)),
-            "options": parameters.echoed_options(params, query, hours),
+            "options": parameters.echoed_options(params, query, hours, profiled=bool(availability.people)),
         }
         answer = {"data": json_object(data), "failedUsers": availability.failed_users()}
         return json_response(json_object(answer), headers=parameters.age_header(availability.result))
@@ -88,9 +86,7 @@ class GroupExplanation(MethodView):
         hours = Hours.of(body)
         query = parameters.slot_query(params, header["zone"], hours)
         at = params["at"].milliseconds(header["zone"])
-        availability = look_up_groups(
-            authentication(), params, query, body["participants"], cache_control.freshness()
-        )
+        availability = look_up_groups(authentication(), params, query, body, freshness())
         explained = groups.explain_groups(availability, query, at)
         data = {
             "at": timestamp(at),
@@ -99,7 +95,7 @@ class GroupExplanation(MethodView):
             "sentence": explained.sentence,
             "slot": span_fields(explained.slot),
             "groups": [_group(group) for group in explained.groups],
-            "options": parameters.echoed_options(params, query, hours),
+            "options": parameters.echoed_options(params, query, hours, profiled=bool(availability.people)),
         }
         answer = {"data": data, "failedUsers": availability.failed_users()}
         return json_response(answer, headers=parameters.age_header(availability.result))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from flask.views import MethodView
 
 from app.accounts import delegations
-from app.accounts.disconnect import clean_up, forget_connections
+from app.accounts.disconnect import clean_up, forget_default
 from app.accounts.ownership import CONNECTION, own_user
+from app.accounts.user_connections import posted_tokens
 from app.api import replay_access
 from app.http import paging
 from app.http.authentication import caller, caller_organization_id
@@ -30,14 +29,12 @@ from app.schemas.connections import (
 )
 from app.schemas.error_codes import Code
 from app.schemas.records import SuccessSchema
-from app.schemas.timestamps import EPOCH, MILLISECOND, Moment
 from app.services import services
 from providers import registry
 from providers.base import Failed
 from providers.errors import Reason, connection_ended
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connection_rows, connections, users
-from store.sql.queries.connection_rows import Tokens
 from workers.execution.accounts import ends_soon
 from workers.jobs import FreshToken
 from workers.queues import Queue
@@ -46,12 +43,10 @@ blp = Blueprint(
     "oauth",
     __name__,
     metric_group="oauth",
-    description=f"The accounts of a user at {registry.titles('and')}, at most one with each. An account is "
-    "connected by consent, or from tokens that you have already.",
+    description=f"The default account of a user at {registry.titles('and')} each. An account is connected by "
+    "consent, or from tokens that you have already. The routes under `connections` have the other accounts.",
     no_store=True,
 )
-
-UTC_ZONE = ZoneInfo("UTC")
 
 
 @blp.route("/users/<user_id:userId>/oauth")
@@ -60,9 +55,10 @@ class Connections(MethodView):
     @blp.arguments(ConnectionsQuery, location="query")
     @blp.response(200, ConnectionSchema(many=True))
     def get(self, params: dict[str, Any], userId: str) -> list[dict[str, Any]]:
-        """List a user's connections
+        """List a user's default connections
 
-        `showToken` needs an API key that may show tokens; the audit log records each use.
+        The default one with each provider. `showToken` needs an API key that may show tokens; the audit log
+        records each use.
         """
         _check_shows_tokens(params["showToken"])
         with services().stores.database.reading() as session:
@@ -71,23 +67,14 @@ class Connections(MethodView):
             )
             if user is None:
                 raise NotFound("User not found", Code.USER_NOT_FOUND)
-        page = paging.cut_short_list(params, user.connections, "provider")
+        # The default one is the first of its provider.
+        defaults = {each.provider: each for each in reversed(user.connections)}
+        page = paging.cut_short_list(params, list(defaults.values()), "provider")
         return [_view(row, userId, shown=params["showToken"]) for row in page]
 
 
-@blp.route("/users/<user_id:userId>/oauth/<provider:provider>")
-class Connection(MethodView):
-    @route_facts("getConnection", codes=(Code.CONNECTION_NOT_FOUND, Code.KEY_MAY_NOT_SHOW_TOKENS))
-    @blp.arguments(ShowTokenQuery, location="query")
-    @blp.response(200, ConnectionSchema)
-    def get(self, params: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
-        """Read a connection
-
-        `showToken` needs an API key that may show tokens; the audit log records each use.
-        """
-        _check_shows_tokens(params["showToken"])
-        return _view(_find(userId, provider), userId, shown=params["showToken"])
-
+@blp.route("/users/<user_id:userId>/oauth/<consent_provider:provider>")
+class NewConnection(MethodView):
     @route_facts(
         "storeConnection",
         replay_check=replay_access.connection,
@@ -96,11 +83,11 @@ class Connection(MethodView):
     @blp.arguments(ConnectionBody)
     @blp.response(201, ConnectionSchema)
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
-        """Store a connection
+        """Store the default connection with a provider
 
-        From tokens that you obtained yourself; this service never revokes them. A connection with the same
-        provider is replaced: a user has at most one with each. An API key that is bound to an organization
-        may do this for users who belong to no other.
+        From tokens that you obtained yourself; this service never revokes them. The default connection with
+        the provider is replaced. An API key that is bound to an organization may do this for users who belong
+        to no other.
 
         With the type `delegated` there are no tokens: the mailbox `email` is read by the grant of
         `organization`.
@@ -108,7 +95,7 @@ class Connection(MethodView):
         if body["type"] == "delegated":
             return _delegate(body, userId, provider)
         stores = services().stores
-        tokens = Tokens(body["accessToken"], body["refreshToken"], _instant(body["expiresAt"]))
+        tokens = posted_tokens(body)
         with stores.database.writing() as session:
             row, replaced = connections.replace(
                 session,
@@ -119,29 +106,42 @@ class Connection(MethodView):
                 scope=registry.scopes(provider).expand_levels(body["scope"]),
                 tokens=tokens,
             )
-            action = "storeConnection" if replaced is None else "replaceConnection"
+            action = "replaceConnection" if replaced else "storeConnection"
             audit.record(session, actor=caller().visible, action=action, subject=f"{userId}/{provider}")
-        if replaced is not None:
-            clean_up([replaced])
+        clean_up(replaced)
         return connection_view(row)
+
+
+@blp.route("/users/<user_id:userId>/oauth/<provider:provider>")
+class Connection(MethodView):
+    @route_facts("getConnection", codes=(Code.CONNECTION_NOT_FOUND, Code.KEY_MAY_NOT_SHOW_TOKENS))
+    @blp.arguments(ShowTokenQuery, location="query")
+    @blp.response(200, ConnectionSchema)
+    def get(self, params: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
+        """Read the default connection with a provider
+
+        `showToken` needs an API key that may show tokens; the audit log records each use.
+        """
+        _check_shows_tokens(params["showToken"])
+        return _view(_find(userId, provider), userId, shown=params["showToken"])
 
     @route_facts("deleteConnection", codes=(Code.CONNECTION_NOT_FOUND,))
     @blp.arguments(RevokeQuery, location="query")
     @blp.response(200, SuccessSchema)
     def delete(self, params: dict[str, Any], userId: str, provider: str) -> dict[str, bool]:
-        """Delete a connection
+        """Delete the default connection with a provider
 
-        Tokens and cached data are removed in any case. A grant at Google is revoked when this service
-        obtained it by a consent and no other connection uses the same Google account. Tokens that were stored
-        by POST are never revoked. An API key that is bound to an organization may do this for users who
-        belong to no other.
+        The oldest other connection with the provider takes its place. Tokens and cached data are removed in
+        any case. A grant at Google is revoked when this service obtained it by a consent and no other
+        connection uses the same Google account. Tokens that were stored by POST are never revoked. An API key
+        that is bound to an organization may do this for users who belong to no other.
         """
-        if not forget_connections(caller(), userId, provider, revoke=params["revoke"]):
+        if not forget_default(caller(), userId, provider, revoke=params["revoke"]):
             raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
         return {"success": True}
 
 
-@blp.route("/users/<user_id:userId>/oauth/<provider:provider>/token")
+@blp.route("/users/<user_id:userId>/oauth/<consent_provider:provider>/token")
 class AccessToken(MethodView):
     @route_facts(
         "getAccessToken",
@@ -150,7 +150,7 @@ class AccessToken(MethodView):
     )
     @blp.response(200, AccessTokenSchema)
     def get(self, userId: str, provider: str) -> dict[str, str]:
-        """Read an access token in force
+        """Read an access token of the default connection
 
         It is refreshed first if it expires within a minute. The API key must be allowed to show tokens; the
         audit log records it.
@@ -172,10 +172,10 @@ class AccessToken(MethodView):
 def _delegate(body: Mapping[str, Any], custom_id: str, provider: str) -> dict[str, Any]:
     """Store a connection that is read by the grant of an organization."""
     with services().stores.database.writing() as session:
-        row, replaced = delegations.connect(
+        row, done = delegations.connect(
             session, caller(), body["organization"], provider, custom_id, body["email"]
         )
-    clean_up(replaced)
+    clean_up(done.replaced)
     return connection_view(row)
 
 
@@ -214,7 +214,3 @@ def _view(row: OAuthConnection, custom_id: str, *, shown: bool) -> dict[str, Any
             session, actor=caller().visible, action="showToken", subject=f"{custom_id}/{row.provider}"
         )
     return connection_view(row, connection_rows.open_credentials(row, stores.keyring).tokens)
-
-
-def _instant(moment: Moment | None) -> datetime | None:
-    return None if moment is None else EPOCH + moment.milliseconds(UTC_ZONE) * MILLISECOND

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import Response
 from flask.views import MethodView
 
-from app.accounts import delegations, organization_grants
+from app.accounts import delegations, directory, organization_grants
 from app.accounts.delegations import Member
 from app.accounts.disconnect import clean_up
 from app.api import replay_access
 from app.http.authentication import caller
+from app.http.responses import json_response
 from app.http.routes import Blueprint, route_facts
 from app.schemas.error_codes import Code
 from app.schemas.organization_grants import (
+    DirectoryAnswer,
+    DirectoryQuery,
     GoogleGrantBody,
     GrantSchema,
     ImportBody,
     ImportedMembersSchema,
     MicrosoftGrantBody,
+    entry_view,
     grant_view,
 )
 from app.schemas.records import SuccessSchema
 from app.services import services
+from providers.directory import KINDS
 
 blp = Blueprint(
     "grants",
@@ -90,12 +96,18 @@ class MicrosoftGrant(MethodView):
         """
         return grant_view(
             organization_grants.store_microsoft(
-                caller(), orgSlug, body["tenant"], body["clientId"], body["clientSecret"]
+                caller(),
+                orgSlug,
+                body["tenant"],
+                body["clientId"],
+                body["clientSecret"],
+                body["certificate"],
+                body["thumbprint"],
             )
         )
 
 
-@blp.route("/organizations/<org_slug:orgSlug>/grants/<provider:provider>")
+@blp.route("/organizations/<org_slug:orgSlug>/grants/<grant_provider:provider>")
 class Grant(MethodView):
     @route_facts("getGrant", codes=(Code.GRANT_NOT_FOUND,))
     @blp.response(200, GrantSchema)
@@ -119,7 +131,7 @@ class Grant(MethodView):
         return {"success": True}
 
 
-@blp.route("/organizations/<org_slug:orgSlug>/grants/<provider:provider>/members")
+@blp.route("/organizations/<org_slug:orgSlug>/grants/<grant_provider:provider>/members")
 class GrantMembers(MethodView):
     @route_facts(
         "importGrantMembers",
@@ -145,3 +157,21 @@ class GrantMembers(MethodView):
             "changed": imported.changed,
             "unchanged": imported.unchanged,
         }
+
+
+@blp.route("/organizations/<org_slug:orgSlug>/grants/<grant_provider:provider>/directory")
+class GrantDirectory(MethodView):
+    @route_facts("listDirectory", fails_with_provider=True, codes=(Code.GRANT_NOT_FOUND,))
+    @blp.arguments(DirectoryQuery, location="query")
+    @blp.response(200, DirectoryAnswer)
+    def get(self, params: dict[str, Any], orgSlug: str, provider: str) -> Response:
+        """List the directory
+
+        People and rooms of the organization, by address, as the provider lists them now: nothing is stored.
+        Suspended, disabled and guest accounts are left out. The grant needs a scope or permission for each
+        kind; without it, the answer is 403 with what to add.
+        """
+        kinds = KINDS if params.get("kind") is None else (params["kind"],)
+        found = directory.listed(caller(), orgSlug, provider, kinds, params["q"])
+        answer: dict[str, Any] = {"data": [entry_view(*each) for each in found.entries]}
+        return json_response(answer | ({"more": True} if found.more else {}))

@@ -25,7 +25,7 @@ from app.schemas.records import (
     SuccessSchema,
     UserListQuery,
     UserSchema,
-    organization_view,
+    organization_view_with_quotas,
     user_list_view,
 )
 from app.services import services
@@ -58,7 +58,7 @@ class Organizations(MethodView):
                 after=paging.after(params),
                 limit=paging.one_more(params),
             )
-        return [organization_view(row) for row in paging.cut(params, rows, "slug")]
+        return [organization_view_with_quotas(row) for row in paging.cut(params, rows, "slug")]
 
     @route_facts(
         "createOrganization",
@@ -73,8 +73,8 @@ class Organizations(MethodView):
         The API key must not be bound to an organization. The status is 200.
         """
         with services().stores.database.writing() as session:
-            organizations.create(session, caller(), body["slug"], body["name"])
-            return organization_view(organizations.find(session, caller(), body["slug"]))
+            organizations.create(session, caller(), body["slug"], body["name"], body["quotas"])
+            return organization_view_with_quotas(organizations.find(session, caller(), body["slug"]))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>")
@@ -87,18 +87,19 @@ class OrganizationBySlug(MethodView):
         With all its members.
         """
         with services().stores.database.reading() as session:
-            return organization_view(organizations.find(session, caller(), orgSlug))
+            return organization_view_with_quotas(organizations.find(session, caller(), orgSlug))
 
-    @route_facts("updateOrganization", codes=(Code.ORGANIZATION_EXISTS,))
+    @route_facts("updateOrganization", codes=(Code.ORGANIZATION_EXISTS, Code.KEY_BOUND_TO_ORGANIZATION))
     @blp.arguments(OrganizationChangeBody)
     @blp.response(200, OrganizationSchema)
     def put(self, body: dict[str, Any], orgSlug: str) -> dict[str, Any]:
-        """Rename an organization
+        """Rename an organization, or change its quotas
 
-        Fields that are not in the body stay unchanged.
+        Fields that are not in the body stay unchanged. A change of `quotas` needs an API key that is not
+        bound to an organization; it takes effect with the next request.
         """
         with services().stores.database.writing() as session:
-            return organization_view(organizations.change(session, caller(), orgSlug, body))
+            return organization_view_with_quotas(organizations.change(session, caller(), orgSlug, body))
 
     @route_facts("deleteOrganization", codes=(Code.KEY_BOUND_TO_ORGANIZATION,))
     @blp.response(200, OrganizationSchema)
@@ -107,7 +108,7 @@ class OrganizationBySlug(MethodView):
 
         Answers with the deleted organization. Its users stay; API keys that are bound to it end.
         """
-        return organization_view(organizations.delete(caller(), orgSlug))
+        return organization_view_with_quotas(organizations.delete(caller(), orgSlug))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/members")

@@ -23,6 +23,7 @@ from store.security.crypto import digest
 from store.sql.queries import channels, webhook_events
 from store.sql.queries.channels import ChannelWithAccount
 from store.sql.queries.webhook_events import WebhookEvent
+from workers.upkeep import event_feeds
 from workers.upkeep.channel_opening import remove_and_allow_reopening, watch
 
 blp = Blueprint("push", __name__)
@@ -114,13 +115,16 @@ def _act(channel: ChannelWithAccount, news: NotificationKind) -> None:
 def _handle_change(channel: ChannelWithAccount) -> None:
     """Invalidate the cache, and record the change for webhook delivery.
 
-    If recording it fails, the provider must send the notification again.
+    If recording or enqueueing it fails, the provider must send the notification again.
     """
     stores = services().stores
     stores.busy.invalidate_changed(channel, channel.key, stores.calendar_lists.owner(channel, channel.key))
     connection, calendar = channel.key
     with stores.database.writing() as session:
         webhook_events.record(session, WebhookEvent.CALENDAR_CHANGED, connection, calendar_id=calendar)
+        followed = webhook_events.follow_events(session, [connection])
+    if followed:
+        event_feeds.request(stores, services().celery.send_task, channel.key)
 
 
 def _channels(names: Collection[str]) -> dict[str, ChannelWithAccount]:

@@ -12,13 +12,15 @@ from typing import Any
 
 from flask import request
 
-from app.accounts import organization_grants, organizations, webhook_endpoints
+from app.accounts import managed_keys, organization_grants, organizations, webhook_endpoints
 from app.accounts.ownership import CONNECTION, own_user
 from app.availability import connections
+from app.events import calendar_search
 from app.http.authentication import authentication, caller, caller_organization_id
 from app.http.errors import NotFound
 from app.http.routes import Blueprint
 from app.schemas.error_codes import Code
+from app.schemas.events import EventQuery
 from app.schemas.parameters import ProviderQuery
 from app.services import services
 from providers.scopes import Operation
@@ -62,7 +64,9 @@ def connection(names: Names, _: Names) -> None:
 
 def event(names: Names, _: Names) -> None:
     """The connection that the event was created with."""
-    ref = connections.one_of_user(authentication(), names["userId"], names["provider"])
+    params = Blueprint.ARGUMENTS_PARSER.parse(EventQuery(), request, location="query")
+    path = (names["userId"], names["provider"], names["calendarId"])
+    ref = calendar_search.find(authentication(), *path, params["connection"])[0]
     connections.require(ref, Operation.INSERT_EVENT, calendar_id=names["calendarId"])
 
 
@@ -86,3 +90,9 @@ def webhook(_: Names, stored_names: Names) -> None:
     """The created webhook endpoint."""
     with services().stores.database.reading() as session:
         webhook_endpoints.find(session, caller(), stored_names["data"]["id"])
+
+
+def key(_: Names, stored_names: Names) -> None:
+    """The created or rotated API key."""
+    with services().stores.database.reading() as session:
+        managed_keys.find(session, caller(), stored_names["data"]["id"])

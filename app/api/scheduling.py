@@ -11,12 +11,13 @@ import numpy as np
 from flask import Response
 from flask.views import MethodView
 
-from app.api import cache_control
-from app.availability import lookup, parameters
+from app.availability import lookup, parameters, profiles
 from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
+from app.availability.profiles import Applied
 from app.availability.result import BusyResult
 from app.http.authentication import authentication
+from app.http.parsing import freshness
 from app.http.responses import json_array, json_object, json_response
 from app.http.routes import Blueprint, route_facts
 from app.schemas.availability import (
@@ -29,8 +30,9 @@ from app.schemas.availability import (
 )
 from app.schemas.availability_answers import OrganizationSlotsAnswer, UserSlotsAnswer, UsersSlotsAnswer
 from app.schemas.error_codes import Code
+from app.schemas.parameters import LEAST_BUSY
 from scheduling.json_render import slots_json
-from scheduling.query import Query, slots
+from scheduling.query import Query, least_busy_first, slots
 
 blp = Blueprint(
     "scheduling",
@@ -121,27 +123,34 @@ class OrganizationScheduling(MethodView):
 
 def _members(params: dict[str, Any], zone: ZoneInfo, hours: Hours, slug: str) -> Response:
     query = parameters.slot_query(params, zone, hours)
-    members = lookup.look_up_members(authentication(), params, query, slug, cache_control.freshness())
+    caller = authentication()
+    applied = Applied(params, query, profiles.of_members(caller, params, slug), hours)
+    members = lookup.look_up_members(caller, params, applied, slug, freshness())
     users, result = members.connected, members.result
     failing = sorted(result.failing())
     readable = np.delete(np.arange(len(users)), failing)
-    free = slots(query, *result.of_users(readable))
+    busy = result.of_users(readable)
+    free = slots(query, *busy, members.own_of(readable.tolist()))
+    if params["order"] == LEAST_BUSY:
+        free = least_busy_first(free, *busy, parameters.AROUND)
     data = {
         "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
-        "options": parameters.echoed_options(params, query, hours),
+        "options": parameters.echoed_options(params, query, hours, profiled=members.own is not None),
     }
     failed = [Failures.of(result, n).as_failed_user(users[n]) for n in failing]
     return _answer(json_object(data), result, failedUsers=failed)
 
 
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
-    query = parameters.slot_query(params, zone, hours)
-    result = lookup.look_up_user(authentication(), params, query, user, cache_control.freshness())
+    requested = parameters.slot_query(params, zone, hours)
+    profile = profiles.of_user(authentication(), params, user)
+    query = profiles.query_of_user(params, requested, hours, profile)
+    result = lookup.look_up_user(authentication(), params, query, user, freshness(), profile)
     failures = Failures.of(result)
     partial = params["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
-    options = parameters.echoed_options(params, query, hours)
+    options = parameters.echoed_options(params, query, hours, profiled=profile is not None)
     return json_response(
         slots_of_user(query, result, failures, options), headers=parameters.age_header(result)
     )
@@ -158,17 +167,35 @@ def slots_of_user(
 def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
     requested_users = body["users"]
     hours = [Hours.of(user, body) for user in requested_users]
-    queries = parameters.slot_queries(params, zone, hours)
+    profiled = profiles.of_users(authentication(), params, [user["id"] for user in requested_users])
+    queries = profiles.queries_of_users(
+        params,
+        parameters.slot_queries(params, zone, hours),
+        hours,
+        [user["id"] for user in requested_users],
+        profiled,
+    )
     parameters.check_slot_count(Counter(queries))
-    # The queries differ in their windows only, which do not change the range to read.
-    opening, closing = queries[0].busy_range() if queries else (0, 1)
     asked = lookup.look_up_users(
-        authentication(), params, requested_users, (opening, closing), cache_control.freshness()
+        authentication(),
+        params,
+        requested_users,
+        parameters.common_range(queries),
+        freshness(),
+        profiled=profiled,
     )
     result = asked.result
     # Streamed: the entries are made after the request context has ended and must not use it.
     entries = (
-        _entry(user["id"], user["id"] in asked.existing, result, n, params, queries[n], hours[n])
+        _entry(
+            user["id"],
+            user["id"] in asked.existing,
+            result,
+            n,
+            queries[n],
+            hours[n],
+            parameters.echoed_options(params, queries[n], hours[n], profiled=user["id"] in profiled),
+        )
         for n, user in enumerate(requested_users)
     )
     return _answer(json_array(entries), result)
@@ -179,9 +206,9 @@ def _entry(
     exists: bool,
     result: BusyResult,
     index: int,
-    params: dict[str, Any],
     query: Query,
     hours: Hours,
+    options: Mapping[str, Any],
 ) -> Iterator[bytes]:
     """One user's entry, as JSON."""
     failures = Failures.of(result, index)
@@ -196,7 +223,7 @@ def _entry(
             "userId": user,
             "status": "ok",
             "availableSlots": slots_json(free),
-            "options": parameters.echoed_options(params, query, hours),
+            "options": options,
             "calendarIds": [result.targets[n].shown for n in indexes],
             "schedules": parameters.echoed_schedules(hours.schedules or ()),
             "failedCalendars": [],

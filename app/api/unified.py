@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,6 +11,7 @@ from flask.views import MethodView
 
 from app.api import replay_access
 from app.availability import connections
+from app.availability.selection import distinct_accounts
 from app.events import conditions, unified
 from app.events.bodies import changes, new_meta_id, unified_view
 from app.http import idempotency, parsing
@@ -24,6 +25,8 @@ from app.schemas.holds import UnifiedCreateQuery
 from app.schemas.parameters import ProviderQuery
 from app.schemas.records import SuccessSchema
 from providers.base import PRIMARY
+from providers.scopes import Operation
+from store.sql.queries.connection_rows import ConnectionRef
 
 blp = Blueprint(
     "unified",
@@ -32,6 +35,9 @@ blp = Blueprint(
     description="Unified events: one event in the main calendar of each account. `metaId` ties the copies "
     "together; the providers keep it.",
 )
+
+
+COPIES = "a unified event: change the occurrences of its copies"
 
 
 @blp.route("/users/<user_id:userId>/calendar/events/meta")
@@ -63,11 +69,12 @@ class UnifiedEvents(MethodView):
         is free or held: otherwise 409 `slotTaken`, and nothing is written.
         """
         key = idempotency.key()
-        refs = connections.of_user(authentication(), userId, params)
-        everything = connections.of_user(authentication(), userId, {"provider": []})
+        refs = _accounts(params, userId, Operation.INSERT_EVENT)
+        everything = _accounts({"provider": []}, userId, Operation.LIST_EVENTS)
         others = [ref for ref in everything if ref not in refs]
         content = changes({"metaId": new_meta_id(key), **body}, header.get("zone"))
         by_chance = "metaId" not in body and key is None
+        conditions.require_single(params, content)
         calendars = [(ref, PRIMARY) for ref in refs]
         condition = conditions.condition(
             params,
@@ -77,6 +84,7 @@ class UnifiedEvents(MethodView):
             calendars,
             repeatable=not by_chance,
             deadlines=conditions.UNIFIED,
+            chosen=params["connection"],
         )
         with conditions.leased(authentication(), condition):
             # From here on, even a request that fails may have had an effect.
@@ -97,7 +105,7 @@ class UnifiedEvent(MethodView):
 
         An account whose copy could not be read is named in `failedCalendars`.
         """
-        copies, failures = unified.get(connections.of_user(authentication(), userId, params), metaId)
+        copies, failures = unified.get(_accounts(params, userId, Operation.LIST_EVENTS), metaId)
         return _answer(metaId, copies, failures.calendars())
 
     @route_facts("updateUnifiedEvent", fails_with_provider=True, codes=(Code.NO_CONNECTED_CALENDARS,))
@@ -120,7 +128,8 @@ class UnifiedEvent(MethodView):
         """
         for name in ("ifFree", "hold"):
             parsing.refuse(name, "a unified event: move its copies")
-        refs = connections.of_user(authentication(), userId, params)
+        parsing.refuse("scope", COPIES, "occurrence")
+        refs = _accounts(params, userId, Operation.UPDATE_EVENT)
         content = changes(body, header.get("zone"))
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))
         return _answer(content.meta_id or metaId, copies)
@@ -133,10 +142,15 @@ class UnifiedEvent(MethodView):
 
         When some accounts fail, the error names them in `failedCalendars`, and the request can be repeated.
         """
-        unified.delete(
-            connections.of_user(authentication(), userId, params), metaId, params.get("sendNotificationsFor")
-        )
+        parsing.refuse("scope", COPIES, "occurrence")
+        refs = _accounts(params, userId, Operation.DELETE_EVENT)
+        unified.delete(refs, metaId, params.get("sendNotificationsFor"))
         return {"success": True}
+
+
+def _accounts(params: Mapping[str, Any], user: str, operation: Operation) -> list[ConnectionRef]:
+    """The user's connections, one for each main calendar: of several, one that allows the operation."""
+    return distinct_accounts(connections.of_user(authentication(), user, params), operation)
 
 
 def _answer(

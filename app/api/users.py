@@ -16,6 +16,7 @@ from app.http.errors import NotFound
 from app.http.routes import Blueprint, route_facts
 from app.schemas.error_codes import Code
 from app.schemas.parameters import PageQuery
+from app.schemas.person_data import PersonDataSchema, person_data_view
 from app.schemas.records import (
     IncludeQuery,
     OrganizationSchema,
@@ -120,6 +121,21 @@ class UserById(MethodView):
             view = _view(session, userId, params["include"])
         users.delete(caller(), userId)
         return view
+
+
+@blp.route("/users/<user_id:userId>/export")
+class UserExport(MethodView):
+    @route_facts("exportUser", codes=(Code.KEY_BOUND_TO_ORGANIZATION,))
+    @blp.response(200, PersonDataSchema)
+    def get(self, userId: str) -> dict[str, list[dict[str, Any]]]:
+        """Export a user's data
+
+        Everything that is stored about the user, without secrets, for a person who asks for their data. It
+        needs an API key that is not bound to an organization, and is in the audit log. Events of calendars
+        are not stored.
+        """
+        with services().stores.database.writing() as session:
+            return person_data_view(users.export(session, caller(), userId))
 
 
 @blp.route("/users/<user_id:userId>/organizations")

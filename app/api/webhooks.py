@@ -76,6 +76,7 @@ class Webhooks(MethodView):
                 url=body["url"],
                 events=body["events"],
                 organization_id=caller_organization_id(),
+                content=body["content"],
             )
         return {**webhook_view(row), "secret": secret}
 

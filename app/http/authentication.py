@@ -1,7 +1,8 @@
 """The API key of a request: the caller, and the cached database rows in which the caller was found.
 
 The routes pass ``Authentication`` down, so that code below them reads no state of Flask. Each key may have a
-rate limit: 429 when it is used up, and ``RateLimit-*`` headers on every response.
+rate limit, its own or the installation's, and its organization one for all its keys: 429 when one is used up,
+and ``RateLimit-*`` headers of the one with fewer requests left on every response.
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from typing import NamedTuple, cast
 from flask import Flask, Response, g, request
 from redis.exceptions import RedisError
 
-from app.http.errors import ApiError, Forbidden, Unauthenticated
+from app.http.errors import ApiError, Forbidden, Unauthenticated, quota_exceeded
 from app.http.routes import facts_of_request
 from app.schemas.error_codes import Code
 from app.services import services
 from store.cache.versioned_cache import CachedRows
-from store.config.settings import Settings
 from store.coordination import shares
-from store.coordination.api_rate_limiter import Quota
+from store.coordination.api_rate_limiter import Limits, Quota
 from store.security.crypto import digest
 from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
@@ -57,17 +57,16 @@ class Authentication(NamedTuple):
         return self.caller.organization_id
 
 
-def install(app: Flask, settings: Settings) -> None:
+def install(app: Flask) -> None:
     """Require a key on every ``/v1`` route, before the request is parsed, and report its rate limit."""
     app.before_request(_authenticate)
-    if settings.rate_limit:
-        app.after_request(_set_headers)
+    app.after_request(_set_headers)
 
 
 def authenticate_as(caller: Caller, rows: CachedRows) -> None:
     """Authenticate a request by other means than an API key; ``rows`` are the cached rows as it begins."""
     g.authentication = Authentication(caller, rows)
-    shares.current.set(tenant_of(caller))
+    shares.set_tenant(tenant_of(caller), caller.quotas)
 
 
 def known_caller() -> Caller | None:
@@ -125,7 +124,7 @@ def _authenticate() -> None:
     :raise ApiError: if the key is not valid, used up its rate limit, or may not write
     """
     # Tests send several requests in one context.
-    shares.current.set(shares.UNBOUND)
+    shares.set_tenant(shares.UNBOUND)
     if request.endpoint is None or not request.path.startswith(PREFIX):
         return
     facts = facts_of_request()
@@ -135,10 +134,12 @@ def _authenticate() -> None:
     rows = stores.versioned_cache.current()
     found = find_caller(request.headers.get("Authorization", ""), rows)
     authenticate_as(found, rows)
-    _count(found.id, rows)
+    _count(found, rows)
     stores.key_usage.note(found.id)
     if found.read_only and facts.writes_by(request.method):
         raise Forbidden("This API key is read-only", Code.KEY_READ_ONLY)
+    if facts.manages_keys and not found.manages_keys:
+        raise Forbidden("This API key may not manage API keys", Code.KEY_MAY_NOT_MANAGE_KEYS)
     # Last: a refused request needs no turn.
     shares.take_turn(shares.current.get())
 
@@ -157,24 +158,36 @@ def _cache_key(api_key: str) -> tuple[str, str]:
     return "caller", digest(api_key)
 
 
-def _count(key: int, rows: CachedRows) -> None:
-    """Count this request, unless it is counted already, for the key with this internal id.
+def _count(found: Caller, rows: CachedRows) -> None:
+    """Count this request of a key, unless it is counted already.
 
     While Redis is down, requests are answered without being counted.
 
-    :raise TooMany: if the limit is exceeded
+    :raise ApiError: if a limit is exceeded, of the key or of its organization
     """
-    limiter = services().stores.api_rate_limiter
+    limits = limits_of(found)
     # Without a version, Redis was unreachable.
-    if limiter is None or rows.version is None:
+    if not limits or rows.version is None:
         return
     try:
-        g.quota = request.environ.get(COUNTED) or limiter.take(key)
+        g.quota = request.environ.get(COUNTED) or services().stores.api_rate_limiter.take(limits)
     except RedisError as error:
         log.warning("request not counted for the rate limit, Redis failed: %s", type(error).__name__)
         g.quota = None
     if g.quota is not None and g.quota.refused:
+        if g.quota.of_organization:
+            raise quota_exceeded(shares.Quota.REQUESTS_PER_MINUTE, g.quota.reset)
         raise TooMany(g.quota)
+
+
+def limits_of(caller: Caller) -> Limits:
+    """The limits of requests a minute for this caller's key and for its organization."""
+    return services().stores.api_rate_limiter.limits(
+        caller.id,
+        caller.rate_limit,
+        caller.organization_id,
+        caller.quotas.get(shares.Quota.REQUESTS_PER_MINUTE),
+    )
 
 
 def quota_headers(quota: Quota) -> dict[str, str]:

@@ -102,7 +102,7 @@ Path = tuple[str | int, ...]
 def validation_error(messages: Any) -> ApiError:
     """The first error of marshmallow's messages; its sentence and its ``param`` name the field."""
     for location in messages.values() if isinstance(messages, dict) else [messages]:
-        for path, message in _errors(location, ()):
+        for path, message in field_errors(location):
             if path:
                 return Invalid(f"{_spelled(path)} {message}", param=".".join(map(str, path)))
             return ApiError(_of_whole_body(message), Code.MALFORMED_BODY)
@@ -117,13 +117,14 @@ def _of_whole_body(message: str) -> str:
     return message
 
 
-def _errors(node: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def field_errors(node: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Each of marshmallow's messages, with the path of its field."""
     if isinstance(node, dict):
         for key, child in node.items():
-            yield from _errors(child, path if key == "_schema" else (*path, key))
+            yield from field_errors(child, path if key == "_schema" else (*path, key))
     elif isinstance(node, list):
         for child in node:
-            yield from _errors(child, path)
+            yield from field_errors(child, path)
     else:
         yield path, str(node)
 

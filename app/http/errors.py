@@ -85,6 +85,10 @@ class Conflict(ApiError):
     """409: the identifier is taken, or a limit on the number of resources is reached."""
 
 
+class PreconditionFailed(ApiError):
+    """412: the resource has changed since the client read it."""
+
+
 PROVIDERS = registry.titles("and")
 
 
@@ -95,7 +99,7 @@ class WorkersOverloaded(ApiError):
         seconds = overloaded.retry_after
         code, sentence = Code.OVERLOADED, f"Too much is waiting for {PROVIDERS} just now"
         if isinstance(overloaded, NoWorker):
-            code, sentence = Code.NO_WORKER, f"Nobody is there to ask {PROVIDERS} just now"
+            code, sentence = Code.NO_WORKER, f"No worker is running, so {PROVIDERS} cannot be asked"
         super().__init__(f"{sentence}; try again in {seconds} s", code, retry_after=seconds)
 
 
@@ -116,6 +120,7 @@ _QUOTA_SENTENCES = {
     "waitingWrites": f"Too many writes of this organization are waiting for {PROVIDERS}",
     "heldUsers": "This organization holds time of as many users as it may",
     "bodyBytes": "Too many request bodies of this organization are arriving at once",
+    "requestsPerMinute": "The API keys of this organization have used up its requests of this minute",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -18,10 +19,11 @@ Row = TypeVar("Row")
 SortKey = tuple[str | int, ...]
 
 
-def after(query: Mapping[str, Any]) -> str | None:
+def after(query: Mapping[str, Any], pattern: re.Pattern[str] = USER_ID) -> str | None:
     """The identifier after which the page starts; None for the first page (no cursor, or an empty one).
 
-    :raise Invalid: for a cursor that this service did not produce
+    :param pattern: of the identifiers in this list; slugs and provider names match the default too
+    :raise Invalid: for a cursor that this list did not produce
     """
     cursor = query.get("cursor")
     if not cursor:
@@ -30,8 +32,7 @@ def after(query: Mapping[str, Any]) -> str | None:
         identifier = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
     except ValueError:
         identifier = ""
-    # Slugs and provider names match the pattern of a user id too.
-    if not USER_ID.fullmatch(identifier) or _cursor(identifier) != cursor:
+    if not pattern.fullmatch(identifier) or _cursor(identifier) != cursor:
         raise _unknown_cursor()
     return identifier
 

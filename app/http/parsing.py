@@ -19,6 +19,7 @@ from webargs.multidictproxy import MultiDictProxy
 from werkzeug.datastructures import Headers, ImmutableMultiDict, MultiDict
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
+from app.availability.parameters import Freshness, required_freshness
 from app.http.errors import ApiError, Invalid
 from app.schemas.error_codes import Code
 from app.schemas.fields import Parsed, QuerySchema
@@ -86,12 +87,12 @@ def parse(query: bytes) -> ImmutableMultiDict[str, str]:
     return ImmutableMultiDict(found)
 
 
-def refuse(name: str, where: str) -> None:
+def refuse(name: str, where: str, neutral: str = "false") -> None:
     """Refuse a parameter of other routes that would change what this one does.
 
-    :raise Invalid: when the query of the request has it, and not as ``false``
+    :raise Invalid: when the query of the request has it, and not as ``neutral``
     """
-    if request.args.get(name, "false") != "false":
+    if request.args.get(name, neutral) != neutral:
         raise Invalid(f"{name} must not be given for {where}", param=name)
 
 
@@ -103,10 +104,15 @@ def _text(encoded: str) -> str:
     return unquote_to_bytes(spaced).decode(errors="werkzeug.url_quote")
 
 
+def freshness() -> Freshness:
+    """The freshness that this request requires by the header ``Cache-Control``."""
+    return required_freshness(request.headers.get("Cache-Control"))
+
+
 LOCATIONS = ("query", "json", "headers", "form", "querystring", "json_or_form", "cookies", "files", "path")
 
-# The blueprint whose bodies are forms.
-PAGES = "dashboard"
+# The blueprints whose bodies are forms.
+PAGES = frozenset({"dashboard", "invitation"})
 
 
 class Parser(FlaskParser):
@@ -160,7 +166,7 @@ def _check_body() -> None:
             headers={"Accept-Encoding": "identity"},
         )
     has_body = bool(request.content_length) or "chunked" in request.headers.get("Transfer-Encoding", "")
-    if has_body and request.endpoint is not None and not request.is_json and request.blueprint != PAGES:
+    if has_body and request.endpoint is not None and not request.is_json and request.blueprint not in PAGES:
         raise UnsupportedMediaType
 
 

@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 from flask import Flask, request
-from werkzeug.routing import UnicodeConverter, ValidationError
+from werkzeug.routing import Rule, UnicodeConverter, ValidationError
 
 from app.http.errors import Invalid, NotFound
 from app.schemas.error_codes import Code
-from app.schemas.fields import CONTROL, DELIVERY_ID, HOLD_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
+from app.schemas.fields import (
+    CONNECTION_ID,
+    CONTROL,
+    DELIVERY_ID,
+    HOLD_ID,
+    KEY_ID,
+    SLUG,
+    USER_ID,
+    WEBHOOK_ID,
+    identifier_shape,
+)
 from providers import registry
 
 if TYPE_CHECKING:
@@ -38,7 +48,7 @@ LONE_BYTE = re.compile("[\udc80-\udcff]")
 def install(app: Flask) -> None:
     """Rebuild the path of every request, and register the converters of its identifiers."""
     app.wsgi_app = _RawPath(app.wsgi_app)  # type: ignore[method-assign]
-    app.url_map.converters |= {**CONVERTERS, "known_provider": KnownProvider}
+    app.url_map.converters |= CONVERTERS | PAGE_CONVERTERS
     app.url_map.converters |= dict.fromkeys(("calendar_id", "event_id", "meta_id"), ForeignId)
 
 
@@ -128,12 +138,23 @@ IDENTIFIERS = {
     "orgSlug": (SLUG, "Organization not found", Code.ORGANIZATION_NOT_FOUND),
     "webhookId": (WEBHOOK_ID, "Webhook not found", Code.WEBHOOK_NOT_FOUND),
     "deliveryId": (DELIVERY_ID, "Delivery not found", Code.DELIVERY_NOT_FOUND),
+    "connectionId": (CONNECTION_ID, "OAuth connection not found", Code.CONNECTION_NOT_FOUND),
     "holdId": (HOLD_ID, "Hold not found", Code.HOLD_NOT_FOUND),
+    "keyId": (KEY_ID, "API key not found", Code.KEY_NOT_FOUND),
 }
 FOREIGN_IDS = {
     "calendarId": ("Calendar not found", Code.CALENDAR_NOT_FOUND),
     "eventId": ("Event not found", Code.EVENT_NOT_FOUND),
     "metaId": ("Event not found", Code.EVENT_NOT_FOUND),
+}
+
+# The providers that a path may name, by the converter of its parameter ``provider``: all, or those whose
+# definition has a part.
+PROVIDERS = {
+    "provider": registry.names,
+    "consent_provider": registry.with_consent,
+    "grant_provider": registry.with_grant,
+    "form_provider": registry.with_form,
 }
 
 # The shapes of the converters in the OpenAPI document. Routing matches any text, so that a malformed
@@ -142,9 +163,11 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "user_id": identifier_shape(USER_ID),
     "org_slug": identifier_shape(SLUG),
     "webhook_id": identifier_shape(WEBHOOK_ID),
+    "connection_id": identifier_shape(CONNECTION_ID),
     "hold_id": identifier_shape(HOLD_ID),
+    "key_id": identifier_shape(KEY_ID),
     "delivery_id": identifier_shape(DELIVERY_ID),
-    "provider": {"enum": [str(name) for name in registry.names()]},
+    **{converter: {"enum": list(names())} for converter, names in PROVIDERS.items()},
 }
 CONVERTERS = {name: type(name, (UnicodeConverter,), {}) for name in _SHAPES}
 
@@ -152,13 +175,19 @@ CONVERTERS = {name: type(name, (UnicodeConverter,), {}) for name in _SHAPES}
 class KnownProvider(UnicodeConverter):
     """The name of a provider in the path of a page; the page of another one does not exist."""
 
+    known = staticmethod(registry.names)
+
     def to_python(self, value: str) -> str:
         """The name."""
-        if value not in registry.names():
+        if value not in self.known():
             raise ValidationError
         return value
 
 
+PAGE_CONVERTERS = {
+    f"known_{name}": type(name, (KnownProvider,), {"known": staticmethod(known)})
+    for name, known in PROVIDERS.items()
+}
 SHAPES = {CONVERTERS[name]: {"type": "string", **shape} for name, shape in _SHAPES.items()}
 SHAPES[ForeignId] = {"type": "string", "minLength": 1, "maxLength": MAX_FOREIGN_ID}
 
@@ -169,15 +198,26 @@ def check_identifiers(app: Flask) -> None:
 
 
 def _check() -> None:
+    rule = request.url_rule
     for name, value in (request.view_args or {}).items():
-        if name == "provider" and value not in registry.names():
-            raise Invalid(f"provider must be one of {', '.join(registry.names())}", param=name)
+        if name == "provider" and rule is not None and value not in (known := providers_of(rule)):
+            raise Invalid(f"provider must be one of {', '.join(known)}", param=name)
         if name in IDENTIFIERS:
             pattern, sentence, code = IDENTIFIERS[name]
             if not pattern.fullmatch(value):
                 raise NotFound(sentence, code)
         if name in FOREIGN_IDS and _cannot_exist(value):
             raise NotFound(*FOREIGN_IDS[name])
+
+
+def providers_of(rule: Rule) -> tuple[str, ...]:
+    """The providers that the path of a route may name."""
+    of_rule = (
+        names()
+        for each, names in PROVIDERS.items()
+        if f"<{each}:" in rule.rule or f"<known_{each}:" in rule.rule
+    )
+    return next(of_rule, registry.names())
 
 
 def _cannot_exist(foreign_id: str) -> bool:

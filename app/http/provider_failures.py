@@ -50,7 +50,7 @@ def request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) 
     # The other problems, and all reasons, have codes of the same names.
     code = Code[(failed.problem or failed.reason).name]
     if failed.problem not in (None, Problem.OUTCOME_UNKNOWN):
-        return ApiError(failed.message, code)
+        return ApiError(failed.message, code, param=failed.param)
     extra_fields: dict[str, Any] = {"reason": failed.reason}
     # Graph does not say whether a scope or a share is missing.
     if failed.reason in (Reason.INSUFFICIENT_SCOPES, Reason.ACCESS_DENIED) and failed.operation:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import flask
 from flask import Response, g, has_request_context, request
+from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 
 from app.http import authentication
 from app.services import EXTENSION
@@ -42,8 +43,50 @@ TRACE_HEADERS = {"HTTP_TRACEPARENT": "traceparent", "HTTP_TRACESTATE": "tracesta
 log = logging.getLogger(__name__)
 
 
+# The path of the dashboard's pages.
+DASHBOARD = "/dashboard"
+
+
+class Request(flask.Request):
+    """Assigns requests for unknown paths and methods to the dashboard's blueprint.
+
+    Outside of the dashboard only those of browsers: programs get an error in the envelope of the API.
+    """
+
+    @property
+    def blueprint(self) -> str | None:
+        """The blueprint whose hooks and error handlers apply."""
+        found = super().blueprint
+        unknown = found is None and self.endpoint is None and (self._below(DASHBOARD) or self._wants_page())
+        return "dashboard" if unknown else found
+
+    def _below(self, path: str) -> bool:
+        return f"{self.path}/".startswith(f"{path}/")
+
+    def _wants_page(self) -> bool:
+        return not self._below("/v1") and "text/html" in self.headers.get("Accept", "")
+
+
+class SessionCookies(SecureCookieSessionInterface):
+    """Signed cookies for the dashboard's pages. API requests have no session."""
+
+    def open_session(self, app: flask.Flask, request: flask.Request) -> SecureCookieSession | None:
+        """The session of a dashboard request; None elsewhere, which Flask replaces by a null session."""
+        return super().open_session(app, request) if request.path.startswith(DASHBOARD) else None
+
+    def make_null_session(self, app: flask.Flask) -> Any:
+        """The null session, shared by all requests."""
+        return _NULL_SESSION
+
+
+_NULL_SESSION = SecureCookieSessionInterface.null_session_class()
+
+
 class Flask(flask.Flask):
     """Logs exceptions with the id of the request."""
+
+    request_class = Request
+    session_interface = SessionCookies()
 
     def log_exception(self, exc_info: Any) -> None:
         """Log one record with the traceback, without path and query, which contain personal data."""

@@ -1,4 +1,4 @@
-"""JSON responses: built at once or streamed, compressed if they are long."""
+"""JSON responses, built at once or streamed; they and pages are compressed if they are long."""
 
 from __future__ import annotations
 
@@ -123,19 +123,34 @@ def compress(body: bytes, accepted: str) -> tuple[bytes, str | None]:
     return (body, None) if encoding is None else (b"".join(_compressed([body], encoding)), encoding)
 
 
+# A part of a file is not compressed.
+_WHOLE = frozenset({200, 201, 202, 203})
+
+# Besides JSON: what pages are made of. A page repeats no secret beside text of a request, and has another
+# token in its forms each time, so that its compressed length tells nothing.
+_TEXTS = frozenset({"text/html", "text/css", "text/javascript", "image/svg+xml"})
+
+
 def _compress_response(response: Response) -> Response:
     response.vary.add("Accept-Encoding")
     encoding = _encoding(request.headers.get("Accept-Encoding", ""))
+    is_text = response.is_json or response.mimetype in _TEXTS
     short = not response.is_streamed and (response.content_length or 0) < MIN_BYTES
-    if encoding is None or short or not response.is_json or response.status_code >= 300:
+    if encoding is None or short or not is_text or response.status_code not in _WHOLE:
         return response
-    pieces = _compressed(response.iter_encoded(), encoding)
-    if response.is_streamed:
-        response.response = pieces
+    if response.content_encoding:
+        return response
+    if response.is_streamed and response.is_json:
+        response.response = _compressed(response.iter_encoded(), encoding)
         response.headers.pop("Content-Length", None)
     else:
-        response.data = b"".join(pieces)
+        # Files are read whole, too.
+        response.direct_passthrough = False
+        response.data = b"".join(_compressed([response.get_data()], encoding))
     response.content_encoding = encoding
+    if response.get_etag()[0] is not None:
+        # The bytes differ from those of the same file without compression.
+        response.set_etag(response.get_etag()[0] or "", weak=True)
     return response
 
 

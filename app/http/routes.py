@@ -41,6 +41,7 @@ class RouteFacts:
     ``operation_id``: the id in the OpenAPI document, which is the method name in generated clients. A route
     without one is not in the document, because no program calls it.
     ``needs_key``: the route requires an API key, if it is one of the API.
+    ``manages_keys``: that key must be one that may manage keys.
     ``needs_sign_in``: the route requires a signed-in person, if it is one of the dashboard.
     ``role``: the least role of that person; None means that the HTTP method decides.
     ``polled``: open pages request the route periodically; such a request does not count as use of the
@@ -56,6 +57,7 @@ class RouteFacts:
 
     operation_id: str | None = None
     needs_key: bool = True
+    manages_keys: bool = False
     needs_sign_in: bool = True
     role: Role | None = None
     writes: bool | None = None
@@ -167,7 +169,7 @@ class Blueprint(flask_smorest.Blueprint):
     def _make_doc_response_schema(schema: Schema | None) -> Schema | None:
         if schema is None or isinstance(schema, WholeBody | ErrorSchema):
             return schema
-        return _enveloped(type(schema), schema.many)()
+        return enveloped(type(schema), many=schema.many)()
 
 
 def _forbid_caching(response: Response) -> Response:
@@ -188,7 +190,8 @@ def _with_zone_of_query(view: Callable[..., Any], by_header: Callable[..., Any])
 
 
 @cache
-def _enveloped(schema: type[Schema], many: bool) -> type[Schema]:
+def enveloped(schema: type[Schema], *, many: bool) -> type[Schema]:
+    """The schema of an answer, as the OpenAPI document describes it."""
     name = schema.__name__.removesuffix("Schema")
     members: dict[str, Any] = {"data": fields.Nested(schema(many=many), required=True)}
     if many:

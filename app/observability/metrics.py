@@ -21,6 +21,7 @@ from store.coordination.provider_limits import Access, Circuit, CircuitState
 from store.coordination.shares import Quota
 from store.metrics.counters import BOUNDS, GROUPS, READS, REQUESTS, STATUSES, WRITES, Histogram, Totals
 from store.sql.queries.connections import ConnectionCounts
+from store.sql.queries.organization_grants import GrantCounts
 from workers.queues import Queue
 
 # The upper bounds of the buckets as label values in seconds; ``BOUNDS`` is in milliseconds.
@@ -30,7 +31,9 @@ LIMITS = [str(floatToGoString(bound / 1000)) for bound in BOUNDS]  # type: ignor
 Timed = Iterable[tuple[tuple[str, ...], Histogram]]
 
 PROVIDERS = registry.names()
-CIRCUIT_KEYS = tuple(Circuit(provider, access) for provider in PROVIDERS for access in Access)
+# All accounts share the servers of these.
+SHARED = registry.with_consent()
+CIRCUIT_KEYS = tuple(Circuit(provider, access) for provider in SHARED for access in Access)
 
 
 class QuotaUse(NamedTuple):
@@ -41,9 +44,10 @@ class QuotaUse(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Counts in the database: connections by provider, deliveries that wait, and active holds."""
+    """Counts in the database: connections and grants by provider, deliveries that wait, and active holds."""
 
     connections: Mapping[str, ConnectionCounts]
+    grants: Mapping[str, GrantCounts]
     waiting: int
     holds: int
     held_users: QuotaUse
@@ -184,7 +188,7 @@ class Exposition:
         isolated = GaugeMetricFamily("almanac_worker_isolated", about, labels=["worker", "provider"])
         found = present.isolated()
         for worker in sorted(present.workers):
-            for provider in PROVIDERS:
+            for provider in SHARED:
                 isolated.add_metric([worker, provider], int(provider in found.get(worker, ())))
         return isolated
 
@@ -222,6 +226,16 @@ class Exposition:
             connected.add_metric([provider, "true"], each.alive)
             connected.add_metric([provider, "false"], each.dead)
         yield connected
+        granted = GaugeMetricFamily(
+            "almanac_grants",
+            "Grants of organizations; without one that is alive, the members cannot be read",
+            labels=["provider", "alive"],
+        )
+        for provider in registry.with_grant():
+            grants = records.grants.get(provider, GrantCounts())
+            granted.add_metric([provider, "true"], grants.alive)
+            granted.add_metric([provider, "false"], grants.dead)
+        yield granted
         yield GaugeMetricFamily(
             "almanac_webhook_deliveries_waiting",
             "Webhook deliveries that wait for an attempt",

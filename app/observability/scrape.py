@@ -25,7 +25,7 @@ from store.coordination.provider_limits import Circuit, CircuitState
 from store.coordination.shares import MIB, Quota, reported, share_of
 from store.metrics import counters
 from store.metrics.counters import Totals
-from store.sql.queries import connections, deliveries, holds
+from store.sql.queries import connections, deliveries, holds, organization_grants
 from store.stores import Stores
 from workers import broker
 from workers.fanout.admission import QUOTAS, most_waiting
@@ -98,6 +98,7 @@ def _records(services: Services) -> Records:
     with services.stores.database.reading() as session:
         return Records(
             connections.counts(session),
+            organization_grants.counts(session),
             deliveries.waiting(session),
             holds.count_active(session, now=now_ms()),
             QuotaUse(holds.most_held_users(session, now=now_ms()), services.settings.max_held_users),

@@ -42,7 +42,7 @@ Calendar availability and events over Google Calendar and Microsoft 365.
   that they do not know.
 - **Retries.** With the header `Idempotency-Key`, a repeated request to create something returns the first
   response for 24 hours, and nothing is created twice.
-- **Rate limits.** If the installation has one, every response to a key has the headers `RateLimit-Limit`,
+- **Rate limits.** If the key or the installation has one, every response has the headers `RateLimit-Limit`,
   `RateLimit-Remaining` and `RateLimit-Reset`, and 429 has `Retry-After`.
 - **Headers.** Every response has `X-Request-Id`, yours if you sent one. Busy and scheduling responses have
   their age in `Age`; `Cache-Control: no-cache` requests fresh data.
@@ -136,7 +136,7 @@ def _at(base: str, document: dict[str, Any]) -> dict[str, Any]:
         "openapi": document["openapi"],
         "info": document["info"],
         "servers": [{"url": base or "/", "description": "This installation."}],
-        "externalDocs": {"url": f"{base}{DOCS}", "description": "The documents of this version."},
+        "externalDocs": {"url": f"{base}{DOCS}", "description": "The documentation of this version."},
         **document,
         "tags": [
             {
@@ -151,9 +151,9 @@ def _at(base: str, document: dict[str, Any]) -> dict[str, Any]:
 
 blp = Blueprint("reference", __name__, template_folder="templates")
 
-SCALAR_VERSION = "1.72.1"
+SWAGGER_UI_VERSION = "5.35.0"
 # A quarter of its size. Every browser accepts gzip.
-_RENDERER = Path(__file__).parents[1] / f"static/reference/scalar-{SCALAR_VERSION}.js.gz"
+_RENDERER = Path(__file__).parents[1] / f"static/reference/swagger-ui-{SWAGGER_UI_VERSION}.js.gz"
 
 
 @blp.get("/docs")
@@ -161,13 +161,13 @@ _RENDERER = Path(__file__).parents[1] / f"static/reference/scalar-{SCALAR_VERSIO
 def page() -> Response:
     """The page. It needs no API key; administrators enter theirs to try operations."""
     return browser_headers.own_scripts_only(
-        make_response(render_template("reference/page.html", version=SCALAR_VERSION))
+        make_response(render_template("reference/page.html", version=SWAGGER_UI_VERSION))
     )
 
 
-@blp.get("/docs/scalar.js")
+@blp.get("/docs/swagger-ui.js")
 @route_facts(needs_key=False)
 def renderer() -> Response:
-    """The script of Scalar. The address of a new version differs, so browsers may cache it for a year."""
+    """The script of Swagger UI. The address of a new version differs, so browsers may cache it for a year."""
     headers = {"Content-Encoding": "gzip", "Cache-Control": "max-age=31536000"}
     return Response(_RENDERER.read_bytes(), headers=headers, mimetype="text/javascript")

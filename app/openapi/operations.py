@@ -7,10 +7,12 @@ from typing import Any
 
 from apispec import BasePlugin
 from flask import Flask
+from marshmallow import Schema
 from werkzeug.routing import Rule
 
 from app.http import authentication, requests
 from app.http.idempotency import HEADER, REPLAYED
+from app.http.paths import providers_of
 from app.http.routes import Blueprint, RouteFacts, declared_facts
 from app.schemas.error_codes import Code
 from app.schemas.errors import STATUS_DESCRIPTIONS
@@ -25,11 +27,13 @@ PATH_PARAMETERS = {
     "userId": ("The id of the user, chosen by you.", "ada"),
     "orgSlug": ("The slug of the organization.", "acme"),
     "provider": ("The provider of the account.", registry.names()[0]),
+    "connectionId": ("The id of the connection.", "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c"),
     "calendarId": ("The id of the calendar at the provider, or `primary` for the main one.", "primary"),
     "eventId": ("The id of the event at the provider.", "5k0q7ja3hrfgt8e1u6p2m9c4db"),
     "metaId": ("The id that ties the copies of the unified event together.", "review-2026-12"),
     "webhookId": ("The id of the webhook endpoint.", "wh_1f0c7e5d9a3b4c2e8d6f7a90"),
     "holdId": ("The id of the hold.", "hold_5d9a3b4c2e8d6f7a901f0c7e"),
+    "keyId": ("The id of the API key.", "key_12"),
     "deliveryId": ("The id of the delivery, from the log.", "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f"),
 }
 
@@ -63,12 +67,14 @@ class Operations(BasePlugin):
             assert facts is not None, f"{method} {rule.endpoint} declares no facts"
             operation["operationId"] = facts.operation_id
             has_parameters = bool(operation.get("parameters")) or "provider" in rule.arguments
+            if narrower := _narrower_provider(rule):
+                operation.setdefault("parameters", []).extend(narrower)
             if parameters := of_request(facts):
                 operation.setdefault("parameters", []).extend(parameters)
             codes = codes_of(
                 facts,
                 method.upper(),
-                rule.arguments,
+                [*rule.arguments, *_of_query(operation)],
                 has_body="requestBody" in operation,
                 has_parameters=has_parameters,
             )
@@ -81,6 +87,17 @@ class Operations(BasePlugin):
             for status, answer in answers.items():
                 answer["headers"] = of_response(facts, status, no_store=blueprint.no_store)
             operation["responses"] = dict(sorted(answers.items()))
+
+
+def _narrower_provider(rule: Rule) -> list[dict[str, Any]]:
+    """The parameter of an operation that knows fewer providers than others of its path may."""
+    known = providers_of(rule)
+    if "provider" not in rule.arguments or known == registry.names():
+        return []
+    description, example = PATH_PARAMETERS["provider"]
+    shape = {"type": "string", "enum": list(known)}
+    named = {"in": "path", "name": "provider", "required": True, "schema": shape}
+    return [{**named, "description": description, "example": example}]
 
 
 def _statuses(codes: Collection[Code]) -> list[str]:
@@ -109,15 +126,15 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "examples": ["7f3c1c9e52d04b6a8e1d4f20"]},
     },
     authentication.LIMIT: {
-        "description": "Requests a minute, for each API key. Only if the installation has a limit.",
+        "description": "Requests a minute of this API key. Only if it or the installation has a limit.",
         "schema": {"type": "integer", "examples": [600]},
     },
     authentication.REMAINING: {
-        "description": "How many requests are left. Only if the installation has a limit.",
+        "description": "How many requests are left. Only if there is a limit.",
         "schema": {"type": "integer", "examples": [599]},
     },
     authentication.RESET: {
-        "description": "Seconds until more requests are available. Only if the installation has a limit.",
+        "description": "Seconds until more requests are available. Only if there is a limit.",
         "schema": {"type": "integer", "examples": [1]},
     },
     "Age": {
@@ -218,23 +235,33 @@ OF_BODY = (
     Code.QUOTA_EXCEEDED,
     Code.OVERLOADED,
 )
-# The codes of the resources that a path names.
+# The codes of the resources that a path or a query names.
 OF_PARAMETERS = {
     "userId": (Code.USER_NOT_FOUND,),
     "orgSlug": (Code.ORGANIZATION_NOT_FOUND,),
     "webhookId": (Code.WEBHOOK_NOT_FOUND,),
     "holdId": (Code.HOLD_NOT_FOUND,),
+    "keyId": (Code.KEY_NOT_FOUND,),
     "deliveryId": (Code.DELIVERY_NOT_FOUND,),
     "calendarId": (Code.CONNECTION_NOT_FOUND, Code.CALENDAR_NOT_FOUND),
+    "connection": (Code.CONNECTION_NOT_FOUND,),
     "eventId": (Code.EVENT_NOT_FOUND,),
     "metaId": (Code.EVENT_NOT_FOUND,),
 }
 
 
+def _of_query(operation: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the parameters in the query, which marshmallow's schemas have."""
+    for each in operation.get("parameters", ()):
+        if isinstance(each, Mapping) and each.get("in") == "query":
+            schema = each.get("schema")
+            yield from schema.fields if isinstance(schema, Schema) else (each.get("name", ""),)
+
+
 def codes_of(
     facts: RouteFacts, method: str, parameters: Collection[str], *, has_body: bool, has_parameters: bool
 ) -> set[Code]:
-    """The codes that an operation may answer with; ``parameters`` are the names in its path.
+    """The codes that an operation may answer with; ``parameters`` are the names in its path and query.
 
     ``has_parameters``: some parameters are validated, which identifiers in the path are not.
     """
@@ -246,6 +273,7 @@ def codes_of(
         (Code.VALIDATION_FAILED,): has_body or has_parameters,
         (Code.API_KEY_MISSING, Code.API_KEY_INVALID, Code.KEY_RATE_LIMITED): facts.needs_key,
         (Code.KEY_READ_ONLY,): facts.needs_key and writes,
+        (Code.KEY_MAY_NOT_MANAGE_KEYS,): facts.manages_keys,
         OF_BODY: has_body,
         (Code.IDEMPOTENCY_KEY_IN_USE, Code.IDEMPOTENCY_KEY_REUSED): creates,
         OF_PROVIDER: fails,

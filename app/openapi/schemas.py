@@ -13,18 +13,21 @@ from marshmallow import Schema, fields
 
 from app.schemas.availability import WEEKDAYS
 from app.schemas.calendars import ROLES
-from app.schemas.connections import ACCESS_TYPES, CONNECTION_TYPES
+from app.schemas.changes import CHANGE_TYPES
+from app.schemas.connections import ACCESS_TYPES, CONNECTION_TYPES, TOKEN_TYPES
 from app.schemas.error_codes import Code
 from app.schemas.errors import REFUSED_QUOTAS
+from app.schemas.events import RESPONSES
 from app.schemas.explain import REASONS
 from app.schemas.fields import OneOf
 from app.schemas.groups import GROUP_REASONS
 from app.schemas.organization_grants import GRANT_TYPES
-from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
+from app.schemas.parameters import ALIGNMENTS, APPLY, IGNORE, LEAST_BUSY, ON_FAILURE, REQUEST
 from app.schemas.webhooks import EVENTS, RELEASES, SENT_EVENTS, STATUSES
 from providers import registry
+from providers.directory import KINDS
 from providers.errors import Reason
-from providers.events import EventStatus, ResponseStatus, ShowAs
+from providers.events import EventStatus, ResponseStatus, Scope, ShowAs, Visibility
 from providers.scopes import LEVEL_NAMES
 from store.sql.queries.users import RELATIONS
 
@@ -47,6 +50,11 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "description": f"A provider's own record. Its fields are those of {registry.titles('or')}.",
         "additionalProperties": True,
     },
+    "StoredRow": {
+        "description": "A row of a table: the values of its columns, by their names.",
+        "type": "object",
+        "additionalProperties": True,
+    },
 }
 
 
@@ -64,10 +72,9 @@ class Converter(OpenAPIConverter):
         return {"description": _description(schema), **converted}
 
     def metadata2properties(self, field: fields.Field[Any], **named: Any) -> dict[str, Any]:
-        """The keywords in the metadata of a field; apispec drops ``const``."""
+        """The keywords in the metadata of a field; apispec drops ``const`` and ``$ref``."""
         found: dict[str, Any] = super().metadata2properties(field, **named)
-        const = field.metadata.get("const")
-        return found if const is None else found | {"const": const}
+        return found | {word: field.metadata[word] for word in ("const", "$ref") if word in field.metadata}
 
     def one_of2properties(self, field: fields.Field[Any], **_: Any) -> dict[str, Any]:
         """A reference to the component of a ``OneOf``, which is registered at its first use."""
@@ -104,13 +111,16 @@ ENUMERATIONS: dict[str, tuple[tuple[str, ...], str]] = {
         "A level of access: `write` (events too), `read`, or `free-busy` (no contents of events). "
         "`edit` is the old name of `write`.",
     ),
+    "ChangeType": (CHANGE_TYPES, "How an event has changed."),
     "AccessRole": (ROLES, "What an account may do with a calendar, from the least to the most."),
     "AccessType": (ACCESS_TYPES, "Whether access lasts while the person is away (`offline`)."),
+    "ConsentProvider": (registry.with_consent(), "A provider with consents and grants of organizations."),
     "ConnectionType": (CONNECTION_TYPES, "How an account is connected."),
     "DeliveryStatus": (STATUSES, "The state of a delivery."),
     "ErrorCode": (tuple(Code), "What is wrong, for programs. A code is never renamed."),
     "EventStatus": (tuple(EventStatus), "Whether an event takes place."),
     "FailureReason": (tuple(Reason), "Why a provider failed; the set is closed."),
+    "DirectoryKind": (KINDS, "A person or a room of a directory."),
     "GrantType": (GRANT_TYPES, "What the administrator of an organization has authorized."),
     "GroupVerdict": (
         GROUP_REASONS,
@@ -120,8 +130,11 @@ ENUMERATIONS: dict[str, tuple[tuple[str, ...], str]] = {
         ON_FAILURE,
         "What to answer when some calendars could not be read: an error, or what was read.",
     ),
+    "ProfileUse": ((APPLY, IGNORE), "Whether the stored availability of the users counts."),
     "Provider": (registry.names(), "A calendar provider."),
     "Quota": (REFUSED_QUOTAS, "What one organization may use only a share of at once."),
+    "InvitationResponse": (RESPONSES, "An answer to an invitation."),
+    "SeriesScope": (tuple(Scope), "The part of a series that a change of an occurrence concerns."),
     "Relation": (tuple(RELATIONS), "A relation of a user."),
     "ReleaseReason": (RELEASES, "Why a hold was released."),
     "ResponseStatus": (tuple(ResponseStatus), "What an attendee has answered."),
@@ -129,13 +142,19 @@ ENUMERATIONS: dict[str, tuple[tuple[str, ...], str]] = {
         SENT_EVENTS,
         "An event that an endpoint may receive; `webhook.test` is sent on request only.",
     ),
-    "ShowAs": (tuple(ShowAs), "Whether the owner of the calendar counts as busy during an event."),
+    "ShowAs": (tuple(ShowAs), "How a calendar shows its owner during an event."),
     "SlotAlignment": (
         ALIGNMENTS,
         "Where slots start: at the start of each free stretch, or at multiples of `slotStep` on the "
         "local clock.",
     ),
+    "TokenConnectionType": (TOKEN_TYPES, "How an account is connected by tokens or a grant."),
+    "UserOrder": ((REQUEST, LEAST_BUSY), "The order of the users of a slot."),
     "Verdict": (tuple(REASONS), "Why a moment is, or is not, offered; the set is closed."),
+    "Visibility": (
+        tuple(Visibility),
+        "The readers of a shared calendar who see the content of an event.",
+    ),
     "WebhookEventType": (EVENTS, "What has happened."),
     "Weekday": (WEEKDAYS, "A day of the week."),
 }

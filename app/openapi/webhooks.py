@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from providers import registry
-from store.sql.queries.webhook_events import TEST_EVENT, WebhookEvent
+from store.sql.queries.webhook_events import OF_EVENTS, TEST_EVENT, WebhookEvent
 
 # The summary and the description of each event.
 TEXTS: dict[str, tuple[str, str]] = {
@@ -13,6 +13,21 @@ TEXTS: dict[str, tuple[str, str]] = {
         "A calendar has changed",
         "Read the calendar again: its events or its busy periods may differ. Changes that follow shortly "
         "after each other are one event.",
+    ),
+    WebhookEvent.EVENT_CREATED.value: (
+        "An event was created",
+        "In a watched calendar, by any client, from a day ago to a year ahead. What happens to an event is "
+        "sent in its order, and once.",
+    ),
+    WebhookEvent.EVENT_UPDATED.value: (
+        "An event was changed",
+        "In a watched calendar. If several occurrences of a series have changed, it is one event, and "
+        "`eventId` is that of the series.",
+    ),
+    WebhookEvent.EVENT_DELETED.value: (
+        "An event was deleted",
+        "From a watched calendar, or was moved out of the time that is followed. If all occurrences of a "
+        "series are gone, it is one event.",
     ),
     WebhookEvent.CONNECTION_EXPIRED.value: (
         "A connection has expired",
@@ -54,7 +69,11 @@ SIGNED = (
 )
 
 _ID = "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f"
-_SUBJECT = {"userId": "ada", "provider": registry.names()[0]}
+_SUBJECT = {
+    "userId": "ada",
+    "provider": registry.names()[0],
+    "connectionId": "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c",
+}
 _HELD = {
     "holdId": "hold_5d9a3b4c2e8d6f7a901f0c7e",
     "users": ["ada"],
@@ -120,6 +139,8 @@ def _example(event: str) -> dict[str, Any]:
     subject: dict[str, Any] = _SUBJECT | (
         {"calendarId": "ada@example.com"} if event == WebhookEvent.CALENDAR_CHANGED else {}
     )
+    if event in OF_EVENTS:
+        subject = _SUBJECT | {"calendarId": "ada@example.com", "eventId": "5k1q8e7t2b0c4d6f9a3h"}
     if event in (WebhookEvent.GRANT_EXPIRED, WebhookEvent.GRANT_RESTORED):
         subject = {"organization": "acme", "provider": registry.names()[0]}
     if event.startswith("hold."):

@@ -35,7 +35,9 @@ from app.schemas.parameters import (
     FailureQuery,
     MainCalendarsQuery,
     MarginsQuery,
+    OrderQuery,
     ParametersInQuery,
+    ProfileQuery,
     ProviderQuery,
     RangeQuery,
     SlotShapeQuery,
@@ -141,7 +143,7 @@ class SchedulesBody(ParametersInQuery):
     def dates_differ(self, data: dict[str, Any], **_: Any) -> None:
         """A date has one override."""
         known: set[date] = set()
-        for index, override in enumerate(data["overrides"] or ()):
+        for index, override in enumerate(data.get("overrides") or ()):
             if override["date"] in known:
                 message = f"must not be repeated: {override['date']} has two overrides"
                 raise ValidationError({index: {"date": [message]}}, "overrides")
@@ -189,7 +191,11 @@ class ZoneHeader(QuerySchema):
 
 
 # Clients share one query between busy and scheduling routes.
-_OF_SLOTS = frozenset(name for each in (MarginsQuery, SlotShapeQuery, FailureQuery) for name in each().fields)
+_OF_SLOTS = frozenset(
+    name
+    for each in (MarginsQuery, SlotShapeQuery, FailureQuery, ProfileQuery, OrderQuery)
+    for name in each().fields
+)
 
 
 class BusyQuery(RangeQuery, ProviderQuery, AllCalendarsQuery, ComposedQuery):
@@ -212,7 +218,15 @@ class OrganizationBusyQuery(BusyQuery):
     """Which calendars of the members to read."""
 
 
-class SlotsQuery(RangeQuery, ProviderQuery, MainCalendarsQuery, MarginsQuery, SlotShapeQuery, ComposedQuery):
+class SlotsQuery(
+    RangeQuery,
+    ProviderQuery,
+    MainCalendarsQuery,
+    MarginsQuery,
+    SlotShapeQuery,
+    ProfileQuery,
+    ComposedQuery,
+):
     """The parameters of a slot search."""
 
 
@@ -226,7 +240,7 @@ class UsersSlotsQuery(SlotsQuery):
     messages: ClassVar[Mapping[str, str]] = {"calendarIds": IN_ENTRY, "onFailure": ALWAYS_PARTIAL}
 
 
-class OrganizationSlotsQuery(SlotsQuery):
+class OrganizationSlotsQuery(OrderQuery, SlotsQuery):
     """Slots of every member of an organization."""
 
     messages: ClassVar[Mapping[str, str]] = {"onFailure": ALWAYS_PARTIAL}
@@ -256,7 +270,18 @@ class BusyUsersBody(ParametersInQuery):
     )
 
 
-class WantedUserSchema(UserCalendarsSchema, SchedulesBody):
+class OwnZone(ParametersInQuery):
+    """The zone of windows, where it is not that of the request."""
+
+    timeZone = Zone(
+        load_default=None,
+        metadata=about(
+            "The zone of the `schedules` and the `overrides` that apply here; default: that of the request."
+        ),
+    )
+
+
+class WantedUserSchema(UserCalendarsSchema, SchedulesBody, OwnZone):
     """One of several users; its own calendars, schedules and overrides replace those of the request."""
 
 

@@ -100,6 +100,9 @@ class OptionsSchema(Schema):
         fields.Nested(OverrideAnswerSchema),
         metadata=about("The overrides of dates that applied; only when they were given."),
     )
+    profile = fields.Boolean(
+        metadata=about("True where the stored availability of a user applied; absent otherwise.", True)
+    )
 
 
 class UserSlotsSchema(Schema):

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.schemas.errors import FailedCalendarSchema
+from app.schemas.errors import CONNECTION_ID, FailedCalendarSchema
 from app.schemas.fields import WholeBody, Word, about, given, list_of
 from app.schemas.parameters import NEXT_CURSOR, LongCursorQuery, ProviderQuery
 from providers import registry
@@ -32,6 +32,7 @@ class CalendarSchema(Schema):
 
     id = fields.String(required=True, metadata=CALENDAR_ID)
     provider = Word(registry.names(), required=True, metadata=PROVIDER)
+    connectionId = fields.String(required=True, metadata=CONNECTION_ID)
     subject = given(fields.String, "The title.", "Team")
     accessRole = Word(ROLES, required=True, metadata=about("What the account may do with it."))
     primary = given(fields.Boolean, "Whether it is the main one of its account.")
@@ -52,11 +53,12 @@ class CalendarsAnswer(WholeBody):
     nextCursor = fields.String(allow_none=True, metadata=NEXT_CURSOR)
 
 
-def calendar_view(calendar: Calendar) -> dict[str, Any]:
-    """A calendar for ``CalendarSchema``."""
+def calendar_view(calendar: Calendar, connection_id: str) -> dict[str, Any]:
+    """A calendar for ``CalendarSchema``; ``connection_id`` is the public one."""
     return {
         "id": calendar.id,
         "provider": calendar.provider,
+        "connectionId": connection_id,
         "subject": calendar.subject,
         "accessRole": calendar.access_role,
         "primary": calendar.primary,

@@ -12,6 +12,7 @@ from app.schemas.fields import (
     Body,
     Identifier,
     Instant,
+    JsonBoolean,
     Several,
     Text,
     Timestamp,
@@ -20,18 +21,26 @@ from app.schemas.fields import (
     about,
     given,
 )
-from app.schemas.parameters import PageQuery
+from app.schemas.parameters import MAX_CONNECTION_ID, PageQuery
 from providers import registry
+from providers.errors import Reason
 from providers.scopes import LEVEL_NAMES, Level
+from scheduling.json_render import timestamp
+from store.cache.last_reads import LastRead
 from store.sql.models import OAuthConnection
 from store.sql.queries.connection_rows import Tokens
+from store.sql.queries.connections import Account
 from store.sql.queries.users import ListedConnection
 
 # Printable ASCII without spaces, as an HTTP header allows; providers use more than RFC 6750 allows.
 TOKEN = re.compile(r"[!-~]+")
 ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 MAX_SCOPES = 200
-CONNECTION_TYPES = ("oauth2", "delegated")
+TOKEN_TYPES = ("oauth2", "delegated")
+# Those of forms too.
+CONNECTION_TYPES = (*TOKEN_TYPES, *registry.form_types())
+# The length of the column.
+MAX_LABEL = 128
 SCOPE = about("The provider's own scopes, as granted.", ["https://www.googleapis.com/auth/calendar"])
 STORED_SCOPE = about(
     "The provider's own scopes, as granted; also in one string with spaces, as providers return them. A "
@@ -113,13 +122,71 @@ class ConnectionSchema(Schema):
     refreshToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
 
 
+LABEL = about("A name of your own for the account.", "Work")
+
+
+class LastReadSchema(Schema):
+    """The result of the last read of a main calendar."""
+
+    at = given(Timestamp, "When it was read.")
+    ok = given(fields.Boolean, "Whether it could be read.")
+    reason = fields.String(metadata=about("Why it could not be read.", enum=[str(r) for r in Reason]))
+    message = fields.String(metadata=about("The same for people."))
+    since = fields.String(
+        metadata=about("When the present run of failures began.", format="date-time"),
+    )
+
+
+class UserConnectionSchema(Schema):
+    """An account of a user, by the id of its connection."""
+
+    id = given(
+        fields.String,
+        "The id of the connection. It stays when the same account is connected again.",
+        "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c",
+    )
+    provider = Word(registry.names(), required=True, metadata=about("The provider of the account."))
+    type = Word(CONNECTION_TYPES, required=True, metadata=about("How the account is connected."))
+    email = given(
+        fields.String, "The address of the account; null if it is not known.", "ada@example.com", null=True
+    )
+    label = fields.String(required=True, allow_none=True, metadata=LABEL)
+    default = given(fields.Boolean, "Whether it is the user's default connection with the provider.")
+    alive = given(fields.Boolean, "False once the provider says that the grant is gone.")
+    scope = fields.List(fields.String(), required=True, metadata=SCOPE)
+    expiresAt = given(Timestamp, "When the access token expires. It is refreshed before that.", null=True)
+    createdAt = given(Timestamp, "When the account was connected, or connected again.")
+    lastRead = fields.Nested(
+        LastReadSchema,
+        required=True,
+        allow_none=True,
+        metadata=about("What the last read of its main calendar has found; null before the first one."),
+    )
+
+
+class ConnectionChangeBody(Body):
+    """A change of a connection; absent fields stay unchanged."""
+
+    label = Text(
+        longest=MAX_LABEL,
+        load_default=None,
+        metadata=about("A name of your own for the account; an empty text removes it.", "Work"),
+    )
+    default = JsonBoolean(
+        load_default=None,
+        metadata=about(
+            "`true`: the user's default connection with the provider. It cannot be set to `false`."
+        ),
+    )
+
+
 class ConnectionBody(Body):
     """Tokens that the client obtained itself; or with the type `delegated`, a mailbox that is read by the
     grant of an organization.
     """
 
     type = Word(
-        CONNECTION_TYPES,
+        TOKEN_TYPES,
         load_default="oauth2",
         metadata=about(
             "`oauth2`, the default: from `accessToken` and `scope`, which are then required. "
@@ -165,16 +232,49 @@ class ConnectionsQuery(PageQuery, ShowTokenQuery):
 
 
 def connection_view(row: OAuthConnection | ListedConnection, tokens: Tokens | None = None) -> dict[str, Any]:
-    """A connection for ``ConnectionSchema``; ``tokens`` only if the response shows them."""
+    """A connection for ``ConnectionSchema``; ``tokens`` only if the response shows them.
+
+    Values that a person has entered in a form are never shown.
+    """
+    kind = registry.connection_type(row.provider) if row.grant_id is None else "delegated"
+    if kind not in TOKEN_TYPES:
+        tokens = None
     return {
         "provider": row.provider,
         "email": row.email,
         "alive": row.usable,
         "expiresAt": row.expires_at,
         "scope": row.scope,
-        "type": "oauth2" if row.grant_id is None else "delegated",
+        "type": kind,
         "accessToken": tokens.access_token if tokens else None,
         "refreshToken": tokens.refresh_token if tokens else None,
+    }
+
+
+def user_connection_view(
+    row: OAuthConnection, last_read: LastRead | None, *, is_default: bool
+) -> dict[str, Any]:
+    """A connection for ``UserConnectionSchema``."""
+    view = connection_view(row)
+    return {
+        "id": row.public_id,
+        **{name: view[name] for name in ("provider", "type", "email", "alive", "scope", "expiresAt")},
+        "label": row.label,
+        "default": is_default,
+        "createdAt": row.created_at,
+        "lastRead": None if last_read is None else _last_read(last_read),
+    }
+
+
+def _last_read(read: LastRead) -> dict[str, Any]:
+    if read.ok:
+        return {"at": read.moment, "ok": True}
+    return {
+        "at": read.moment,
+        "ok": False,
+        "reason": read.reason,
+        "message": read.message,
+        "since": timestamp(read.at if read.since is None else read.since),
     }
 
 
@@ -268,8 +368,22 @@ REVOKE = "`false` leaves the grant valid at the provider."
 ACCESS_TYPE = "`offline`: also while the person is away, by a refresh token."
 
 
+ACCOUNT = (
+    "Which connection the account replaces. `default`: the default one with the provider. `add`: none, it "
+    "becomes another connection; the same account is renewed. The id of a connection: that one, and only its "
+    "account is accepted."
+)
+
+
 class Consent(Schema):
     """Options of a consent, and the URLs of its redirects."""
+
+    account = Text(
+        shortest=1,
+        longest=MAX_CONNECTION_ID,
+        load_default=str(Account.DEFAULT),
+        metadata=about(ACCOUNT, "add", default="default"),
+    )
 
     accessType = Word(ACCESS_TYPES, load_default="offline", metadata=about(ACCESS_TYPE, default="offline"))
     redirectUrl = RedirectUrl(REDIRECT)
@@ -298,7 +412,9 @@ class LinkSchema(Schema):
 class ProviderLinkSchema(LinkSchema):
     """A link to the consent page of one provider."""
 
-    provider = Word(registry.names(), required=True, metadata=about("The provider that the link leads to."))
+    provider = Word(
+        registry.with_consent(), required=True, metadata=about("The provider that the link leads to.")
+    )
 
 
 class Granted(fields.Field[Any]):

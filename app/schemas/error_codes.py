@@ -124,6 +124,18 @@ class Code(StrEnum):
         "The API key is read-only, and the request writes",
         "Use a key that may write",
     )
+    KEY_MAY_NOT_MANAGE_KEYS = (
+        "keyMayNotManageKeys",
+        403,
+        "The API key may not manage API keys",
+        "Use a key that was made by `almanac keys create --manage-keys`",
+    )
+    KEY_EXCEEDS_MANAGER = (
+        "keyExceedsManager",
+        403,
+        "The key would be able to do more than the managing API key. `param` is the field",
+        "Ask for no more than the managing key may do, or use `almanac keys create`",
+    )
     KEY_MAY_NOT_SHOW_TOKENS = (
         "keyMayNotShowTokens",
         403,
@@ -172,7 +184,7 @@ class Code(StrEnum):
         "userNotFound",
         404,
         "The user does not exist, or the API key has no access to it",
-        "Register the user first, or use another key",
+        "Register the user first, or use another key. Users are named by id, not by address",
     )
     ORGANIZATION_NOT_FOUND = (
         "organizationNotFound",
@@ -234,6 +246,12 @@ class Code(StrEnum):
         "The webhook endpoint does not exist, or the API key has no access to it",
         "Use an id from `GET /v1/webhooks`",
     )
+    KEY_NOT_FOUND = (
+        "keyNotFound",
+        404,
+        "There is no such API key in force, or the managing key has no access to it",
+        "Use an id from `GET /v1/keys`",
+    )
     DELIVERY_NOT_FOUND = (
         "deliveryNotFound",
         404,
@@ -283,7 +301,8 @@ class Code(StrEnum):
         "userExists",
         409,
         "The identifier belongs to another user",
-        "Read this user, or choose another identifier",
+        "Choose another identifier, such as one that begins with the customer. A key that is bound to an "
+        "organization reaches the other user only if it is a member of that organization",
     )
     ORGANIZATION_EXISTS = (
         "organizationExists",
@@ -340,6 +359,13 @@ class Code(StrEnum):
         "Delete one first",
     )
 
+    TOO_MANY_KEYS = (
+        "tooManyKeys",
+        409,
+        "The organization has 1 000 API keys in force already",
+        "Revoke one first",
+    )
+
     SLOT_TAKEN = (
         "slotTaken",
         409,
@@ -359,6 +385,18 @@ class Code(StrEnum):
         'The event does not have the etag of `If-Match`: another client has changed it. "Perhaps by this '
         'request" means that the answer to a first attempt was lost',
         "Read the event, and send the change again with its new `etag` if it still fits",
+    )
+    AVAILABILITY_CHANGED = (
+        "availabilityChanged",
+        412,
+        "What counts for the user does not have the etag of `If-Match`: another client has changed it",
+        "Read it, and send the change again with its new `ETag` if it still fits",
+    )
+    CURSOR_EXPIRED = (
+        "cursorExpired",
+        410,
+        "The provider of a calendar no longer knows what has changed since the `cursor`",
+        "Delete your copy of these calendars, and begin again with `start` and without `cursor`",
     )
     BODY_TOO_LARGE = (
         "bodyTooLarge",
@@ -402,9 +440,9 @@ class Code(StrEnum):
     QUOTA_EXCEEDED = (
         "quotaExceeded",
         429,
-        "The organization of the API key uses as much at once as one organization may. `quota` says of what: "
-        "`waitingReads`, `waitingWrites`, `heldUsers` or `bodyBytes`. Nothing was read or written. The API "
-        "keys that are bound to no organization share one quota",
+        "The organization of the API key uses as much as it may. `quota` says of what: `waitingReads`, "
+        "`waitingWrites`, `heldUsers` or `bodyBytes` at once, or `requestsPerMinute` of all its API keys. "
+        "Nothing was read or written. The API keys that are bound to no organization share one quota",
         "Wait `retryAfter` seconds and repeat the request; send fewer requests at once",
     )
     RATE_LIMITED = (

@@ -16,6 +16,8 @@ MESSAGE = about(
     f"{registry.title(registry.names()[0])} says that this connection has ended",
 )
 
+CONNECTION_ID = about("The id of the connection.", "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c")
+
 CODE = about(
     "What went wrong; the set is closed, and a code is never renamed.", enum=[str(code) for code in Code]
 )
@@ -28,7 +30,8 @@ STATUS_DESCRIPTIONS: dict[int | str, str] = {
     404: "The resource does not exist, or this API key does not reach it.",
     409: "The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` "
     "is still being processed.",
-    412: "The event no longer has the etag in `If-Match`: another client has changed it.",
+    410: "A provider no longer knows what has changed since the `cursor`: begin again without it.",
+    412: "What is written no longer has the etag in `If-Match`: another client has changed it.",
     413: "The body is larger than 1 MiB.",
     415: "The body is not `application/json`.",
     422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and returned "
@@ -62,7 +65,8 @@ class ErrorSchema(Schema):
     validScopes = fields.List(fields.String(), metadata=about("Scopes of which any suffices."))
     quota = fields.String(
         metadata=about(
-            "With `quotaExceeded`: what the organization uses its whole share of.", enum=list(REFUSED_QUOTAS)
+            "With `quotaExceeded`: what the organization uses as much of as it may.",
+            enum=list(REFUSED_QUOTAS),
         )
     )
     retryAfter = fields.Integer(
@@ -85,11 +89,32 @@ class ErrorSchema(Schema):
 
 
 class ConflictSchema(Schema):
-    """A part of the time that is taken, for one user. It does not say by what."""
+    """A part of the time that is taken, for one user. It does not say by which event."""
 
     userId = given(fields.String, "The id of the user.", "ada")
     start = given(Timestamp, "Where it begins, padding included.")
     end = given(Timestamp, "Where it ends, padding included.")
+    calendars = fields.List(
+        fields.Nested(lambda: BusyCalendarSchema()),
+        metadata=about(
+            "The calendars that are busy then; only where the request or the stored availability names those "
+            "of the user, and absent where the time is held."
+        ),
+    )
+    reason = fields.String(
+        metadata=about(
+            "`outsideWindow` or `tooSoon`, where the hours or the notice of the stored availability are the "
+            "reason.",
+            "outsideWindow",
+        )
+    )
+
+
+class BusyCalendarSchema(Schema):
+    """A calendar that is busy."""
+
+    connectionId = given(fields.String, "The id of the connection.", "5b0a3c9d1e7f4a2b8c6d0e1f2a3b4c5d")
+    calendarId = given(fields.String, "The id of the calendar.", "ada@example.com")
 
 
 class FailedCalendarSchema(Schema):
@@ -101,6 +126,7 @@ class FailedCalendarSchema(Schema):
         "ada@example.com",
     )
     provider = Word(registry.names(), required=True, metadata=about("The provider of the account."))
+    connectionId = fields.String(required=True, metadata=CONNECTION_ID)
     code = fields.String(required=True, metadata=CODE)
     reason = fields.String(required=True, metadata=REASON)
     message = fields.String(required=True, metadata=MESSAGE)

@@ -7,7 +7,7 @@ from marshmallow import Schema, fields
 from app.schemas.availability_answers import FAILED_CALENDARS
 from app.schemas.calendars import CALENDAR_ID, ORIGINAL, PROVIDER
 from app.schemas.errors import FailedCalendarSchema
-from app.schemas.events import LOCATION, META_ID, SUBJECT
+from app.schemas.events import GUEST_NAME, LOCATION, META_ID, SUBJECT
 from app.schemas.fields import (
     Timestamp,
     WholeBody,
@@ -18,7 +18,7 @@ from app.schemas.fields import (
 )
 from app.schemas.parameters import NEXT_CURSOR
 from providers import registry
-from providers.events import EventStatus, ResponseStatus, ShowAs
+from providers.events import EventStatus, ResponseStatus, ShowAs, Visibility
 
 EVENT_ID = about("The id at the provider.", "5k0q7ja3hrfgt8e1u6p2m9c4db")
 GUEST = about("The address of the guest.", "grace@example.com")
@@ -34,6 +34,9 @@ class AttendeeSchema(Schema):
     email = fields.String(required=True, metadata=GUEST)
     self = fields.Boolean(required=True, metadata=SELF)
     responseStatus = fields.String(required=True, metadata=RESPONSE)
+    name = fields.String(metadata=GUEST_NAME)
+    optional = fields.Boolean(metadata=about("Only when true: the event can take place without the guest."))
+    resource = fields.Boolean(metadata=about("Only when true: it is a resource, such as a room."))
     original = fields.Raw(required=True, metadata=ORIGINAL)
 
 
@@ -42,6 +45,13 @@ class EventFieldsSchema(Schema):
 
     subject = fields.String(required=True, metadata=SUBJECT)
     description = given(fields.String, "A text of several lines.")
+    descriptionHtml = fields.String(
+        metadata=about(
+            "The description as HTML without anything that is executed, loaded or styled. Only where the "
+            "provider has HTML; of an event of Microsoft only when it is read by its id.",
+            "<p>A <b>text</b></p>",
+        )
+    )
     location = fields.String(required=True, metadata=LOCATION)
     start = given(Timestamp, "The first moment of the event.")
     end = given(Timestamp, "The end of the event, which is not a part of it.", "2026-11-20T10:00:00.000Z")
@@ -58,7 +68,31 @@ class EventFieldsSchema(Schema):
     showAs = Word(
         tuple(ShowAs),
         metadata=about(
-            "Whether the event makes the owner of the calendar busy; their response to it does not count."
+            "How the calendar shows its owner during the event: `busy`, `tentative` and `outOfOffice` make "
+            "busy. Their response to the event does not count."
+        ),
+    )
+    visibility = Word(
+        tuple(Visibility), metadata=about("The readers of a shared calendar who see the content.")
+    )
+    reminders = fields.List(
+        fields.Integer(),
+        allow_none=True,
+        metadata=about("Minutes before the start. Null means the reminders of the calendar.", [10]),
+    )
+    timeZone = fields.String(
+        metadata=about(
+            "The zone in which the event is stored, an IANA name. Only when the provider gives it, and never "
+            "for an all-day event.",
+            "Europe/Berlin",
+        )
+    )
+    recurrence = fields.List(
+        fields.String(),
+        metadata=about(
+            "Only of a series, which its own id reads: how it recurs, as lines of RFC 5545 in its `timeZone`."
+            " Deleted occurrences are in `EXDATE` at CalDAV only.",
+            ["RRULE:FREQ=WEEKLY;BYDAY=TH;COUNT=10"],
         ),
     )
 
@@ -91,7 +125,13 @@ class EventCopySchema(Schema):
         )
     )
     recurringEventId = fields.String(
+        metadata=about("The same as `seriesId`; only when the event is an occurrence of a series.")
+    )
+    seriesId = fields.String(
         metadata=about("The id of the series; only when the event is an occurrence of one.")
+    )
+    originalStart = Timestamp(
+        metadata=about("The start that the series gives to the occurrence, also if it was moved.")
     )
     updatedAt = Timestamp(metadata=about("The last change of the event; only when the provider gives it."))
     etag = fields.String(

@@ -16,6 +16,7 @@ from app.schemas.fields import (
     Body,
     Instant,
     JsonBoolean,
+    JsonInteger,
     Parsed,
     PathText,
     QuerySchema,
@@ -27,14 +28,26 @@ from app.schemas.fields import (
     about,
     at_most,
 )
-from app.schemas.parameters import CALENDAR_IDS, MAX_CALENDARS, LongCursorQuery, ProviderQuery
-from providers import registry
+from app.schemas.parameters import (
+    CALENDAR_IDS,
+    MAX_CALENDARS,
+    CalendarConnectionQuery,
+    LongCursorQuery,
+    ProviderQuery,
+)
+from providers import recurrence, registry
 from providers.etags import ENTITY_TAG
+from providers.event_fields import MAX_REMINDER_MINUTES, MAX_REMINDERS
+from providers.events import ResponseStatus, Scope, ShowAs, Visibility
+from providers.recurrence import BadRecurrence
 
 # Google's limit on the guests of one event; it also bounds an extended property's value, as metaId is.
 MAX_ATTENDEES = 200
 MAX_META_ID = 1024
 MAX_TEXT = 32_768
+MAX_COMMENT = 1024
+
+RESPONSES = (ResponseStatus.ACCEPTED, ResponseStatus.DECLINED, ResponseStatus.TENTATIVE)
 
 # Seven and eight digits are ordinal and calendar dates in basic form. Ten digits are seconds since 1970, sent
 # by mistake: as milliseconds they lie before May 1970.
@@ -126,10 +139,70 @@ def _web_address(text: str) -> str:
     return text
 
 
+SHOW_AS = about(
+    "How the calendar shows its owner during the event: `free` and `workingElsewhere` do not make busy. "
+    "Google stores `tentative`, `outOfOffice` and `workingElsewhere` as `busy`."
+)
+VISIBILITY = about(
+    "The readers of a shared calendar who see the content of the event: those who see the content of others "
+    "(`default`), all (`public`; not at Microsoft), or only the owners (`private`)."
+)
+REMINDERS = about(
+    "Minutes before the start. Null means the reminders of the calendar, which only Google has; in a new "
+    "event, those that the provider adds. At Microsoft an event has at most one.",
+    [10],
+)
+EVENT_ZONE = about(
+    "The zone in which the event is stored, and in which times without an offset are read. Default: the "
+    "header `X-Timezone`. Only with both `start` and `end`, and not for an all-day event.",
+)
+
+
+RECURRENCE = about(
+    "How a series recurs, as lines of RFC 5545: one `RRULE`, and `EXDATE` and `RDATE` in UTC, with `TZID` "
+    "or as dates. The rule follows the `timeZone` of the event, and has to give its `start`. Microsoft has "
+    "patterns for some rules and no `EXDATE` or `RDATE`: other parts are 400.",
+    ["RRULE:FREQ=WEEKLY;BYDAY=TH;COUNT=10", "EXDATE:20261210T090000Z"],
+)
+SCOPE = about(
+    "The part of its series, if the event is an occurrence: only this `occurrence` (default), this and all "
+    "`following` ones, or the whole `series`. For other events all three mean the event.",
+)
+MAX_LINES = 20
+MAX_LINE = 4096
+
+
+class RecurrenceLines(fields.List[Any]):
+    """The lines of a recurrence, which are parsed."""
+
+    def __init__(self) -> None:
+        super().__init__(Text(longest=MAX_LINE), metadata={**RECURRENCE, "maxItems": MAX_LINES})
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        lines = super()._deserialize(value, attr, data, **kwargs)
+        at_most(MAX_LINES)(lines)
+        try:
+            found = recurrence.parse(map(str, lines))
+            recurrence.require_modest(found)
+        except BadRecurrence as error:
+            raise ValidationError(str(error)) from error
+        return found
+
+
+GUEST_NAME = about("The name of the guest.", "Grace Hopper")
+
+
 class AttendeeBody(Body):
-    """A guest to invite."""
+    """A guest to invite. An absent field stays as it is for a guest who is on the list already."""
 
     email = Address(required=True, description="The address of the guest.")
+    name = Text(shortest=1, longest=256, metadata=GUEST_NAME)
+    optional = JsonBoolean(metadata=about("Whether the event can take place without the guest."))
+    resource = JsonBoolean(
+        metadata=about(
+            "Whether the guest is a resource, such as a room. Google takes it for new guests only."
+        )
+    )
 
 
 class EventChangeBody(Body):
@@ -146,6 +219,16 @@ class EventChangeBody(Body):
         metadata=about("The guests. A change replaces the list; who stays on it keeps their response."),
     )
     meeting = Meeting()
+    showAs = Word(tuple(ShowAs), metadata=SHOW_AS)
+    visibility = Word(tuple(Visibility), metadata=VISIBILITY)
+    reminders = fields.List(
+        JsonInteger(least=0, most=MAX_REMINDER_MINUTES),
+        allow_none=True,
+        validate=at_most(MAX_REMINDERS),
+        metadata=REMINDERS,
+    )
+    recurrence = RecurrenceLines()
+    timeZone = Zone(metadata=EVENT_ZONE)
     sendNotifications = JsonBoolean(metadata=NOTIFY)
     metaId = PathText(longest=MAX_META_ID, metadata=META_ID)
 
@@ -159,6 +242,18 @@ class EventBody(EventChangeBody):
         shortest=1,
         longest=1024,
         metadata=about("The event's id at Google, of a-v and 0-9; Microsoft makes its own."),
+    )
+
+
+class ResponseBody(Body):
+    """The answer of the account to an invitation."""
+
+    response = Word(RESPONSES, required=True, metadata=about("The answer."))
+    comment = LongText(longest=MAX_COMMENT, metadata=about("A text for the organizer.", "I am on leave"))
+    notify = JsonBoolean(
+        metadata=about(
+            "Whether the organizer gets a message. Default: the provider's own, which at Google is none."
+        )
     )
 
 
@@ -184,10 +279,15 @@ class UnifiedBody(EventBody, NotifyFor):
         exclude = ("sendNotifications", "id")
 
 
-class DeleteQuery(Schema):
-    """Whether guests are notified."""
+class EventQuery(CalendarConnectionQuery):
+    """The account of the calendar."""
+
+
+class DeleteQuery(CalendarConnectionQuery):
+    """The account of the calendar, the part of a series, and whether guests are notified."""
 
     sendNotifications = TrueOrFalse(metadata=NOTIFY)
+    scope = Word(tuple(Scope), load_default=Scope.OCCURRENCE, metadata=SCOPE)
 
 
 class UnifiedDeleteQuery(ProviderQuery):
@@ -233,8 +333,8 @@ class ConditionHeader(QuerySchema):
         data_key="If-Match",
         load_default=None,
         metadata=about(
-            "The `etag` of the event as you read it. When another client has changed the "
-            "event since, nothing is written and the status is 412. `*` stands for any etag."
+            "The etag of what is written as you read it. When another client has changed it since, nothing "
+            "is written and the status is 412. `*` stands for any etag."
         ),
     )
 
@@ -262,6 +362,20 @@ class EventsQuery(ProviderQuery, LongCursorQuery):
     end = Instant(metadata=about("ISO 8601, not included. After `start`."))
     calendarIds = Several(
         PathText(longest=1024), load_default=list, validate=at_most(MAX_CALENDARS), metadata=CALENDAR_IDS
+    )
+    q = Text(
+        shortest=1,
+        longest=256,
+        metadata=about(
+            "Only events with this text in the subject, the description, or the name or address of an "
+            "attendee, in any letter case. Not with `minDate` and `maxDate`."
+        ),
+    )
+    updatedSince = Instant(
+        metadata=about(
+            "Only events that were changed since, or whose last change the provider does not give. Deleted "
+            "events are not listed. Not with `minDate` and `maxDate`."
+        )
     )
     minDate = ListEdge(metadata=LIST_EDGE)
     maxDate = ListEdge(metadata=LIST_EDGE)

@@ -16,7 +16,7 @@ from app.schemas.availability_answers import (
     SlotSchema,
 )
 from app.schemas.calendars import CALENDAR_ID, PROVIDER
-from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
+from app.schemas.errors import CONNECTION_ID, FailedCalendarSchema, FailedUserSchema
 from app.schemas.fields import Instant, OneOf, QuerySchema, Timestamp, WholeBody, Word, about, given, list_of
 from providers import registry
 from scheduling.explain import Verdict
@@ -54,6 +54,7 @@ class BlockingSchema(BusyPeriodSchema):
 
     calendarId = fields.String(required=True, metadata=CALENDAR_ID)
     provider = Word(registry.names(), required=True, metadata=PROVIDER)
+    connectionId = fields.String(required=True, metadata=CONNECTION_ID)
     email = given(
         fields.String, "The address of the account; null if it is not known.", "ada@example.com", null=True
     )

@@ -18,7 +18,9 @@ from scheduling.zones import iana_zone
 USER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,127}", re.ASCII)
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{2,127}", re.ASCII)
 WEBHOOK_ID = re.compile(r"wh_[0-9a-f]{24}", re.ASCII)
+CONNECTION_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 HOLD_ID = re.compile(r"hold_[0-9a-f]{24}", re.ASCII)
+KEY_ID = re.compile(r"key_[1-9][0-9]{0,8}", re.ASCII)
 DELIVERY_ID = re.compile(r"msg_[0-9a-f]{32}", re.ASCII)
 INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -28,7 +30,9 @@ EXAMPLES = {
     USER_ID: "ada",
     SLUG: "design-team",
     WEBHOOK_ID: "wh_1f0c7e5d9a3b4c2e8d6f7a90",
+    CONNECTION_ID: "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c",
     HOLD_ID: "hold_5d9a3b4c2e8d6f7a901f0c7e",
+    KEY_ID: "key_12",
     DELIVERY_ID: "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f",
 }
 
@@ -69,6 +73,26 @@ class Body(Schema):
         return {name: value for name, value in data.items() if value is not None or name in nullable}
 
 
+class RefusingBody(Body):
+    """A body that does not ignore every other field.
+
+    ``refused`` are fields of other routes that would silently have no effect here, each with the message.
+    """
+
+    refused: ClassVar[Mapping[str, str]] = {}
+    # The values that ask for nothing else than what is done anyway.
+    neutral: ClassVar[Mapping[str, Any]] = {}
+
+    @pre_load
+    def refuse(self, data: Any, **_: Any) -> Any:
+        """Refuse the fields of other routes."""
+        for name, message in self.refused.items() if isinstance(data, dict) else ():
+            value = data.get(name)
+            if value is not None and value != self.neutral.get(name):
+                raise ValidationError(message, name)
+        return data
+
+
 class WholeBody(Schema):
     """A schema that includes the envelope; its view makes the response."""
 
@@ -80,7 +104,12 @@ class QuerySchema(Schema):
     values that change nothing, which are accepted.
     """
 
-    NEUTRAL: ClassVar[Mapping[str, str]] = {"ifFree": "false", "primaryOnly": "true"}
+    NEUTRAL: ClassVar[Mapping[str, str]] = {
+        "ifFree": "false",
+        "primaryOnly": "true",
+        "profile": "apply",
+        "order": "request",
+    }
 
     refused: Mapping[str, str] = {}
 

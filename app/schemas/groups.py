@@ -6,14 +6,13 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.schemas.availability import MAX_USERS, SchedulesBody, SlotsQuery
+from app.schemas.availability import MAX_USERS, OwnZone, SchedulesBody, SlotsQuery
 from app.schemas.availability_answers import FAILED_USERS, OPTIONS, USER, OptionsSchema, SlotSchema
 from app.schemas.errors import FailedUserSchema
 from app.schemas.explain import AT, MemberExplainedSchema, MomentQuery
 from app.schemas.fields import (
     SLUG,
     USER_ID,
-    Body,
     Reference,
     Timestamp,
     WholeBody,
@@ -23,7 +22,7 @@ from app.schemas.fields import (
     json_integer,
     list_of,
 )
-from app.schemas.parameters import ALIGNMENTS, ON_FAILURE
+from app.schemas.parameters import ALIGNMENTS, ON_FAILURE, OrderQuery
 from scheduling.explain import Verdict
 
 MAX_GROUPS = 10
@@ -36,7 +35,7 @@ _OF_BUSY_TIME = (Verdict.BUSY, Verdict.PADDING, Verdict.TOO_MANY_OVERLAPS)
 GROUP_REASONS = (*(verdict for verdict in Verdict if verdict not in _OF_BUSY_TIME), NOT_ENOUGH_FREE)
 
 
-class GroupSlotsQuery(SlotsQuery):
+class GroupSlotsQuery(OrderQuery, SlotsQuery):
     """Slots that groups share."""
 
     align = Word(
@@ -83,8 +82,12 @@ class Required(fields.Field[Any]):
         return number
 
 
-class GroupSchema(Body):
-    """A group: users, or all members of an organization."""
+class GroupSchema(SchedulesBody, OwnZone):
+    """A group: users, or all members of an organization.
+
+    Its own schedules and overrides replace those of the request. A user in several groups is free in the
+    windows of all of them only.
+    """
 
     users = fields.List(
         Reference(USER_ID),
@@ -174,7 +177,8 @@ class GroupExplainedSchema(Schema):
     sentence = given(
         fields.String,
         "The same for people, in the zone of the request.",
-        "10:10 on Thursday 3 December 2026 (UTC) is not offered: of group 1, 1 of 2 are free.",
+        "10:10 on Thursday 3 December 2026 (UTC) is not offered: in the slot from 10:00 to 10:30, 1 is free, "
+        "and 2 required.",
     )
     slot = fields.Nested(
         SlotSchema,

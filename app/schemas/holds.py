@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.schemas.availability import UserCalendarsSchema
+from app.schemas.events import SCOPE
 from app.schemas.fields import (
     EXAMPLES,
     HOLD_ID,
@@ -19,27 +20,37 @@ from app.schemas.fields import (
     Several,
     Text,
     TrueOrFalse,
+    Word,
     about,
     given,
 )
 from app.schemas.parameters import (
+    APPLY,
+    CONNECTION,
+    IGNORE,
     IN_ENTRY,
+    MAX_CONNECTION_ID,
     MAX_MINUTES,
     MAX_NOTICE,
     MAX_OVERLAPS,
     NOTICE,
+    OF_CALENDAR,
     OVERLAPS,
     PADDING,
     PADDING_AFTER,
     PADDING_BEFORE,
+    PROFILE,
     READS_ALL,
+    CalendarConnectionQuery,
     CalendarIdsQuery,
     ComposedQuery,
     LongCursorQuery,
     MarginsQuery,
     ParametersInQuery,
+    ProfileQuery,
     ProviderQuery,
 )
+from providers.events import Scope
 from scheduling.json_render import timestamp
 from store.sql.queries.webhook_events import HoldView
 
@@ -57,7 +68,7 @@ END = about(
 NOTE = about("A text of your own, which only `GET` shows.", "cart 4711")
 
 
-class ConditionQuery(MarginsQuery, ComposedQuery):
+class ConditionQuery(MarginsQuery, ProfileQuery, ComposedQuery):
     """What counts as free, as for slots."""
 
     messages: ClassVar[Mapping[str, str]] = {"onFailure": READS_ALL}
@@ -115,6 +126,7 @@ class HoldBody(ParametersInQuery):
     paddingAfter = JsonInteger(least=0, most=MAX_MINUTES, metadata=PADDING_AFTER)
     maxOverlaps = JsonInteger(least=0, most=MAX_OVERLAPS, metadata=OVERLAPS)
     minimumNotice = JsonInteger(least=0, most=MAX_NOTICE, metadata=NOTICE)
+    profile = Word((APPLY, IGNORE), metadata=PROFILE)
 
 
 class HoldsQuery(LongCursorQuery):
@@ -142,13 +154,18 @@ class HoldSchema(Schema):
 
 
 class CreateQuery(CalendarIdsQuery, ProviderQuery, ConditionQuery):
-    """The condition of a create: that its time is free, or held for it."""
+    """The condition of a create: that its time is free, or held for it.
+
+    ``connection`` names the account of the event, and does not limit the calendars that must be free.
+    """
+
+    connection = Several(Text(longest=MAX_CONNECTION_ID), load_default=list, metadata=OF_CALENDAR)
 
     ifFree = TrueOrFalse(
         load_default=False,
         metadata=about(
             "Create the event only if its time is free, by a new read, while no other "
-            "request can take it. Otherwise 409 `slotTaken`."
+            "request can take it. Otherwise 409 `slotTaken`. Not with `recurrence`."
         ),
     )
     hold = Reference(
@@ -166,7 +183,7 @@ class CreateQuery(CalendarIdsQuery, ProviderQuery, ConditionQuery):
             raise ValidationError("must not be given together with ifFree", "hold")
 
 
-class MoveQuery(ConditionQuery):
+class MoveQuery(CalendarConnectionQuery, ConditionQuery):
     """The condition of an update that gives an event another time: that this is free."""
 
     messages: ClassVar[Mapping[str, str]] = {
@@ -178,13 +195,25 @@ class MoveQuery(ConditionQuery):
         load_default=False,
         metadata=about(
             "Move the event only if its new time is free, by a new read, while no other "
-            "request can take it. The time that the event has now counts as free. Otherwise 409 `slotTaken`."
+            "request can take it. The time that the event has now counts as free. Otherwise 409 `slotTaken`. "
+            "Not with `recurrence`, and not with another `scope` than `occurrence`."
         ),
     )
+    scope = Word(tuple(Scope), load_default=Scope.OCCURRENCE, metadata=SCOPE)
+
+    def check(self, data: dict[str, Any]) -> None:
+        """Reject a move of several occurrences to time of which one slot is checked."""
+        super().check(data)
+        if data.get("ifFree") and data.get("scope") != Scope.OCCURRENCE:
+            raise ValidationError(
+                "must not be given with scope: only one occurrence can be checked", "ifFree"
+            )
 
 
 class UnifiedCreateQuery(CreateQuery):
     """The condition of a unified create, and its accounts."""
+
+    connection = Several(Text(longest=MAX_CONNECTION_ID), load_default=list, metadata=CONNECTION)
 
 
 def hold_view(hold: HoldView) -> Mapping[str, Any]:

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.schemas.connections import Access, Address
-from app.schemas.fields import USER_ID, Body, Identifier, Text, Timestamp, Word, about, given
+from app.schemas.fields import (
+    USER_ID,
+    Body,
+    Identifier,
+    QuerySchema,
+    RefusingBody,
+    Text,
+    Timestamp,
+    WholeBody,
+    Word,
+    about,
+    given,
+    list_of,
+)
 from providers import registry
+from providers.directory import KINDS, Entry
 from store.sql.queries.organization_grants import GrantSummary
 
 GRANT_TYPES = ("serviceAccount", "application")
 MAX_IMPORTED = 1000
+MAX_PART = 320
 
 # A part of Microsoft's addresses: a GUID or a domain.
 TENANT = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?"
 VISIBLE = r"[!-~]+"
+THUMBPRINT = r"[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){19,31}"
+MAX_CERTIFICATE = 32_768
+_LINES = re.compile(r"[ -~\r\n]*")
 
 
 class Shaped(Text):
@@ -30,6 +49,17 @@ class Shaped(Text):
     def parse(self, text: str) -> str:
         """The validated text."""
         return str(self._matches(super().parse(text)))
+
+
+class Pem(Text):
+    """A text of several lines in printable ASCII."""
+
+    def parse(self, text: str) -> str:
+        """The text itself."""
+        if not _LINES.fullmatch(text):
+            raise ValidationError("must be PEM")
+        super().parse(text.replace("\r", "").replace("\n", ""))
+        return text
 
 
 class KeyFile(fields.Field[Any]):
@@ -70,8 +100,12 @@ class GoogleGrantBody(Body):
     )
 
 
-class MicrosoftGrantBody(Body):
+class MicrosoftGrantBody(RefusingBody):
     """An application that the administrator of a Microsoft tenant has given permissions."""
+
+    refused = {  # noqa: RUF012
+        "scope": "must not be given for Microsoft: the permissions of the application decide about the access"
+    }
 
     tenant = Shaped(
         TENANT,
@@ -101,12 +135,30 @@ class MicrosoftGrantBody(Body):
         allow_none=True,
         metadata=about("The client secret of `clientId`. It is stored encrypted and never shown."),
     )
+    certificate = Pem(
+        shortest=1,
+        longest=MAX_CERTIFICATE,
+        load_default=None,
+        allow_none=True,
+        metadata=about(
+            "Instead of `clientSecret`: a certificate of the application and its private key (RSA), as PEM. "
+            "It is stored encrypted and never shown."
+        ),
+    )
+    thumbprint = Shaped(
+        THUMBPRINT,
+        "must be the SHA-1 or SHA-256 of the certificate in hexadecimal digits",
+        longest=95,
+        load_default=None,
+        allow_none=True,
+        metadata=about("The thumbprint that Microsoft shows; a `certificate` with another one is refused."),
+    )
 
 
 class GrantSchema(Schema):
     """The grant of an organization, without its secrets."""
 
-    provider = Word(registry.names(), required=True, metadata=about("The provider."))
+    provider = Word(registry.with_grant(), required=True, metadata=about("The provider."))
     type = Word(GRANT_TYPES, required=True, metadata=about("What the administrator has authorized."))
     email = fields.String(
         metadata=about("Google: the account that free/busy is read as.", "admin@acme.example")
@@ -177,6 +229,56 @@ class ImportedMembersSchema(Schema):
     unchanged = fields.List(
         Identifier(USER_ID), required=True, metadata=about("All others, in the order of the request.")
     )
+
+
+class DirectoryQuery(QuerySchema):
+    """Which part of a directory to list."""
+
+    q = Text(
+        longest=MAX_PART,
+        load_default="",
+        metadata=about("Only entries with this part in the name or the address, in any case.", "ada"),
+    )
+    kind = Word(KINDS, metadata=about("Only people, or only rooms; by default both."))
+
+
+class DirectoryEntrySchema(Schema):
+    """A person or a room."""
+
+    kind = Word(KINDS, required=True, metadata=about("A person or a room."))
+    id = given(fields.String, "The id of the directory, which stays when the address changes.")
+    email = given(fields.String, "The address, by which a member is imported.", "ada@acme.example")
+    name = given(fields.String, "The name in the directory.", "Ada Lovelace")
+    building = fields.String(
+        metadata=about("Of a room: the building. Absent where the directory has none.", "HQ")
+    )
+    capacity = fields.Integer(
+        metadata=about("Of a room: the number of people. Absent where the directory has none.", 8)
+    )
+    userId = fields.String(
+        metadata=about("The user whom the grant reads under this address; absent if there is none.", "ada")
+    )
+
+
+class DirectoryAnswer(WholeBody):
+    """A directory."""
+
+    data = list_of(DirectoryEntrySchema, about("The entries by address."))
+    more = fields.Boolean(
+        metadata=about("True if there are over 20 000 of a kind, of which the answer has the first ones.")
+    )
+
+
+def entry_view(entry: Entry, user_id: str | None) -> dict[str, Any]:
+    """An entry for ``DirectoryEntrySchema``."""
+    optional = {"building": entry.building, "capacity": entry.capacity, "userId": user_id}
+    return {
+        "kind": entry.kind,
+        "id": entry.id,
+        "email": entry.email,
+        "name": entry.name,
+        **{name: value for name, value in optional.items() if value is not None},
+    }
 
 
 def grant_view(grant: GrantSummary) -> dict[str, Any]:

@@ -43,8 +43,25 @@ PADDING_BEFORE = about("Minutes kept free before busy periods; default: `padding
 PADDING_AFTER = about("Minutes kept free after busy periods; default: `padding`.")
 OVERLAPS = about("How many busy periods may overlap a free moment.")
 NOTICE = about("No slot starts earlier than this many minutes from now.")
+PROFILE = about("`ignore`: the stored availability of the users does not count.")
 PRIMARY_ONLY = about("Only the main calendar of each account.")
+# Longer than any id, so that one that does not exist is 404.
+MAX_CONNECTION_ID = 256
+CONNECTION = about("Only these connections, by id.")
+OF_CALENDAR = about(
+    "The connection that has the calendar, by id; without it, each of the provider is searched for it, the "
+    "default one first."
+)
 CALENDAR_IDS = about("Only these calendars; `primary` is the main one of each account.")
+
+
+class Unstated(int):
+    """The default of a number that the profile of a person may state instead."""
+
+
+NO_PADDING = Unstated(0)
+APPLY, IGNORE = "apply", "ignore"
+REQUEST, LEAST_BUSY = "request", "leastBusy"
 
 
 class RangeQuery(QuerySchema):
@@ -54,7 +71,19 @@ class RangeQuery(QuerySchema):
     end = given(Instant, "ISO 8601, not included. After `start`.")
 
 
-class ProviderQuery(QuerySchema):
+class ConnectionQuery(QuerySchema):
+    """Which connections to read."""
+
+    connection = Several(Text(longest=MAX_CONNECTION_ID), load_default=list, metadata=CONNECTION)
+
+
+class CalendarConnectionQuery(QuerySchema):
+    """Which connection has the calendar in the path."""
+
+    connection = Several(Text(longest=MAX_CONNECTION_ID), load_default=list, metadata=OF_CALENDAR)
+
+
+class ProviderQuery(ConnectionQuery):
     """Which accounts to read."""
 
     provider = Several(Word(registry.names()), load_default=list, metadata=about("Only accounts of these."))
@@ -83,7 +112,7 @@ class MainCalendarsQuery(QuerySchema):
 class MarginsQuery(QuerySchema):
     """What counts as free."""
 
-    padding = IntegerText(least=0, most=MAX_MINUTES, load_default=0, metadata=PADDING)
+    padding = IntegerText(least=0, most=MAX_MINUTES, load_default=NO_PADDING, metadata=PADDING)
     paddingBefore = IntegerText(least=0, most=MAX_MINUTES, metadata=PADDING_BEFORE)
     paddingAfter = IntegerText(least=0, most=MAX_MINUTES, metadata=PADDING_AFTER)
     maxOverlaps = IntegerText(least=0, most=MAX_OVERLAPS, load_default=0, metadata=OVERLAPS)
@@ -126,6 +155,25 @@ class SlotShapeQuery(QuerySchema):
             raise ValidationError("must differ from earliestTimeEachDay", "latestTimeEachDay")
 
 
+class ProfileQuery(QuerySchema):
+    """Whether what is stored of the users counts."""
+
+    profile = Word((APPLY, IGNORE), load_default=APPLY, metadata=PROFILE)
+
+
+class OrderQuery(QuerySchema):
+    """The order of the users of a slot."""
+
+    order = Word(
+        (REQUEST, LEAST_BUSY),
+        load_default=REQUEST,
+        metadata=about(
+            "`leastBusy`: users of one slot by how much they are booked in the seven days before and after "
+            "its start, the least booked first."
+        ),
+    )
+
+
 class FailureQuery(QuerySchema):
     """What to answer when a calendar could not be read."""
 
@@ -143,6 +191,8 @@ _DECLARATIONS = (
     MarginsQuery,
     SlotShapeQuery,
     FailureQuery,
+    ProfileQuery,
+    OrderQuery,
 )
 # Every parameter that changes what a route reads, offers or books.
 PARAMETERS = tuple(name for each in _DECLARATIONS for name in each().fields)

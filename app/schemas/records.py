@@ -14,7 +14,9 @@ from app.schemas.fields import (
     USER_ID,
     Body,
     Identifier,
+    JsonInteger,
     Reference,
+    RefusingBody,
     Several,
     Text,
     Timestamp,
@@ -26,6 +28,7 @@ from app.schemas.fields import (
     list_of,
 )
 from app.schemas.parameters import PageQuery
+from store.coordination.shares import MAX_OWN
 from store.sql.models import Organization, User
 from store.sql.queries.organizations import PREVIEWED_MEMBERS, Preview
 from store.sql.queries.users import RELATIONS, ListedUser, Page
@@ -47,6 +50,37 @@ class MemberSchema(Schema):
     createdAt = given(Timestamp, "When the user was registered.")
 
 
+REQUESTS_PER_MINUTE = about("Requests a minute of all its API keys together; each keeps its own limit.", 600)
+WAITING_READS = about("Requests that wait for reads of providers at once.", 64)
+WAITING_WRITES = about("Requests that wait for writes at providers at once.", 32)
+HELD_USERS = about("Users with held time at once.", 2000)
+WEBHOOK_TURNS = about("Its webhook endpoints that a worker serves at once.", 8)
+
+
+class QuotasSchema(Schema):
+    """The limits of an organization that differ from the installation's settings."""
+
+    requestsPerMinute = fields.Integer(metadata=REQUESTS_PER_MINUTE)
+    waitingReads = fields.Integer(metadata=WAITING_READS)
+    waitingWrites = fields.Integer(metadata=WAITING_WRITES)
+    heldUsers = fields.Integer(metadata=HELD_USERS)
+    webhookTurns = fields.Integer(metadata=WEBHOOK_TURNS)
+
+
+def _own_quota(metadata: dict[str, Any]) -> JsonInteger:
+    return JsonInteger(least=1, most=MAX_OWN, allow_none=True, metadata=metadata)
+
+
+class QuotasBody(Body):
+    """A change of an organization's quotas: absent ones stay unchanged, null is the installation's."""
+
+    requestsPerMinute = _own_quota(REQUESTS_PER_MINUTE)
+    waitingReads = _own_quota(WAITING_READS)
+    waitingWrites = _own_quota(WAITING_WRITES)
+    heldUsers = _own_quota(HELD_USERS)
+    webhookTurns = _own_quota(WEBHOOK_TURNS)
+
+
 class OrganizationSchema(Schema):
     """A workspace and its members."""
 
@@ -62,6 +96,13 @@ class OrganizationSchema(Schema):
     )
     memberCount = fields.Integer(
         metadata=about("The number of all members; present with `membersTruncated`.")
+    )
+    quotas = fields.Nested(
+        QuotasSchema,
+        metadata=about(
+            "What the organization may use, where it differs from the installation's settings; absent "
+            "otherwise, and in users."
+        ),
     )
 
 
@@ -104,8 +145,19 @@ class UserListQuery(PageQuery, IncludeQuery):
     """Paging and relations."""
 
 
-class UserBody(Body):
+MEMBERSHIPS = (
+    "is no field of new users: give organizationSlugs, or add members by POST "
+    "/v1/organizations/{orgSlug}/members"
+)
+
+
+class UserBody(RefusingBody):
     """A new user."""
+
+    # Ignored, they would leave the user without the memberships that the client asked for.
+    refused = dict.fromkeys(("organization", "organizations", "organizationSlug", "orgSlug"), MEMBERSHIPS)
+    # As in the answer about a user without memberships.
+    neutral = {"organizations": []}  # noqa: RUF012
 
     id = Identifier(USER_ID, required=True, metadata=OWN_ID)
     organizationSlugs = fields.List(
@@ -129,11 +181,19 @@ class RenameBody(Body):
             raise ValidationError("must be the same as userId", "id")
 
 
+OWN_QUOTAS = about(
+    "What the organization may use, where it differs from the installation's settings. A quota that is "
+    "absent stays unchanged, null is the installation's. Needs an API key that is not bound to an "
+    "organization."
+)
+
+
 class OrganizationBody(Body):
     """A new organization."""
 
     slug = Identifier(SLUG, required=True, metadata=OWN_SLUG)
     name = Text(shortest=1, longest=128, load_default=None, allow_none=True, metadata=NAME)
+    quotas = fields.Nested(QuotasBody, load_default=dict, metadata=OWN_QUOTAS)
 
 
 class OrganizationChangeBody(Body):
@@ -141,6 +201,7 @@ class OrganizationChangeBody(Body):
 
     slug = Identifier(SLUG, metadata=about("The new identifier."))
     name = Text(shortest=1, longest=128, allow_none=True, metadata=NAME)
+    quotas = fields.Nested(QuotasBody, metadata=OWN_QUOTAS)
 
 
 class MembersBody(Body):
@@ -202,6 +263,11 @@ def organization_view(row: Organization) -> dict[str, Any]:
     """An organization for ``OrganizationSchema``."""
     members = [{"id": user.custom_id, "createdAt": user.created_at} for user in row.members]
     return {"slug": row.slug, "name": row.name, "createdAt": row.created_at, "members": members}
+
+
+def organization_view_with_quotas(row: Organization) -> dict[str, Any]:
+    """The same with the quotas that it has of its own."""
+    return {**organization_view(row), **({"quotas": row.quotas} if row.quotas else {})}
 
 
 def organizations_shown(row: User, *, only_organization_id: int | None) -> list[Organization]:

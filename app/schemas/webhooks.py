@@ -8,7 +8,9 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
+from app.schemas.event_answers import EventSchema
 from app.schemas.fields import (
+    CONNECTION_ID,
     DELIVERY_ID,
     HOLD_ID,
     SLUG,
@@ -27,10 +29,10 @@ from app.schemas.fields import (
 )
 from app.schemas.parameters import MAX_AT_ONCE, PageQuery
 from providers import registry
+from providers.http.ssrf_guard import ForbiddenUrl, parse
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import deliveries
 from store.sql.queries.webhook_events import TEST_EVENT, WebhookEvent
-from workers.webhooks.ssrf_guard import ForbiddenUrl, parse
 
 EVENTS = tuple(event.value for event in WebhookEvent)
 # The events of an endpoint that does not choose: those of the first version. Strict clients know no others.
@@ -54,6 +56,11 @@ MAX_OVERLAP = 604_800
 URL = about("Where the events are sent: `https`, at a public address.", "https://example.com/hooks/almanac")
 HELD = {"format": "date-time", "examples": ["2026-12-03T09:00:00.000Z"]}
 WANTED = about("The events that are sent there.", ["calendar.changed"])
+CONTENT = about(
+    "Whether `event.created` and `event.updated` carry the event. It is then also in the log of deliveries, "
+    "for 30 days.",
+    False,
+)
 SECRET = about(
     "Signs deliveries by the Standard Webhooks scheme. It is shown only here.",
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
@@ -88,9 +95,11 @@ class WebhookBody(Body):
         metadata={
             **WANTED,
             "description": "The events to send there. Without it those of calendars and "
-            "connections; events of grants and holds are sent to endpoints that name them.",
+            "connections; events of grants, holds and single events are sent to endpoints that name them.",
         },
     )
+
+    content = JsonBoolean(load_default=False, metadata=CONTENT)
 
 
 class WebhookChangeBody(Body):
@@ -104,6 +113,7 @@ class WebhookChangeBody(Body):
         validate=validate.Length(min=1, max=len(EVENTS), error="must have {min} to {max} elements"),
         metadata={**WANTED, "description": "The events to send there from now on."},
     )
+    content = JsonBoolean(metadata=CONTENT)
     paused = JsonBoolean(
         metadata=about("True: events wait until it is false again. False enables a disabled endpoint too.")
     )
@@ -134,6 +144,7 @@ class WebhookSchema(Schema):
         metadata=about("When deliveries to it stopped, because it answered 410; absent if they did not.")
     )
     paused = given(fields.Boolean, "Whether events wait instead of being sent.")
+    content = fields.Boolean(metadata=CONTENT)
 
 
 class NewWebhookSchema(WebhookSchema):
@@ -161,11 +172,32 @@ class WebhookDataSchema(Schema):
         registry.names(),
         metadata=about("The provider of the account; absent from `webhook.test` and from events of a hold."),
     )
+    connectionId = Identifier(
+        CONNECTION_ID, metadata=about("The connection; only of events of a calendar or a connection.")
+    )
     webhookId = Identifier(WEBHOOK_ID, metadata=about("Only of `webhook.test`: the endpoint that is tested."))
     calendarId = fields.String(
         metadata=about(
-            "Only of `calendar.changed`: the id of the calendar, as in answers.", "ada@example.com"
+            "Only of `calendar.changed` and `event.*`: the id of the calendar, as in answers.",
+            "ada@example.com",
         )
+    )
+    eventId = fields.String(
+        metadata=about("Only of `event.*`: the id of the event, or of the series.", "5k1q8e7t2b0c4d6f9a3h")
+    )
+    seriesId = fields.String(
+        metadata=about(
+            "Only of `event.*`: the id of the series of an occurrence. The same as `eventId` if the "
+            "series has changed as a whole, or in several occurrences.",
+            "5k1q8e7t2b0c4d6f9a3h",
+        )
+    )
+    event = fields.Nested(
+        EventSchema,
+        metadata={
+            "description": "Only of `event.created` and `event.updated`, to endpoints with `content`: the "
+            "event; of a series, its first occurrence that has changed."
+        },
     )
     holdId = Identifier(HOLD_ID, metadata=about("Only of events of a hold."))
     users = fields.List(
@@ -229,6 +261,7 @@ def webhook_view(row: WebhookEndpoint) -> dict[str, Any]:
         "createdAt": row.created_at,
         **({} if row.disabled_at is None else {"disabledAt": row.disabled_at}),
         "paused": row.paused_at is not None,
+        "content": row.content,
     }
 
 

@@ -20,13 +20,18 @@ from app.http.paths import path_info
 from app.http.routes import RouteFacts, declared_facts
 from app.schemas.error_codes import Code
 from app.services import EXTENSION, Services
-from store.coordination.shares import MIB, Exhausted, Quota, QuotaExceeded, SharedPlaces, share_of
+from store.coordination.shares import (
+    MIB,
+    STRANGERS,
+    Exhausted,
+    Quota,
+    QuotaExceeded,
+    SharedPlaces,
+    share_of,
+)
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
-
-# The tenant of all senders without a key: they cannot be distinguished.
-UNKNOWN = -1
 
 
 class BodyBudget:
@@ -47,7 +52,7 @@ class BodyBudget:
         :raise ApiError: 401, if the route needs an API key and the request has no valid one
         """
         if not self._needs_key(environ):
-            return UNKNOWN
+            return STRANGERS
         header = environ.get("HTTP_AUTHORIZATION", "")
         caller = authentication.cached_caller(header, self._rows.recent())
         if caller is not None:
@@ -71,7 +76,7 @@ class BodyBudget:
                 return authentication.tenant_of(authentication.find_caller(header, self._rows.recent()))
             except SQLAlchemyError:
                 # The application answers that the database is down.
-                return UNKNOWN
+                return STRANGERS
 
     def charge(self, tenant: int) -> Charge:
         """The bytes of one body, none yet."""
@@ -94,7 +99,7 @@ class Charge:
         try:
             self._places.take(self._tenant, amount)
         except (QuotaExceeded, Exhausted) as error:
-            if isinstance(error, QuotaExceeded) and self._tenant != UNKNOWN:
+            if isinstance(error, QuotaExceeded) and self._tenant != STRANGERS:
                 raise quota_exceeded(error.quota) from None
             sentence = "Too many request bodies are arriving just now; try again in 1 s"
             raise ApiError(sentence, Code.OVERLOADED, retry_after=1) from None

@@ -37,8 +37,9 @@ def require_free(host: str, ports: Mapping[str, int]) -> None:
     for option, port in taken.items():
         free[option] = next((each for each in _others(port) if each not in used and _is_free(host, each)), 0)
         used.add(free[option])
-    numbers = " and ".join(str(port) for port in dict.fromkeys(taken.values()))
-    one = len(set(taken.values())) == 1
+    *others, last = (str(port) for port in dict.fromkeys(taken.values()))
+    numbers = f"{', '.join(others)} and {last}" if others else last
+    one = not others
     raise click.ClickException(
         f"{'Port' if one else 'Ports'} {numbers} {'is' if one else 'are'} in use. "
         f"With free ports: {_command(free)}"

@@ -17,8 +17,9 @@ import click
 from app.server import commands, flower, local_http, ports
 from store.config import embedded_redis
 from store.config.data_folder import make_private
-from store.config.settings import Settings, read_settings
+from store.config.settings import Settings
 from store.stores import Stores
+from workers.settings import read_settings
 
 HOST = "127.0.0.1"
 
@@ -121,6 +122,8 @@ class Supervisor:
         ports.require_free(self._host, self._ports())
         if self._sandbox_port is not None:
             use_sandbox(f"http://{HOST}:{self._sandbox_port}")
+            # Receivers of a try-out run on this machine.
+            os.environ.setdefault("ALMANAC_WEBHOOKS_ALLOW_PRIVATE", "true")
             # The sandbox sends notifications there. Real providers need an https address from the operator;
             # without one, OAuth redirects return to the host of the request.
             os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
@@ -195,6 +198,7 @@ def sandbox_environment(url: str) -> dict[str, str]:
         "ALMANAC_GOOGLE_TOKEN_URL": f"{url}/google/token",
         "ALMANAC_GOOGLE_REVOKE_URL": f"{url}/google/revoke",
         "ALMANAC_GOOGLE_USERINFO_URL": f"{url}/google/userinfo",
+        "ALMANAC_GOOGLE_DIRECTORY_URL": f"{url}/google/admin/directory/v1",
         "ALMANAC_MICROSOFT_GRAPH_URL": f"{url}/microsoft/v1.0",
         "ALMANAC_MICROSOFT_LOGIN_URL": f"{url}/microsoft",
         "ALMANAC_GOOGLE_CLIENT_ID": "sandbox",

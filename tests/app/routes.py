@@ -16,6 +16,7 @@ NOBODY = {
     "provider": "google",
     "webhookId": f"wh_{0:024x}",
     "deliveryId": f"msg_{0:032x}",
+    "keyId": "key_999999999",
     "holdId": f"hold_{0:024x}",
 }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from store.config.settings import SettingsError, read_settings
+from store.config.settings import SettingsError
+from workers.settings import read_settings
 
 ORIGIN = "https://app.example.com"
 PREFLIGHT = {

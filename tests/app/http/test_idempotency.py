@@ -32,6 +32,7 @@ MAKES_NOTHING = {
     "scheduling.UsersScheduling",
     "scheduling.OrganizationScheduling",
     "busy.UsersBusy",
+    "events.EventResponse",
     "explain.UserExplanation",
     "explain.UsersExplanation",
     "groups.GroupScheduling",

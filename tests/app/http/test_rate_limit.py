@@ -61,6 +61,50 @@ def test_each_key_has_a_limit_of_its_own(limited, new_api):
     assert second.get("/users").status_code == 200
 
 
+def test_an_organization_has_a_limit_for_all_its_keys(api, new_api, new_app, new_organization):
+    slug = new_organization()
+    first, other = new_api(organization=slug), new_api()
+    # In another process, with caches of its own.
+    second = Api(new_app().test_client(), new_api(organization=slug).key)
+    assert second.get("/users").status_code == 200
+    assert limits(first.get("/users")) == [None, None, None]
+    api.put(f"/organizations/{slug}", {"quotas": {"requestsPerMinute": 3}})
+
+    answers = [each.get("/users") for each in (first, second, first, second)]
+
+    assert [each.status_code for each in answers] == [200, 200, 200, 429]
+    assert [limits(each)[:2] for each in answers] == [["3", "2"], ["3", "1"], ["3", "0"], ["3", "0"]]
+    refused = answers[-1]
+    seconds = refused.json["retryAfter"]
+    assert refused.headers["Retry-After"] == refused.headers["RateLimit-Reset"] == str(seconds)
+    assert refused.json == {
+        "data": None,
+        "error": "The API keys of this organization have used up its requests of this minute; "
+        f"try again in {seconds} s",
+        "code": "quotaExceeded",
+        "quota": "requestsPerMinute",
+        "retryAfter": seconds,
+    }
+    assert other.get("/users").status_code == 200
+    # A change counts from the next request on, in each process.
+    api.put(f"/organizations/{slug}", {"quotas": {"requestsPerMinute": 4}})
+    assert second.get("/users").status_code == 200
+    api.put(f"/organizations/{slug}", {"quotas": {"requestsPerMinute": None}})
+    assert limits(second.get("/users")) == [None, None, None]
+
+
+def test_a_key_keeps_its_own_limit_within_that_of_its_organization(api, new_api, new_organization):
+    slug = new_organization()
+    api.put(f"/organizations/{slug}", {"quotas": {"requestsPerMinute": 5}})
+    small, large = new_api(organization=slug, rate_limit=2), new_api(organization=slug)
+
+    codes = [small.get("/users").json.get("code") for _ in range(9)]
+
+    assert codes == [None] * 2 + ["keyRateLimited"] * 7
+    # Requests over the limit of one key take nothing from the others.
+    assert [large.get("/users").status_code for _ in range(4)] == [200] * 3 + [429]
+
+
 def test_what_takes_no_key_is_not_counted(new_app):
     app = new_app(rate_limit=1)
     client: FlaskClient = app.test_client()

@@ -13,6 +13,8 @@ from store.sql.queries import api_keys
 from tests.app.days import MORNING, meeting, starts
 from tests.conftest import Api
 
+pytestmark = pytest.mark.slow
+
 ROUTES = ("scheduling", "calendar/busy")
 
 

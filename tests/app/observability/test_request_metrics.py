@@ -47,6 +47,10 @@ def requests_of(app, stores):
 
 GROUP_OF = {
     "authorization": "oauth",
+    "availability": "users",
+    "changes": "events",
+    "connections": "oauth",
+    "keys": "other",
     "explain": "scheduling",
     "grants": "organizations",
     "groups": "scheduling",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.http.errors import ApiError
-from app.server.body_budget import UNKNOWN, Charge
-from store.coordination.shares import Quota, SharedPlaces
+from app.server.body_budget import Charge
+from store.coordination.shares import STRANGERS, Quota, SharedPlaces
 
 ACME, RIVAL = 1, 2
 
@@ -43,13 +43,13 @@ def test_over_its_share_a_tenant_gets_the_quota(places):
     assert places.largest == 0
 
 
-@pytest.mark.parametrize(("tenant", "held"), [(RIVAL, 60), (UNKNOWN, 60), (UNKNOWN, 0)])
+@pytest.mark.parametrize(("tenant", "held"), [(RIVAL, 60), (STRANGERS, 60), (STRANGERS, 0)])
 def test_over_the_budget_the_sender_may_try_again(places, tenant, held):
     """Senders without a key are not one tenant, so the answer names no quota."""
     if held:
         Charge(places, ACME).add(held)
     else:
-        Charge(places, UNKNOWN).add(60)
+        Charge(places, STRANGERS).add(60)
 
     with pytest.raises(ApiError) as refused:
         Charge(places, tenant).add(41)

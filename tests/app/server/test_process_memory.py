@@ -85,7 +85,7 @@ print(looks)
 # Prints the number of objects that a worker allocates until garbage from the start is collected.
 OBJECTS = """
 import weakref
-from store.config.settings import read_settings
+from workers.settings import read_settings
 from workers.runtime import Runtime
 Runtime(read_settings()).prepare("collecting@here")
 class Knot:
