@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from flask import Flask
 
-from app.dashboard import errors, requests, static_files
+from app.dashboard import errors, static_files
 from app.dashboard.blueprint import blp
+from app.http.requests import DASHBOARD
 from store.config.settings import Settings
+from store.sql.queries import dashboard_sessions
 
 
 def install(app: Flask, settings: Settings) -> None:
@@ -23,7 +25,7 @@ def install(app: Flask, settings: Settings) -> None:
         organizations,
         providers,
         search,
-        user_calendars,
+        user_import,
         users,
         webhook_deliveries,
         webhooks,
@@ -33,10 +35,22 @@ def install(app: Flask, settings: Settings) -> None:
     from app.dashboard.grants import importing
     from app.dashboard.grants import pages as grants
     from app.dashboard.overview import pages as overview
-    from app.dashboard.sign_in import account, second_factor
+    from app.dashboard.person import calendars, working_hours
+    from app.dashboard.sign_in import account, openid, second_factor
     from app.dashboard.sign_in import pages as sign_in
 
-    requests.install(app, settings)
+    app.secret_key = settings.secret_key
+    app.config.update(
+        SESSION_COOKIE_NAME="almanac",
+        SESSION_COOKIE_PATH=DASHBOARD,
+        SESSION_COOKIE_HTTPONLY=True,
+        # Lax: an administrator who returns from a provider's consent page is still signed in.
+        SESSION_COOKIE_SAMESITE="Lax",
+        SESSION_COOKIE_SECURE=settings.public_url.startswith("https:"),
+        # For signed-in browsers. Without sign-in, the cookie ends when the browser closes.
+        PERMANENT_SESSION_LIFETIME=dashboard_sessions.LIFETIME,
+        SESSION_REFRESH_EACH_REQUEST=False,
+    )
     static_files.install_favicon(app)
     for pages in (
         errors,
@@ -45,10 +59,13 @@ def install(app: Flask, settings: Settings) -> None:
         importing,
         grants,
         overview,
+        calendars,
+        working_hours,
         account,
+        openid,
         second_factor,
         sign_in,
     ):
         assert pages.blp is blp
-    app.register_blueprint(blp, url_prefix="/dashboard")
+    app.register_blueprint(blp, url_prefix=DASHBOARD)
     app.register_blueprint(invitation_landing.blp)

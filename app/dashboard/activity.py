@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from flask import request
 from flask.typing import ResponseReturnValue
 
+from app.availability.explanation_text import reason_words
 from app.availability.parameters import now_ms
 from app.dashboard.blueprint import blp, page
 from app.http.routes import route_facts
@@ -41,19 +42,20 @@ PROVIDER_STYLES = ("one", "two", "three", "four", "five")
 REASON_STYLES = ("four", "three", "five", "two", "one")
 # Shown when there is no number.
 NONE = "\N{EN DASH}"
+MILLISECONDS = " ms"
 
 
 @blp.get("/activity")
 def activity() -> ResponseReturnValue:
-    """The page."""
+    """The page; of a request by htmx, its plots alone."""
     return page("activity.html", spans=SPANS, **_context())
 
 
 @blp.get("/activity/plots")
 @route_facts(polled=True)
 def activity_plots() -> ResponseReturnValue:
-    """The plots without the rest of the page, for htmx."""
-    return page("activity_plots.html", **_context())
+    """The plots, which refresh themselves."""
+    return activity()
 
 
 def _context() -> dict[str, Any]:
@@ -69,7 +71,6 @@ def _context() -> dict[str, Any]:
         "moments": [_moment(point.start, span) for point in points],
         "routes": [(group, every.requests(group)) for group in GROUPS if every.requests(group).total],
         "milliseconds": milliseconds,
-        "failures": sorted(every.failed.items(), key=lambda each: -each[1]),
     }
 
 
@@ -113,15 +114,16 @@ def _charts(points: Sequence[Point]) -> list[Chart]:
         series(registry.title(name), style, partial(_reads, name))
         for name, style in zip(registry.names(), cycle(PROVIDER_STYLES), strict=False)
     ]
-    reasons = sorted({reason for each in counts for _, reason in each.failed})
-    failed = [each.failures() for each in counts]
+    kinds = sorted({kind for each in counts for kind in each.failed})
     failures = [
-        Series(reason, style, [each.get(reason, 0) for each in failed])
-        for reason, style in zip(reasons, cycle(REASON_STYLES), strict=False)
+        Series(
+            f"{registry.title(of)}: {reason_words(why)}", style, [n.failed.get((of, why), 0) for n in counts]
+        )
+        for (of, why), style in zip(kinds, cycle(REASON_STYLES), strict=False)
     ]
     charts = [
         Chart("Requests", answers, "", stacked=True),
-        Chart("Response times", latency, " ms", stacked=False),
+        Chart("Response times", latency, MILLISECONDS, stacked=False),
         Chart("Calendars requested", cache, "", stacked=True),
         Chart("Reads from providers", providers, "", stacked=True),
     ]
@@ -145,7 +147,11 @@ def _moment(start: int, span: Span) -> str:
 def milliseconds(latency: Histogram, percent: int) -> str:
     """A percentile as the page shows it."""
     found = latency.percentile(percent)
-    return NONE if found is None else f"{found:.0f} ms" if found >= 10 else f"{found:.1f} ms"
+    if found is None:
+        return NONE
+    if found >= 1000:
+        return f"{found / 1000:.1f} s"
+    return f"{found:.0f} ms" if found >= 10 else f"{found:.1f} ms"
 
 
 HEIGHT = 180
@@ -209,7 +215,7 @@ class Chart:
     def ticks(self) -> list[Tick]:
         """The lines of the grid, at round values, the lowest first."""
         step = self.top / TICKS
-        return [Tick(self._y(n * step), f"{_number(n * step)}{self.unit}") for n in range(1, TICKS + 1)]
+        return [Tick(self._y(n * step), _label(n * step, self.unit)) for n in range(1, TICKS + 1)]
 
     def bars(self) -> list[Bar]:
         """The bars of stacked series; the first series is the lowest."""
@@ -259,7 +265,7 @@ def _round_up(value: float) -> float:
     return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= value * 0.999999)
 
 
-def _number(value: float) -> str:
+def _label(value: float, unit: str) -> str:
     if value >= 1000:
-        return f"{value / 1000:g} k"
-    return f"{value:.3g}"
+        return f"{value / 1000:g} {'s' if unit == MILLISECONDS else f'k{unit}'}"
+    return f"{value:.3g}{unit}"

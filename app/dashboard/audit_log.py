@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import MAXYEAR, UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 
 from flask import Response, request, url_for
@@ -14,7 +15,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.dashboard.blueprint import blp, page
-from app.dashboard.pagination import MAX_SEARCH, ResultPage, number_before
+from app.dashboard.pagination import MAX_SEARCH, ROWS, number_before, same_list
 from app.dashboard.sign_in import roles
 from app.schemas.fields import CONTROL, SLUG, USER_ID, WEBHOOK_ID
 from app.services import services
@@ -23,62 +24,43 @@ from store.sql.queries import administrators, audit, organizations, users, webho
 from store.sql.queries.audit import AuditFilter
 from store.stores import Stores
 
+# Rows of one statement.
+BATCH = 1000
+
 
 @blp.get("/audit")
 def audit_log() -> ResponseReturnValue:
     """The records that match the filters, the newest first."""
     filtered, before = read_filters(), number_before()
     with services().stores.database.reading() as session:
-        rows = audit.page(session, filtered.query, before=before, limit=ResultPage.FETCHED)
-        found = ResultPage.of(rows)
-        links = links_of(session, found.rows)
-        people = [each.name for each in administrators.every(session)]
-    return page(
-        "audit_log.html",
-        400 if filtered.errors else 200,
-        found=found,
-        filters=filtered,
-        before=before,
-        links=links,
-        people=people,
-        actions=SUGGESTED_ACTIONS,
-    )
+        rows = audit.page(session, filtered.query, before=before, limit=BATCH)
+        every = audit.grouped(rows)
+        shown = every[:ROWS]
+        links = links_of(session, [row for each in shown for row in each])
+    more = len(every) > ROWS or len(rows) == BATCH
+    return page("audit_log.html", entries=shown, more=more, filters=filtered, before=before, links=links)
 
 
 @blp.get("/audit/export")
 def export_audit_log() -> ResponseReturnValue:
     """The records that match the filters, as CSV."""
     filtered = read_filters()
-    if filtered.errors:
-        return page("error.html", 400, title="This day is none", hint="Go back and correct it.", code=400)
     response = Response(csv_lines(filtered.query, services().stores), mimetype="text/csv")
     name = f"audit-log-{now():%Y-%m-%d}.csv"
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
-# The arguments in addresses, in the order of the form.
+# The arguments in addresses. A date in the search is a day, and two are the first and the last one.
 TEXTS = ("q", "person", "action", "target")
-DAYS = ("since", "until")
-
-# Suggested for the filter by action; a part of any other is found as well.
-SUGGESTED_ACTIONS = (
-    *("signIn", "signInFailed", "secondFactorFailed", "inviteAdministrator", "createAdministrator"),
-    *("changeRole", "removeAdministrator", "endSession", "changePassword", "enableSecondFactor"),
-    *("disableSecondFactor", "resetSecondFactor", "createKey", "revokeKey", "createUser", "renameUser"),
-    *("deleteUser", "connect", "deleteConnection", "makeLink", "createOrganization", "changeOrganization"),
-    *("deleteOrganization", "addMembers", "removeMember", "importMembers", "storeGrant", "deleteGrant"),
-    *("createWebhook", "changeWebhook", "rotateWebhookSecret", "deleteWebhook", "replayDelivery"),
-    *("saveRegistration", "removeRegistration", "createHold", "deleteHold"),
-)
+_DATE = re.compile(r"(?<!\S)\d{4}-\d\d-\d\d(?!\S)")
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a request: ``values`` as they were written, ``errors`` by argument, and the query."""
+    """The filters of a request: ``values`` as they were written, and the query."""
 
     values: Mapping[str, str]
-    errors: Mapping[str, str]
     query: AuditFilter
 
     @property
@@ -87,68 +69,60 @@ class Filters:
         return any(self.values.values())
 
     @property
-    def detailed(self) -> bool:
-        """Whether a filter beside the search is set."""
-        return any(value for name, value in self.values.items() if name != "q")
-
-    def address(self, endpoint: str, **more: object) -> str:
-        """The address of a route with these filters."""
-        set_ones = {name: value for name, value in self.values.items() if value}
-        return url_for(f"dashboard.{endpoint}", **set_ones, **more)  # type: ignore[arg-type]
+    def chosen(self) -> list[tuple[str, str]]:
+        """The filters beside the search, as words, each with the address without it."""
+        return [
+            (f"{name}: {value}", same_list("audit_log", **{name: None, "before": None}))
+            for name, value in self.values.items()
+            if value and name != "q"
+        ]
 
 
 def read_filters() -> Filters:
-    """The filters of this request. A day that is none is an error, and excludes nothing."""
-    values = {name: _text(name) for name in (*TEXTS, *DAYS)}
-    errors: dict[str, str] = {}
-    days = {name: _day(values[name], name, errors) for name in DAYS}
-    until = days["until"]
+    """The filters of this request."""
+    values = {name: _text(name) for name in TEXTS}
+    days = sorted(day for each in _DATE.findall(values["q"]) if (day := _day(each)) is not None)
     query = AuditFilter(
-        text=values["q"],
+        text=" ".join(_DATE.sub(" ", values["q"]).split()) if days else values["q"],
         actor=values["person"],
         action=values["action"],
         subject=values["target"],
-        since=_midnight(days["since"]),
-        # Inclusive on the page.
-        before=None if until is None else _midnight(until + timedelta(days=1)),
+        since=_midnight(days[0]) if days else None,
+        # The last day belongs to what is found.
+        before=_midnight(days[-1] + timedelta(days=1)) if days else None,
     )
-    return Filters(values, errors, query)
+    return Filters(values, query)
 
 
 def _text(name: str) -> str:
     return CONTROL.sub("", request.args.get(name, "")).strip()[:MAX_SEARCH]
 
 
-def _day(text: str, name: str, errors: dict[str, str]) -> date | None:
-    if not text:
-        return None
+def _day(text: str) -> date | None:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        day = None
-    # The day after the last one, which bounds a range, has to exist.
-    if day is None or day.year > 9000:
-        errors[name] = "must be a date, like 2027-01-31"
         return None
-    return day
+    # The day after the last one, which bounds a range, has to exist.
+    return day if day.year < MAXYEAR else None
 
 
-def _midnight(day: date | None) -> datetime | None:
-    return None if day is None else datetime.combine(day, time(), UTC)
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
 
 
-_USERS = frozenset({"createUser", "connect", "makeLink", "deleteConnection", "showToken", "createHold"})
-_ORGANIZATIONS = frozenset({"createOrganization", "changeOrganization", "addMembers", "removeMember"})
-_GRANTS = frozenset({"storeGrant", "importMembers"})
-_WEBHOOKS = frozenset(
-    {"createWebhook", "changeWebhook", "rotateWebhookSecret", "testWebhook", "replayDelivery"}
-)
-_PEOPLE = frozenset(
-    {
-        *("createAdministrator", "changeRole", "changePassword", "endSession", "enableSecondFactor"),
-        *("disableSecondFactor", "resetSecondFactor", "createRecoveryCodes"),
-    }
-)
+# The kind of what an action's subject names.
+_KINDS = {
+    **dict.fromkeys(("createUser", "connect", "makeLink", "deleteConnection", "showToken"), "user"),
+    **dict.fromkeys(("createHold", "inviteUser", "revokeInvitation"), "user"),
+    **dict.fromkeys(("createOrganization", "changeOrganization", "changeQuotas"), "organization"),
+    **dict.fromkeys(("addMembers", "removeMember"), "organization"),
+    **dict.fromkeys(("createWebhook", "changeWebhook", "rotateWebhookSecret"), "webhook"),
+    **dict.fromkeys(("testWebhook", "replayDelivery", "replayFailedDeliveries"), "webhook"),
+    **dict.fromkeys(("createAdministrator", "changeRole", "changePassword", "endSession"), "person"),
+    **dict.fromkeys(("enableSecondFactor", "disableSecondFactor", "resetSecondFactor"), "person"),
+    "createRecoveryCodes": "person",
+}
 # Pages that show all of a kind.
 _LISTS = {
     **dict.fromkeys(("createKey", "revokeKey"), "keys"),
@@ -191,19 +165,21 @@ def target_of(action: str, subject: str) -> Target | None:
     first, last = subject.partition("/")[0], subject.rpartition(" ")[2]
     if action in _LISTS:
         return Target("list", _LISTS[action])
-    if action in _PEOPLE:
+    kind = _KINDS.get(action)
+    if kind == "person":
         return Target("person", subject)
-    if action in _USERS and USER_ID.fullmatch(first):
+    # ``ada``, ``ada/google``
+    if kind == "user" and USER_ID.fullmatch(first):
         return Target("user", first)
     # ``old to new``
     if action == "renameUser" and USER_ID.fullmatch(last):
         return Target("user", last)
     # ``slug``, ``old to new``, ``3 to slug`` or ``user from slug``
-    if action in _ORGANIZATIONS and SLUG.fullmatch(last):
+    if kind == "organization" and SLUG.fullmatch(last):
         return Target("organization", last)
-    if action in _GRANTS and SLUG.fullmatch(first):
+    if action in ("storeGrant", "importMembers") and SLUG.fullmatch(first):
         return Target("organization", first)
-    if action in _WEBHOOKS and WEBHOOK_ID.fullmatch(first):
+    if kind == "webhook" and WEBHOOK_ID.fullmatch(first):
         return Target("webhook", first)
     return None
 
@@ -220,8 +196,7 @@ def _address(kind: str, identifier: str) -> str:
     return url_for("dashboard.webhook", webhook_id=identifier)
 
 
-# Rows of one statement, and of one export.
-BATCH = 1000
+# Rows of one export.
 MOST = 100_000
 COLUMNS = ("time", "actor", "action", "target", "changes")
 

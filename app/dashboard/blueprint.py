@@ -9,9 +9,9 @@ from flask import Blueprint, Response, abort, flash, redirect, render_template, 
 from flask.typing import ResponseReturnValue
 
 from app.dashboard import csrf, static_files, template_filters
-from app.dashboard.requests import PATH
 from app.dashboard.sign_in import roles, sessions
 from app.http.browser_headers import PAGE_HEADERS
+from app.http.requests import DASHBOARD
 from app.http.routes import facts_of_request
 
 blp = Blueprint(
@@ -45,7 +45,7 @@ def _require_session() -> ResponseReturnValue | None:
         # htmx asked for a part of a page: send the whole page to the sign-in.
         to_sign_in = url_for("dashboard.sign_in", after=_shown_page())
         return Response(status=401, headers={"HX-Redirect": to_sign_in})
-    after = request.full_path.rstrip("?") if request.method == "GET" else _shown_page()
+    after = request.full_path.rstrip("?") if request.method in ("GET", "HEAD") else _shown_page()
     return redirect(url_for("dashboard.sign_in", after=after), 303)
 
 
@@ -55,7 +55,7 @@ def _shown_page() -> str | None:
         sender = urlsplit(request.headers.get("HX-Current-URL") or request.referrer or "")
     except ValueError:
         return None
-    if not f"{sender.path}/".startswith(f"{PATH}/"):
+    if not f"{sender.path}/".startswith(f"{DASHBOARD}/"):
         return None
     return f"{sender.path}?{sender.query}" if sender.query else sender.path
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import secrets
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -16,7 +17,6 @@ from marshmallow import ValidationError, fields
 from app.accounts import delegations, organizations
 from app.accounts import users as accounts
 from app.accounts.delegations import Member
-from app.accounts.disconnect import clean_up
 from app.dashboard import forms, user_filter
 from app.dashboard.audit_log import harmless
 from app.dashboard.blueprint import blp, done, failed, page, warned
@@ -37,6 +37,8 @@ from store.sql.queries import audit, organization_grants, users
 
 # An error lists at most this many unknown users.
 MAX_NAMED = 5
+# Of a text that is no identifier; more than the longest one.
+MAX_SHOWN = 160
 
 
 class _UserIds(fields.Field[list[str]]):
@@ -51,7 +53,7 @@ class _UserIds(fields.Field[list[str]]):
             try:
                 one.parse(each)
             except ValidationError as error:
-                raise ValidationError(f"do not all fit: {each[:40]} {UserId.RULE}") from error
+                raise ValidationError(f"do not all fit: {each[:MAX_SHOWN]} {UserId.RULE}") from error
         return written
 
 
@@ -90,7 +92,7 @@ def add_members(slug: str) -> ResponseReturnValue:
                     changes={"members": (None, new or None)},
                 )
     if not form:
-        return organization_page(slug, change=None, adding=form, status=400)
+        return organization_page(slug, adding=form, status=400)
     before = len(user_ids) - added
     sentence = f"{added} added." if not before else f"{added} added; {before} had been members before."
     if registered:
@@ -139,7 +141,7 @@ def _unknown(custom_ids: list[str]) -> str:
 @route_facts(role=Role.OPERATOR)
 def delete_users() -> ResponseReturnValue:
     """Ask for a confirmation; with the right text, delete the selected users and all their data."""
-    if request.method == "GET":
+    if request.method != "POST":
         # The page of a confirmation was reloaded.
         return redirect(url_for("dashboard.users"))
     chosen = selected()
@@ -218,22 +220,21 @@ def undo_removal(slug: str) -> ResponseReturnValue:
 
 
 def _delegate(removal: Removal, left: set[str]) -> bool:
-    """Restore the delegated connections; whether the grants allow all of them."""
+    """Restore the delegated connections, beside others; whether the grants allow all of them."""
     complete = True
-    for provider in sorted({provider for provider, _, _ in removal.delegated}):
-        members = [
-            Member(user, email)
-            for name, user, email in removal.delegated
-            if name == provider and user in left
-        ]
+    # An import names a user once. A user may have had several connections by a grant.
+    imports: dict[tuple[str, int], list[Member]] = defaultdict(list)
+    seen: Counter[tuple[str, str]] = Counter()
+    for provider, user, email in removal.delegated:
+        if user in left:
+            imports[provider, seen[provider, user]].append(Member(user, email))
+            seen[provider, user] += 1
+    for (provider, _), members in imports.items():
         try:
             with services().stores.database.writing() as session:
-                imported = delegations.import_members(session, caller(), removal.slug, provider, members)
+                delegations.import_members(session, caller(), removal.slug, provider, members, adds=True)
         except ApiError:
             complete = False
-        else:
-            # A member may have connected the account personally meanwhile.
-            clean_up(imported.replaced)
     return complete
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from app.accounts import oauth_result_page
+from app.dashboard.overview import unread
 from providers import registry
 from providers.scopes import Level, Operation
+from store.cache.last_reads import LastRead
 from store.sql.models import OAuthConnection, UserInvitation, now
-from store.sql.queries import user_invitations
+from store.sql.queries import connections, user_invitations
 from store.sql.queries.attention import ACCESS_NOTICE, UserKind
 from store.sql.queries.user_invitations import State
 from workers.execution.consent_gaps import join_names, missing_permissions
@@ -62,6 +64,11 @@ def _expires_within(connection: OAuthConnection, time: timedelta) -> bool:
     return not refreshed and ends is not None and ends <= now() + time
 
 
+def names_account(connection: OAuthConnection) -> bool:
+    """Whether the account of a connection is known, so that another one can be refused in its place."""
+    return connection.account_id is not None or bool(connections.addresses(connection))
+
+
 def access(connection: OAuthConnection) -> str | None:
     """The granted access, in words; None when it reaches no calendar."""
     return access_of(connection.provider, connection.scope)
@@ -94,15 +101,15 @@ def level(connection: OAuthConnection) -> Level:
     )
 
 
-def badge(connection: OAuthConnection) -> tuple[str, str]:
-    """The CSS class and the word of a connection's badge."""
+def badge(connection: OAuthConnection, failed: LastRead | None = None) -> tuple[str, str]:
+    """The CSS class and the word of a connection's badge; ``failed`` is its last read if that failed."""
     word = health(connection)
-    return _BADGES[word], word
+    return ("bad", unread.WORD) if failed and word != ENDED else (_BADGES[word], word)
 
 
-def badge_of(connection: OAuthConnection) -> tuple[str, str]:
+def badge_of(connection: OAuthConnection, failed: LastRead | None = None) -> tuple[str, str]:
     """As ``badge``, with the provider's name before the word."""
-    kind, word = badge(connection)
+    kind, word = badge(connection, failed)
     return kind, f"{registry.title(connection.provider)}: {word}"
 
 

@@ -14,6 +14,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.dashboard.blueprint import blp, page
 from app.dashboard.csrf import ForgedRequest
+from app.dashboard.sign_in import sessions
 from app.http.errors import ApiError, overloaded
 from app.http.requests import request_id, route
 from workers.fanout.admission import Overloaded
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 _WHAT_TO_DO = {
     400: "Go back, correct the error, and send it again.",
     403: "Your role does not permit this. An administrator can do it, or give you another role.",
-    404: "It may have been renamed or deleted. The lists in the menu show what there is.",
+    404: "It may have been renamed or deleted.",
     405: "Go back and try again.",
     429: "Wait a moment, then try again.",
     502: "The provider did not answer as it should. Try again in a moment.",
@@ -86,4 +87,6 @@ def _failed(error: Exception) -> Response:
 
 
 def _page(status: int, title: str, hint: str) -> Response:
+    if status == 404 and sessions.administrator() is not None:
+        hint = f"{hint} The lists in the menu show what there is."
     return page("error.html", status, title=title, hint=hint, code=status)

@@ -7,28 +7,32 @@ made when the person has chosen a provider, so the link itself is valid for days
 from __future__ import annotations
 
 import logging
-import secrets
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, make_response, redirect, request, url_for
 from flask.typing import ResponseReturnValue
+from kombu.exceptions import OperationalError as BrokerError
 from limits import RateLimitItemPerMinute
 from limits.storage import RedisStorage
 from limits.strategies import FixedWindowRateLimiter
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.accounts import oauth_flow
+from app.accounts import customer_pages, oauth_flow, oauth_result_page
 from app.accounts.oauth_flow import InvitationRef
-from app.dashboard.connection_badge import LEVELS
+from app.dashboard import account_page, forms
+from app.dashboard.users import get_user
 from app.http.errors import ApiError
 from app.http.hosts import base_url
 from app.http.requests import request_id
 from app.schemas.connections import AuthorizeBody
 from app.services import services
+from providers import registry
 from providers.scopes import Level
+from store.sql.models import OAuthConnection, UserInvitation
 from store.sql.queries import user_invitations
 from store.sql.queries.api_keys import Caller
+from store.sql.queries.connections import Account
 from store.sql.queries.user_invitations import OpenedInvitation, State
 
 log = logging.getLogger(__name__)
@@ -64,6 +68,7 @@ def _limit() -> ResponseReturnValue | None:
     return response
 
 
+@blp.errorhandler(BrokerError)
 @blp.errorhandler(RedisError)
 @blp.errorhandler(SQLAlchemyError)
 def _down(error: Exception) -> Response:
@@ -73,47 +78,47 @@ def _down(error: Exception) -> Response:
 
 @blp.get("/<secret>")
 def opened(secret: str) -> ResponseReturnValue:
-    """The page of an invitation, with a button for each configured provider."""
+    """The page of an invitation, with each provider that is configured or has a form."""
     found = _found(secret)
     if isinstance(found, Response):
         return found
     if found.invitation.opened_at is None:
         with services().stores.database.writing() as session:
             user_invitations.note_opened(session, found.invitation.id)
-    offered = [(name, each.oauth.title) for name, each in oauth_flow.providers().items() if each.configured]
+    offered = [(name, registry.title(name)) for name in oauth_flow.offered()]
+    by_form = [(name, registry.title(name), registry.form(name).presets) for name in registry.with_form()]
+    rows = get_user(found.user.custom_id).connections
     return _page(
         200,
         secret=secret,
         inviter=_inviter(found),
         user=found.user.custom_id,
-        level=LEVELS[Level(found.invitation.scope)].lower(),
+        boundary=customer_pages.BOUNDARIES[Level(found.invitation.scope)],
         until=found.invitation.expires_at,
         providers=offered,
+        by_form=by_form,
+        connected={each.provider for each in rows},
+        ended=[each for each in rows if not each.alive],
     )
 
 
-@blp.post("/<secret>/<known_provider:provider>")
+@blp.post("/<secret>/<known_consent_provider:provider>")
 def begin(secret: str, provider: str) -> ResponseReturnValue:
-    """Make the provider's state for this browser, and send it to the consent page."""
+    """Make the provider's state for this browser, and send it to the consent page.
+
+    The account replaces the default one of the provider, or becomes another one.
+    """
     found = _found(secret)
     if isinstance(found, Response):
         return found
     row = found.invitation
-    inviter = Caller(
-        0,
-        row.created_by,
-        None,
-        read_only=False,
-        shows_tokens=False,
-        administrator_id=row.administrator_id,
-        security_stamp=row.security_stamp,
-    )
+    account = Account.ADD if request.args.get("account") == Account.ADD else Account.DEFAULT
     try:
         begun = oauth_flow.begin_here(
-            inviter,
+            _caller(row),
             found.user.custom_id,
             provider,
-            AuthorizeBody().load({"scope": row.scope}),
+            AuthorizeBody().load({"scope": row.scope, "account": account}),
             site=base_url(),
             host_url=request.host_url,
             invitation=InvitationRef(row.id, url_for("invitation.opened", secret=secret)),
@@ -124,7 +129,68 @@ def begin(secret: str, provider: str) -> ResponseReturnValue:
     response = make_response(redirect(begun.link, 303))
     if begun.cookie is not None:
         begun.cookie.set_on(response)
-    return _private(response)
+    return customer_pages.private(response)
+
+
+@blp.get("/<secret>/form/<known_form_provider:provider>")
+def account_form(secret: str, provider: str) -> ResponseReturnValue:
+    """The form of a provider that connects an account."""
+    found = _found(secret)
+    if isinstance(found, Response):
+        return found
+    return _account_form(200, secret, provider, account_page.blank(provider, _ended(found, provider)), found)
+
+
+@blp.post("/<secret>/form/<known_form_provider:provider>")
+def connect_account(secret: str, provider: str) -> ResponseReturnValue:
+    """Connect the account behind a form, which uses the invitation up."""
+    found = _found(secret)
+    if isinstance(found, Response):
+        return found
+    row, ended = found.invitation, _ended(found, provider)
+    account = ended.public_id if ended else Account.ADD
+    form, sentence = account_page.send(
+        _caller(row), found.user.custom_id, provider, account, invitation_id=row.id
+    )
+    if not form:
+        return _account_form(400, secret, provider, form, found)
+    return _page(200, title="Connected", hint=f"{sentence} You can close this page.")
+
+
+def _account_form(
+    status: int, secret: str, provider: str, form: forms.Form, found: OpenedInvitation
+) -> Response:
+    row = _ended(found, provider)
+    values = account_page.context(provider, row)
+    granted = oauth_result_page.level(provider, registry.scopes(provider).level_scopes(Level.WRITE))
+    return _page(
+        status,
+        "invitation_form.html",
+        secret=secret,
+        form=form,
+        boundary=customer_pages.BOUNDARIES[granted or Level.READ],
+        heading=f"{'Reconnect' if row else 'Connect'} {values['title']}",
+        **values,
+    )
+
+
+def _ended(found: OpenedInvitation, provider: str) -> OAuthConnection | None:
+    """The connection to connect again: one that has ended, because the page shows what was entered for it."""
+    rows = get_user(found.user.custom_id).connections
+    return account_page.reconnected([each for each in rows if not each.alive], provider)
+
+
+def _caller(row: UserInvitation) -> Caller:
+    """The person who has made an invitation."""
+    return Caller(
+        0,
+        row.created_by,
+        None,
+        read_only=False,
+        shows_tokens=False,
+        administrator_id=row.administrator_id,
+        security_stamp=row.security_stamp,
+    )
 
 
 def _found(secret: str) -> OpenedInvitation | Response:
@@ -146,31 +212,16 @@ def _closed(title: str, hint: str, *, status: int) -> Response:
     return _page(status, title=title, hint=hint)
 
 
-def _page(status: int, **values: object) -> Response:
-    nonce = secrets.token_urlsafe(16)
-    text = render_template("invitation.html", nonce=nonce, **values)
-    response = _private(Response(text, status, mimetype="text/html"))
+def _page(status: int, template: str = "invitation.html", **values: object) -> Response:
     # Browsers check the redirect of a sent form too, so the providers' pages are allowed.
-    targets = " ".join(sorted(_origins()))
-    response.headers["Content-Security-Policy"] = (
-        f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'self' {targets}; "
-        "frame-ancestors 'none'"
-    )
-    return response
+    targets = " ".join(("'self'", *sorted(_origins())))
+    return customer_pages.render(template, status, form_action=targets, **values)
 
 
 def _origins() -> set[str]:
     """The origins of the providers' consent pages."""
     urls = services().celery.runtime.registrations.consent_pages
     return {f"{parts.scheme}://{parts.netloc}" for parts in map(urlsplit, urls)}
-
-
-def _private(response: Response) -> Response:
-    """Forbid caching and the Referer header: the URL of this page contains the secret."""
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["Referrer-Policy"] = "no-referrer"
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    return response
 
 
 # A company's people may share one address, and each opens the page a few times.

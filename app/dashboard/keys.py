@@ -10,6 +10,7 @@ from flask.typing import ResponseReturnValue
 from marshmallow import ValidationError, fields
 from sqlalchemy.orm import Session
 
+from app.accounts import api_keys as accounts
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.forms import Slug
@@ -22,9 +23,8 @@ from app.schemas.error_codes import Code
 from app.schemas.fields import Text, Word
 from app.schemas.timestamps import LAST_YEAR
 from app.services import services
-from store.security.crypto import visible_part
 from store.sql.models import ApiKey, Role, now
-from store.sql.queries import api_keys, audit, organizations
+from store.sql.queries import api_keys, organizations
 from store.sql.queries.attention import KEY_NOTICE
 
 LASTING_DAYS = {"30": "30 days", "90": "90 days", "365": "A year"}
@@ -106,7 +106,7 @@ def keys() -> ResponseReturnValue:
 @route_facts(role=Role.ADMINISTRATOR)
 def new_key() -> ResponseReturnValue:
     """Create a key and show it; it cannot be shown again."""
-    if request.method == "GET":
+    if request.method != "POST":
         blank = forms.blank(rights="full", lasts="365", organization=request.args.get("organization", ""))
         return _form(blank)
     form = forms.read(KeyForm)
@@ -127,9 +127,7 @@ def new_key() -> ResponseReturnValue:
 def revoke_key(key_id: int) -> ResponseReturnValue:
     """Revoke a key."""
     with services().stores.database.writing() as session:
-        visible = api_keys.revoke_one(session, key_id)
-        if visible is not None:
-            audit.record(session, actor=sessions.actor(), action="revokeKey", subject=visible)
+        visible = accounts.revoke(session, key_id, actor=sessions.actor())
     if visible is None:
         return failed("That key was already revoked or expired.", "keys")
     return done(f"The key {visible}… is revoked. Requests with it are rejected.", "keys")
@@ -151,7 +149,7 @@ def state(key: ApiKey) -> tuple[str, str]:
 def _create(form: forms.Form) -> str | None:
     """Create a key and return it; None, with an error in the form, when its organization does not exist."""
     stores = services().stores
-    prefix, slug = stores.settings.api_key_prefix, form.data["organization"]
+    slug = form.data["organization"]
     with stores.database.writing() as session:
         found = (
             organizations.ids(session, [slug], organization_id=None, keep=True) if slug is not None else {}
@@ -159,28 +157,16 @@ def _create(form: forms.Form) -> str | None:
         if slug is not None and slug not in found:
             form.refuse("organization", "with this slug does not exist")
             return None
-        key = api_keys.create(
+        _, key = accounts.create(
             session,
-            prefix=prefix,
+            actor=sessions.actor(),
+            prefix=stores.settings.api_key_prefix,
             name=form.data["name"],
             organization_id=found.get(slug),
+            slug=slug,
             read_only=form.data["rights"] == "read-only",
             shows_tokens=form.data["tokens"] is not None,
             expires_at=_expiry(form),
-        )
-        facts = {
-            "name": form.data["name"],
-            "organization": slug,
-            "rights": form.data["rights"],
-            "showsTokens": form.data["tokens"] is not None or None,
-            "expires": _expiry(form),
-        }
-        audit.record(
-            session,
-            actor=sessions.actor(),
-            action="createKey",
-            subject=visible_part(key, prefix),
-            changes={name: (None, value) for name, value in facts.items()},
         )
     return key
 

@@ -14,6 +14,7 @@ from app.dashboard import connection_badge, forms, user_filter
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.forms import Slug
 from app.dashboard.grants.cards import cards
+from app.dashboard.overview import unread
 from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
 from app.dashboard.sign_in import sessions
 from app.http.authentication import caller
@@ -21,15 +22,14 @@ from app.http.errors import Conflict, NotFound
 from app.http.routes import route_facts
 from app.schemas.error_codes import Code
 from app.schemas.fields import SLUG, Text
+from app.schemas.records import QuotasBody
 from app.services import services
-from providers import registry
+from store.coordination import shares
 from store.sql.models import Role
-from store.sql.queries import api_keys, audit, connections, users, webhooks
+from store.sql.queries import api_keys, attention, audit, users, webhooks
 from store.sql.queries import organizations as stored
 from store.sql.queries.organizations import Summary
-
-# The page lists at most this many ended connections above the members.
-MAX_NAMED = 10
+from workers.runtime import MAX_WEBHOOK_ENDPOINTS
 
 # The value of ``show`` for organizations with an ended grant.
 ENDED_GRANTS = "ended-grants"
@@ -84,7 +84,7 @@ def create_organization() -> ResponseReturnValue:
 @blp.get("/organizations/<slug>")
 def organization(slug: str) -> ResponseReturnValue:
     """One organization and its members."""
-    return organization_page(slug, change=None, adding=forms.blank())
+    return organization_page(slug)
 
 
 @blp.post("/organizations/<slug>/rename")
@@ -93,7 +93,7 @@ def rename_organization(slug: str) -> ResponseReturnValue:
     """Change an organization's name or slug."""
     form = forms.read(ChangeForm)
     if not form:
-        return organization_page(slug, change=form, adding=forms.blank(), status=400)
+        return organization_page(slug, change=form, status=400)
     new_slug = form.data["slug"]
     try:
         with services().stores.database.writing() as session:
@@ -109,8 +109,22 @@ def rename_organization(slug: str) -> ResponseReturnValue:
             )
     except Conflict:
         form.refuse("slug", TAKEN)
-        return organization_page(slug, change=form, adding=forms.blank(), status=409)
+        return organization_page(slug, change=form, status=409)
     return done("The organization is changed.", "organization", slug=new_slug)
+
+
+@blp.post("/organizations/<slug>/quotas")
+@route_facts(role=Role.OPERATOR)
+def change_quotas(slug: str) -> ResponseReturnValue:
+    """Change what an organization may use. An empty field is the installation's value."""
+    form = forms.read(QuotasBody)
+    if not form:
+        return organization_page(slug, quotas=form, status=400)
+    quotas = {name.value: form.data.get(name) for name in shares.OWN}
+    with services().stores.database.writing() as session:
+        row = accounts.find(session, caller(), slug, to_change=True)
+        accounts.change_quotas(session, caller(), row, quotas, actor=sessions.actor())
+    return done("The quotas are changed. They take effect with the next request.", "organization", slug=slug)
 
 
 @blp.post("/organizations/<slug>/delete")
@@ -126,9 +140,14 @@ def delete_organization(slug: str) -> ResponseReturnValue:
 
 
 def organization_page(
-    slug: str, *, change: forms.Form | None, adding: forms.Form, status: int = 200
+    slug: str,
+    *,
+    change: forms.Form | None = None,
+    quotas: forms.Form | None = None,
+    adding: forms.Form | None = None,
+    status: int = 200,
 ) -> ResponseReturnValue:
-    """The page of an organization; ``change`` and ``adding`` are its forms, with their errors."""
+    """The page of an organization; ``change``, ``quotas`` and ``adding`` are its forms, with their errors."""
     with services().stores.database.reading() as session:
         found = get_organization(session, slug)
         sort = Sort.of_request("organization", users.ORDERS, "id", slug=slug)
@@ -146,12 +165,15 @@ def organization_page(
             session, "organization", list(users.found_by(searched(), found.id)), slug=slug
         )
         grants = cards(session, found.id)
+        unbookable = attention.unbookable_members(session, unread.failing(), [found.id])
         return page(
             "organization.html",
             status,
             organization=found,
             change=forms.blank(name=found.name or "", slug=found.slug) if change is None else change,
-            adding=adding,
+            quotas=forms.blank(**_texts(stored.quotas(session, found.id))) if quotas is None else quotas,
+            usual_quotas=_usual_quotas(),
+            adding=forms.blank() if adding is None else adding,
             members=ListPage.of(members, sort),
             sort=sort,
             filters=filters,
@@ -159,13 +181,30 @@ def organization_page(
             grants=grants,
             grant_ids=[each.grant.id for each in grants if each.grant is not None],
             delegated=sum(each.members for each in grants),
-            ended=connections.dead(session, organization_id=found.id, limit=MAX_NAMED),
+            unbookable=unbookable.get(found.id, 0),
             keys=api_keys.count(session, found.id),
             webhooks=webhooks.count(session, found.id),
             q=searched(),
             health=connection_badge,
-            title_of=registry.title,
+            unread=unread.last_reads([one.id for each in members.rows for one in each.connections]),
         )
+
+
+def _texts(quotas: shares.OwnQuotas) -> dict[str, str]:
+    return {name: str(value) for name, value in quotas.items()}
+
+
+def _usual_quotas() -> dict[str, str]:
+    """The quotas of an organization without own ones, in words."""
+    settings = services().settings
+    percent = settings.organization_share
+    return {
+        "requestsPerMinute": "no limit but that of each key",
+        "waitingReads": str(shares.share_of(settings.waiting_reads, percent)),
+        "waitingWrites": str(shares.share_of(settings.waiting_writes, percent)),
+        "heldUsers": str(settings.max_held_users),
+        "webhookTurns": str(shares.share_of(MAX_WEBHOOK_ENDPOINTS, percent)),
+    }
 
 
 def get_organization(session: Session, slug: str) -> Summary:
@@ -205,6 +244,7 @@ def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
             position=sort.position,
             limit=ROWS,
         )
+        unbookable = attention.unbookable_members(session, unread.failing(), [each.id for each in rows.rows])
     found = ListPage.of(rows, sort)
     shown = [
         Chip(title, same_list("organizations", show=show, after=None, before=None), narrow is bool(show))
@@ -218,5 +258,6 @@ def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
         sort=sort,
         shown=shown,
         narrow=narrow,
+        unbookable=unbookable,
         q=searched(),
     )

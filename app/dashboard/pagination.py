@@ -13,7 +13,7 @@ from app.dashboard.blueprint import blp
 from app.schemas.fields import CONTROL, USER_ID
 from store.sql.keyset import Order, Position, Rows
 
-ROWS = 25
+ROWS = 100
 # A field suggests at most this many choices; others are typed.
 MAX_CHOICE = 200
 MAX_SEARCH = 320
@@ -21,7 +21,10 @@ MAX_SEARCH = 320
 MAX_NUMBER = 2**31 - 1
 
 # The query arguments of lists. Links copy no others, as some names are options of ``url_for``.
-_ARGUMENTS = ("q", "after", "before", "organization", "show", "sort", "status")
+_ARGUMENTS = (
+    *("q", "after", "before", "organization", "show", "sort"),
+    *("status", "person", "action", "target"),
+)
 
 # Between the value and the key of a position; keys have no such character.
 _BETWEEN = "~"
@@ -76,6 +79,8 @@ class Sort:
             chosen = default
         order = orders[chosen.removeprefix("-")]
         before = _position(order, request.args.get("before", ""), backwards=True)
+        if "last" in request.args:
+            before = Position(None, backwards=True)
         return cls(
             endpoint, path, orders, default, chosen, before or _position(order, request.args.get("after", ""))
         )
@@ -146,6 +151,11 @@ class ListPage(Generic[Row]):
         """The address of the previous page."""
         more = self.rows and self.offset > 0
         return self.sort.at(before=self.sort.cursor(self.rows[0])) if more else None
+
+    @property
+    def last(self) -> str | None:
+        """The address of the last page, if this is another one."""
+        return self.sort.at(last=1) if self.next_page else None
 
     @property
     def first(self) -> str | None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from flask.typing import ResponseReturnValue
 from marshmallow import fields
 
-from app.accounts import oauth_clients, oauth_flow
+from app.accounts import oauth_clients
 from app.accounts.oauth_clients import CannotChange, FieldRefused, Registration, Source
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page, warned
@@ -40,6 +40,7 @@ class Card:
     variables: tuple[str, ...]
     badge: tuple[str, str]
     default_tenant: str | None
+    checkable: bool
 
     @property
     def by_environment(self) -> bool:
@@ -64,7 +65,7 @@ def settings() -> ResponseReturnValue:
     return _cards({})
 
 
-@blp.post("/settings/<known_provider:provider>")
+@blp.post("/settings/<known_consent_provider:provider>")
 @route_facts(role=Role.ADMINISTRATOR)
 def save_registration(provider: str) -> ResponseReturnValue:
     """Check a registration with its provider, and save it unless the provider rejects it."""
@@ -80,12 +81,12 @@ def save_registration(provider: str) -> ResponseReturnValue:
     return report(f"Saved. {finding.sentence}. {finding.advice}", "settings")
 
 
-@blp.post("/settings/<known_provider:provider>/check")
+@blp.post("/settings/<known_consent_provider:provider>/check")
 @route_facts(role=Role.ADMINISTRATOR)
 def check_registration(provider: str) -> ResponseReturnValue:
     """Ask the provider whether it accepts the registration in force."""
     name = provider
-    title = oauth_flow.providers()[name].oauth.title
+    title = registry.title(name)
     try:
         finding = oauth_clients.check(name, site=base_url())
     except Undecipherable:
@@ -98,7 +99,7 @@ def check_registration(provider: str) -> ResponseReturnValue:
     return report(f"{title}: {finding.sentence}. {finding.advice}", "settings")
 
 
-@blp.post("/settings/<known_provider:provider>/remove")
+@blp.post("/settings/<known_consent_provider:provider>/remove")
 @route_facts(role=Role.ADMINISTRATOR)
 def remove_registration(provider: str) -> ResponseReturnValue:
     """Remove a stored registration."""
@@ -111,9 +112,10 @@ def remove_registration(provider: str) -> ResponseReturnValue:
 
 def badge_of(registration: Registration) -> tuple[str, str]:
     """The badge of a provider's registration: CSS class and words."""
+    checkable = registry.consent(registration.provider).proves_secret
     if registration.configured:
         if registration.checked is None:
-            return "", "not checked yet"
+            return "", "not checked yet" if checkable else "configured"
         return ("good", "accepted") if registration.checked.accepted else ("bad", "refused")
     return ("bad", "secret lost") if registration.source is Source.DATABASE else ("warn", "not configured")
 
@@ -151,10 +153,11 @@ def _card(registration: Registration, submitted: forms.Form | None) -> Card:
     return Card(
         registration=registration,
         form=_as_saved(registration) if submitted is None else submitted,
-        steps=registry.definition(registration.provider).consent.steps,
+        steps=registry.consent(registration.provider).steps,
         variables=variables,
         badge=badge_of(registration),
         default_tenant=oauth_clients.default_tenant(registration.provider),
+        checkable=registry.consent(registration.provider).proves_secret,
     )
 
 

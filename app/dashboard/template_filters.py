@@ -67,14 +67,18 @@ def spaced(name: str) -> str:
 
 
 def _distance(distance: timedelta) -> str:
-    """A distance from now in its largest whole unit, rounded down."""
-    seconds = int(abs(distance).total_seconds())
+    """A distance from now in its largest unit: rounded down if it is past, to the nearest if it is ahead."""
+    ahead = distance > timedelta()
+    seconds = abs(distance).total_seconds()
     if seconds < _UNITS[-1][0]:
-        return "in less than a minute" if distance > timedelta() else "just now"
-    length, unit = next((length, unit) for length, unit in _UNITS if seconds >= length)
-    number = seconds // length
+        return "in less than a minute" if ahead else "just now"
+    # 365 days, and a moment less, are a year too.
+    length, unit = next(
+        (length, unit) for length, unit in _UNITS if seconds >= (0.99 if ahead else 1) * length
+    )
+    number = round(seconds / length) if ahead else int(seconds / length)
     words = f"{number} {unit}{'' if number == 1 else 's'}"
-    return f"in {words}" if distance > timedelta() else f"{words} ago"
+    return f"in {words}" if ahead else f"{words} ago"
 
 
 def _time(moment: datetime, clock: str) -> str:

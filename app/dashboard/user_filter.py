@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.dashboard.connection_badge import CONNECTED as CONNECTED_WORD
 from app.dashboard.connection_badge import KIND_TITLES
+from app.dashboard.overview import unread
 from app.dashboard.overview.attention import ANY, useless_scopes
 from app.dashboard.pagination import Chip, same_list
 from store.sql.queries import attention
@@ -22,7 +23,7 @@ CONNECTED = "connected"
 def chosen() -> str:
     """The filter that the query asks for; empty for all users."""
     show = request.args.get("show", "")
-    return show if show in (ANY, CONNECTED, *UserKind) else ""
+    return show if show in (ANY, CONNECTED, unread.SHOW, *UserKind) else ""
 
 
 def condition(session: Session) -> ColumnElement[bool] | None:
@@ -30,12 +31,15 @@ def condition(session: Session) -> ColumnElement[bool] | None:
     show = chosen()
     if not show:
         return None
+    if show == unread.SHOW:
+        return unread.of_users()
     # The other kinds do not depend on scopes.
     needs_scopes = show in (ANY, CONNECTED, UserKind.NO_CALENDARS)
     useless = useless_scopes(attention.scope_texts(session)) if needs_scopes else {}
-    if show == CONNECTED:
-        return not_(attention.of_any_kind(useless))
-    return attention.of_any_kind(useless) if show == ANY else attention.has_problem(UserKind(show), useless)
+    if show in (ANY, CONNECTED):
+        wrong = attention.of_any_kind(useless, unread.failing())
+        return wrong if show == ANY else not_(wrong)
+    return attention.has_problem(UserKind(show), useless)
 
 
 def to_invite(session: Session) -> ColumnElement[bool] | None:
@@ -48,7 +52,8 @@ def to_invite(session: Session) -> ColumnElement[bool] | None:
 
 def chips(session: Session, endpoint: str, among: Collection[ColumnElement[bool]], **path: str) -> list[Chip]:
     """The filters of a list of users, each with the number that it finds of the users ``among``."""
-    counts = attention.user_counts(session, useless_scopes(attention.scope_texts(session)), among)
+    useless = useless_scopes(attention.scope_texts(session))
+    counts = attention.user_counts(session, useless, unread.failing(), among)
 
     def chip(title: str, show: str | None, count: int) -> Chip:
         address = same_list(endpoint, show=show, after=None, before=None, **path)
@@ -57,6 +62,7 @@ def chips(session: Session, endpoint: str, among: Collection[ColumnElement[bool]
     return [
         chip("All", None, counts.total),
         chip(CONNECTED_WORD.capitalize(), CONNECTED, counts.total - counts.any),
+        chip(unread.TITLE, unread.SHOW, counts.unbookable),
         chip("Needs attention", ANY, counts.any),
         *(chip(KIND_TITLES[kind], kind.value, counts.of(kind)) for kind in UserKind),
     ]

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from app.accounts import oauth_flow
+from app.accounts import availability_profiles, oauth_flow
 from app.accounts import users as accounts
-from app.dashboard import connection_badge, forms, user_filter
+from app.dashboard import account_page, connection_badge, forms, user_filter
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.forms import Slug, UserId
+from app.dashboard.grants.importing import WrongLine
+from app.dashboard.overview import unread
 from app.dashboard.pagination import ROWS, ListPage, Sort, searched
 from app.dashboard.sign_in import sessions
 from app.http.authentication import caller
@@ -19,6 +21,7 @@ from app.http.errors import Conflict, NotFound
 from app.http.routes import route_facts
 from app.schemas.error_codes import Code
 from app.schemas.fields import USER_ID
+from app.schemas.organization_grants import MAX_IMPORTED
 from app.services import services
 from providers import registry
 from store.sql.models import OAuthConnection, Role, User
@@ -42,7 +45,7 @@ class RenameForm(forms.Body):
 @blp.get("/users")
 def users() -> ResponseReturnValue:
     """The users that match the search, without one all, with their connections."""
-    return _list(forms.blank(organization=request.args.get("organization", "")))
+    return users_page(forms.blank(organization=request.args.get("organization", "")))
 
 
 @blp.post("/users")
@@ -51,7 +54,7 @@ def create_user() -> ResponseReturnValue:
     """Register a user."""
     form = forms.read(UserForm)
     if not form:
-        return _list(form, 400)
+        return users_page(form, 400)
     custom_id, slug = form.data["id"], form.data["organization"]
     try:
         with services().stores.database.writing() as session:
@@ -65,10 +68,10 @@ def create_user() -> ResponseReturnValue:
             )
     except Conflict:
         form.refuse("id", "is taken by another user")
-        return _list(form, 409)
+        return users_page(form, 409)
     except NotFound:
         form.refuse("organization", "with this slug does not exist")
-        return _list(form, 400)
+        return users_page(form, 400)
     return done(f"{custom_id} is registered. Connect a calendar next.", "user", custom_id=custom_id)
 
 
@@ -131,7 +134,14 @@ def get_user(custom_id: str) -> User:
     raise NotFound("User not found", Code.USER_NOT_FOUND)
 
 
-def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
+def users_page(
+    form: forms.Form,
+    status: int = 200,
+    *,
+    imported: forms.Form | None = None,
+    wrong: Sequence[WrongLine] = (),
+) -> ResponseReturnValue:
+    """The list of users with its forms; ``imported`` is an import that failed, ``wrong`` its lines."""
     sort = Sort.of_request("users", stored.ORDERS, "id")
     with services().stores.database.reading() as session:
         rows = stored.search(
@@ -152,16 +162,18 @@ def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
         "users.html",
         status,
         form=form,
+        importing=forms.blank() if imported is None else imported,
+        wrong=wrong,
+        most=MAX_IMPORTED,
         found=ListPage.of(rows, sort),
         sort=sort,
         q=searched(),
         filters=filters,
         shown=user_filter.chosen(),
         invitable=invitable,
-        badge_of=connection_badge.badge_of,
-        never=connection_badge.NEVER,
+        health=connection_badge,
+        unread=unread.last_reads([one.id for each in rows.rows for one in each.connections]),
         invited=invited,
-        invitation_of=connection_badge.invitation_sentence,
     )
 
 
@@ -173,21 +185,31 @@ def _user_page(custom_id: str, form: forms.Form, status: int = 200) -> ResponseR
             session, [each.grant_id for each in row.connections if each.grant_id]
         )
         invitation = user_invitations.latest(session, [row.id]).get(row.id)
+        profile = availability_profiles.find(session, caller(), custom_id)
     return page(
         "user.html",
         status,
         form=form,
         user=row,
         organizations=memberships,
+        profile=profile,
         granting=granting,
         invitation=invitation,
         invitable=_invitable(row.connections),
         invitation_badge=invitation and connection_badge.invitation_badge(user_invitations.state(invitation)),
-        connections={each.provider: each for each in row.connections},
-        providers=oauth_flow.providers(),
+        connections={
+            name: [each for each in row.connections if each.provider == name] for name in registry.names()
+        },
+        offered=oauth_flow.offered(),
+        with_consent=registry.with_consent(),
+        with_form=registry.with_form(),
         names=list(registry.names()),
         levels=connection_badge.LEVELS,
+        last_reads=services().stores.last_reads.load([each.id for each in row.connections]),
         health=connection_badge,
+        advice=unread.advice,
+        entered=account_page.facts,
+        renewal=account_page.renewal,
         title_of=registry.title,
     )
 

@@ -23,7 +23,7 @@ from store.sql.models import Role, WebhookDelivery
 from store.sql.queries import deliveries, organizations
 from store.sql.queries.deliveries import Status
 
-RELOAD = "Reload this page in a moment to see the result."
+SOON = "The result appears here in a moment."
 
 # The status of a delivery as a badge.
 BADGES = {
@@ -60,9 +60,17 @@ def webhook(webhook_id: str) -> ResponseReturnValue:
         badges=BADGES,
         status_of=deliveries.status,
         payload=payload,
+        attempts_of=deliveries.attempts,
         overlaps=OVERLAPS,
         ticket=forms.new_form_token(),
     )
+
+
+@blp.get("/webhooks/<webhook_id>/log")
+@route_facts(polled=True)
+def webhook_log(webhook_id: str) -> ResponseReturnValue:
+    """The same page, of which htmx takes the deliveries to show new ones."""
+    return webhook(webhook_id)
 
 
 @blp.post("/webhooks/<webhook_id>/deliveries/<delivery_id>/replay")
@@ -79,7 +87,7 @@ def replay_delivery(webhook_id: str, delivery_id: str) -> ResponseReturnValue:
             webhook_id=webhook_id,
         )
     return done(
-        f"It is being sent again. {RELOAD}",
+        f"It is being sent again. {SOON}",
         "webhook",
         webhook_id=webhook_id,
     )
@@ -98,7 +106,7 @@ def replay_failed_deliveries(webhook_id: str) -> ResponseReturnValue:
             webhook_id=webhook_id,
         )
     those = "1 delivery is" if count == 1 else f"{count} deliveries are"
-    return done(f"{those} being sent again. {RELOAD}", "webhook", webhook_id=webhook_id)
+    return done(f"{those} being sent again. {SOON}", "webhook", webhook_id=webhook_id)
 
 
 @blp.post("/webhooks/<webhook_id>/test")
@@ -114,7 +122,7 @@ def test_webhook(webhook_id: str) -> ResponseReturnValue:
             "webhook",
             webhook_id=webhook_id,
         )
-    return done(f"A test event is being sent. {RELOAD}", "webhook", webhook_id=webhook_id)
+    return done(f"A test event is being sent. {SOON}", "webhook", webhook_id=webhook_id)
 
 
 def payload(row: WebhookDelivery) -> str:

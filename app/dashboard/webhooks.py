@@ -33,6 +33,9 @@ FAILING = "failing"
 # For the form.
 EVENT_DESCRIPTIONS = {
     WebhookEvent.CALENDAR_CHANGED: "An event in a calendar was created, changed or deleted.",
+    WebhookEvent.EVENT_CREATED: "An event was created in a watched calendar.",
+    WebhookEvent.EVENT_UPDATED: "An event of a watched calendar was changed.",
+    WebhookEvent.EVENT_DELETED: "An event of a watched calendar was deleted.",
     WebhookEvent.CONNECTION_EXPIRED: "A user's grant has ended at the provider: the user must connect again.",
     WebhookEvent.CONNECTION_RESTORED: "A connection that had ended works again.",
     WebhookEvent.GRANT_EXPIRED: "A provider refuses an organization's grant: its members cannot be read.",
@@ -41,6 +44,9 @@ EVENT_DESCRIPTIONS = {
     WebhookEvent.HOLD_EXPIRED: "A hold has expired: its time is free again.",
     WebhookEvent.HOLD_RELEASED: "A hold was released, or an event was created in its time.",
 }
+
+# The value of the checkbox for the content of events.
+CONTENT = "yes"
 
 SENT_BEFORE = (
     "This form was sent before, and no second webhook was made. The secret of the first was shown once: when "
@@ -53,6 +59,7 @@ class WebhookForm(forms.Body):
 
     url = WebhookUrl(required=True)
     organization = Slug(load_default=None)
+    content = Word((CONTENT,), load_default=None)
     ticket = Text(shortest=1, longest=64, required=True)
 
 
@@ -140,7 +147,12 @@ def _create(form: forms.Form, event_types: list[str]) -> tuple[WebhookEndpoint, 
                 form.refuse("organization", "with this slug does not exist")
                 return None
             return webhook_endpoints.create(
-                session, caller(), url=form.data["url"], events=event_types, organization_id=found.get(slug)
+                session,
+                caller(),
+                url=form.data["url"],
+                events=event_types,
+                organization_id=found.get(slug),
+                content=form.data["content"] is not None,
             )
     except Conflict as error:
         form.refuse("", f"{error.error}: delete one that you no longer need, then send this again.")
@@ -153,7 +165,7 @@ def _new_form(
     with services().stores.database.reading() as session:
         slugs = organizations.slugs(session, limit=MAX_CHOICE)
     return page(
-        "new_webhook.html",
+        "webhook_form.html",
         status,
         form=form,
         chosen=event_types,
@@ -164,9 +176,10 @@ def _new_form(
 
 
 class WebhookChangeForm(forms.Body):
-    """The URL of an endpoint. Its events are checkboxes of one name, which are read from the request."""
+    """An endpoint's settings. Its events are checkboxes of one name, which are read from the request."""
 
     url = WebhookUrl(required=True)
+    content = Word((CONTENT,), load_default=None)
 
 
 @blp.get("/webhooks/<webhook_id>/edit")
@@ -174,7 +187,9 @@ class WebhookChangeForm(forms.Body):
 def edit_webhook(webhook_id: str) -> ResponseReturnValue:
     """The form for changing an endpoint."""
     endpoint = _known(webhook_id)
-    return _settings_form(endpoint, forms.blank(url=endpoint.url), endpoint.events)
+    return _settings_form(
+        endpoint, forms.blank(url=endpoint.url, content=CONTENT if endpoint.content else ""), endpoint.events
+    )
 
 
 @blp.post("/webhooks/<webhook_id>/edit")
@@ -188,7 +203,10 @@ def change_webhook(webhook_id: str) -> ResponseReturnValue:
     if not form:
         return _settings_form(endpoint, form, chosen, 400)
     with services().stores.database.writing() as session:
-        webhook_endpoints.change(session, caller(), webhook_id, url=form.data["url"], events=chosen)
+        content = form.data["content"] is not None
+        webhook_endpoints.change(
+            session, caller(), webhook_id, url=form.data["url"], events=chosen, content=content
+        )
     return done("The webhook is changed.", "webhook", webhook_id=webhook_id)
 
 
@@ -224,7 +242,7 @@ def _settings_form(
     endpoint: WebhookEndpoint, form: forms.Form, chosen: list[str], status: int = 200
 ) -> ResponseReturnValue:
     return page(
-        "edit_webhook.html",
+        "webhook_form.html",
         status,
         endpoint=endpoint,
         form=form,

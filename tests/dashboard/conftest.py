@@ -19,8 +19,9 @@ from sqlalchemy import delete
 from app.cli import administrator_setup
 from app.dashboard.sign_in import passwords
 from store.config.settings import Settings
+from store.coordination import registration_checks
 from store.sql.database import Database
-from store.sql.models import Administrator, Invitation
+from store.sql.models import Administrator, Invitation, Role
 from store.stores import Stores
 from tests.conftest import stores_of
 from tests.dashboard.installations import PASSWORD, Installation
@@ -65,6 +66,18 @@ def browser_of(app: Flask) -> Callable[..., Browser]:
         if person is not None:
             assert browser.sign_in(person).status == 303
         return browser
+
+    return make
+
+
+@pytest.fixture
+def person_with(stores: Stores, unique: Callable[[str], str]) -> Callable[[Role], Person]:
+    """Create a person with a role."""
+
+    def make(role: Role) -> Person:
+        person = Person(unique(role), PASSWORD)
+        assert administrator_setup.create(stores, person.name, person.password, role)
+        return person
 
     return make
 
@@ -131,6 +144,8 @@ def install(
             if not registered:
                 changed["providers"] = replace(settings.providers, **UNREGISTERED)
             app = new_app(database_url=closing.enter_context(copy), **changed)
+            # Redis is shared with other tests: a refused registration of theirs would need attention here.
+            stores_of(app).redis.delete(registration_checks.KEY)
             person = Person("ada", PASSWORD)
             assert administrator_setup.create(stores_of(app), person.name, person.password)
             browser = Browser(app.test_client())

@@ -16,7 +16,7 @@ PIECE = re.compile(r"M(\d+) (\d+)h(\d+)")
 # Positions are whole tenths of a pixel.
 ROUNDED = 0.51
 # Drawn by a pattern, and not by a class.
-PATTERNS = ("hatch", "held")
+PATTERNS = ("hatch", "held", "night")
 
 Pair = tuple[int, int]
 

@@ -37,7 +37,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 # The problems, by kind as the overview names it, and how a person calls each.
 PROBLEMS: Mapping[str, frozenset[str]] = {
-    "ended": frozenset(
+    "unbookable": frozenset(
         {"ada.lovelace", "alan.turing", "barbara.liskov", "donald.knuth", "edsger.dijkstra", "fran.allen"}
         | {"grace.hopper", "member.of-juniper"}
     ),
@@ -56,7 +56,7 @@ PROBLEMS: Mapping[str, frozenset[str]] = {
     "grants": frozenset({"acme", "bright", "cedar", "delta", "elm", "juniper"}),
     "registrations": frozenset({"Google", "Microsoft"}),
 }
-USER_KINDS = ("ended", "no-calendars", "expiring", "unconnected")
+USER_KINDS = ("unbookable", "no-calendars", "expiring", "unconnected")
 # Of those who never connected: their invitations have expired.
 UNANSWERED = ("mary.jackson", "niklaus.wirth", "radia.perlman")
 # Member of an organization whose grant has ended.
@@ -147,7 +147,7 @@ def _connections(session: Session, users: Mapping[str, int]) -> None:
         if name in PROBLEMS["unconnected"]:
             continue
         provider = "microsoft" if name == DELEGATED else ("google", "microsoft")[number % 2]
-        ended = name in PROBLEMS["ended"] and name != DELEGATED
+        ended = name in PROBLEMS["unbookable"] and name != DELEGATED
         grant = 5 if name == DELEGATED else 6 if number % 50 == 48 and name.startswith("employee-") else None
         expiring = name in PROBLEMS["expiring"]
         rows.append(

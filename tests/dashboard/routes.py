@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from flask import Flask
 from werkzeug.routing import Rule
 
+from app.http.paths import providers_of
+
 PREFIX = "dashboard."
 # Endpoints that are no pages.
 APART = frozenset({"dashboard.static"})
@@ -28,7 +30,10 @@ def path(rule: Rule, names: Mapping[str, str]) -> str:
 
     :raise KeyError: for an argument that is missing in ``names``
     """
-    built = rule.build({name: names[name] for name in rule.arguments}, append_unknown=False)
+    values = {name: names[name] for name in rule.arguments}
+    if "provider" in values and values["provider"] not in (known := providers_of(rule)):
+        values["provider"] = known[0]
+    built = rule.build(values, append_unknown=False)
     assert built is not None
     return built[1]
 

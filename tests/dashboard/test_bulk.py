@@ -8,7 +8,6 @@ from io import StringIO
 import pytest
 from werkzeug.datastructures import MultiDict
 
-from app.dashboard import bulk
 from store.sql.queries import organization_grants, organizations
 from store.sql.queries.organization_grants import NewGrant
 from tests.conftest import connect
@@ -115,18 +114,15 @@ def test_undoing_restores_the_delegated_connections(signed_in, stores, imported)
     assert "has changed, so import them again" in page.notices[0]
 
 
-def test_undoing_cleans_up_after_an_account_that_was_connected_meanwhile(
-    signed_in, api, sandbox, imported, monkeypatch
-):
+def test_undoing_keeps_an_account_that_was_connected_meanwhile(signed_in, api, sandbox, imported):
     slug, _, user = imported
     page = several(signed_in, f"/organizations/{slug}/members/remove", [user])
     connect(api, user, sandbox.account("google", f"{user}@acme.example"))
-    cleaned = []
-    monkeypatch.setattr(bulk, "clean_up", cleaned.extend)
 
     undo(signed_in, page)
 
-    assert len(cleaned) == 1
+    kept = api.get(f"/users/{user}/connections").json["data"]
+    assert [(each["type"], each["default"]) for each in kept] == [("oauth2", True), ("delegated", False)]
 
 
 def test_nothing_selected(signed_in, acme):

@@ -19,6 +19,13 @@ def chart(rows, *, stacked: bool) -> Chart:
     return Chart("", [Series(str(n), f"style-{n}", row) for n, row in enumerate(rows)], "", stacked)
 
 
+@pytest.mark.parametrize(("slowest", "label"), [(2000, "2 s"), (6000, "6 s"), (800, "800 ms"), (0.5, "1 ms")])
+def test_a_long_time_is_labelled_in_seconds(slowest, label):
+    found = Chart("Response times", [Series("median", "p50", [slowest])], " ms", stacked=False)
+
+    assert found.ticks()[-1].label == label
+
+
 def value_of(found: Chart, height: float) -> float:
     return height / (HEIGHT - HEAD) * found.top
 

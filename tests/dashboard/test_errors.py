@@ -12,7 +12,7 @@ from app.dashboard.sign_in import sessions
 from store.sql.queries import administrators
 from tests.conftest import stores_of
 from tests.dashboard.installations import PASSWORD
-from tests.dashboard.visiting import Browser, Person
+from tests.dashboard.visiting import Browser, Person, words
 
 NOWHERE = "redis://127.0.0.1:1/0"
 
@@ -28,7 +28,8 @@ def test_an_unknown_path_is_a_page(signed_in, visitor, path):
 
         assert (page.status, page.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
         assert page.heading == "Not found"
-        assert "The lists in the menu" in page.text
+    assert "The lists in the menu" in signed_in.page.text
+    assert "menu" not in words(visitor.page.html.select_one("main"))
 
 
 def test_a_method_that_a_page_does_not_take_is_a_page(signed_in):

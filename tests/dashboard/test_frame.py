@@ -159,3 +159,21 @@ def test_the_api_has_no_cookie_and_no_pages(api, signed_in):
     assert "Content-Security-Policy" not in answer.headers
     assert "Cookie" not in answer.headers.get("Vary", "")
     assert not [path for path in api.get("/openapi.json").json["paths"] if "dashboard" in path]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_pages_and_their_files_are_compressed(signed_in, encoding):
+    accepted = {"Accept-Encoding": encoding}
+    page = signed_in.get("/keys")
+    style, script = page.html.find("link", rel="stylesheet")["href"], page.html.find_all("script")[-2]["src"]
+
+    for address in ("/dashboard/keys", "/dashboard/explorer", style, script):
+        plain = signed_in.client.get(address, buffered=True)
+        packed = signed_in.client.get(address, headers=accepted, buffered=True)
+
+        assert (packed.status_code, packed.headers["Content-Encoding"]) == (200, encoding), address
+        assert "Accept-Encoding" in packed.headers["Vary"]
+        assert len(packed.data) < len(plain.data) / 2
+        assert "Content-Encoding" not in plain.headers
+    part = signed_in.client.get(style, headers={**accepted, "Range": "bytes=0-9"}, buffered=True)
+    assert (part.status_code, len(part.data), part.content_encoding) == (206, 10, None)

@@ -9,7 +9,9 @@ from io import BytesIO
 
 import pytest
 
+from providers.microsoft.certificates import load
 from store.sql.queries import organization_grants, organizations
+from tests import certificates
 from tests.dashboard.audit_records import records
 from tests.dashboard.visiting import words
 from tests.people import grant_of
@@ -138,6 +140,57 @@ def test_an_application_is_tested_stored_and_shown_without_its_secret(signed_in,
     assert contoso.client_secret not in page.text + again.text
 
 
+@pytest.fixture(scope="module")
+def certificate():
+    """A certificate of an application, and its private key."""
+    return certificates.of_application()
+
+
+@pytest.fixture
+def certified(sandbox, certificate):
+    """A Microsoft tenant that knows an application by a certificate."""
+    return sandbox.domain("microsoft", "sealed.example", ["ada@sealed.example"], certificate=certificate[0])
+
+
+def certificate_form(domain, pem, **changed):
+    return {"tenant": domain.tenant, "clientId": domain.client_id, "certificate": pem} | changed
+
+
+@pytest.mark.parametrize("how", ["pasted", "a file", "with its thumbprint"])
+def test_an_application_is_stored_by_its_certificate(
+    signed_in, stores, slug, certified, certificate, sandbox, how
+):
+    pem = "\r\n".join("".join(certificate).split("\n"))
+    form = certificate_form(certified, pem)
+    if how == "a file":
+        form["certificateFile"] = (BytesIO(form.pop("certificate").encode()), "application.pem")
+    elif how == "with its thumbprint":
+        form["thumbprint"] = load(pem).thumbprints[1].upper()
+
+    page = signed_in.do(path(slug, "microsoft"), form)
+
+    assert page.notices[0].startswith("Microsoft accepts the grant, and it is stored.")
+    assert facts(card(page, "Microsoft"))["Application"] == certified.client_id
+    (grant,) = stored(stores, slug)
+    assert grant.tenant == certified.tenant
+    again = signed_in.get(path(slug, "microsoft"))
+    assert again.html.find(id="f-certificate").get_text() == ""
+    for secret in (certificate[1][60:100], "PRIVATE KEY-----"):
+        assert secret not in page.text + again.text
+
+
+def test_a_certificate_that_microsoft_refuses_has_its_error_beside_it(signed_in, slug, certified, caplog):
+    caplog.set_level(logging.DEBUG)
+    other = certificates.of_application()
+
+    page = refused(signed_in, slug, "microsoft", certificate_form(certified, "".join(other)))
+
+    assert "Microsoft does not know the certificate" in page.error_of("certificate")
+    assert page.error_of("clientSecret") is None
+    assert page.html.find(id="f-clientId")["value"] == certified.client_id
+    assert other[1][60:100] not in page.text + caplog.text
+
+
 def test_installation_registration_is_used_without_a_client_id(signed_in, slug, sandbox, settings):
     ours = {
         "clientId": settings.providers.microsoft_client_id,
@@ -174,7 +227,7 @@ def refused(signed_in, slug, provider, form, status=400):
     page = signed_in.post(path(slug, provider), form)
     assert page.status == status, page.text
     assert page.html.select_one(".notice[role=alert]") is not None
-    for name in ("key", "clientSecret"):
+    for name in ("key", "clientSecret", "certificate"):
         field = page.html.find(id=f"f-{name}")
         assert field is None or not (field.get("value") or field.get_text())
     return page
@@ -243,6 +296,40 @@ def test_form_error_is_shown_without_a_call_to_microsoft(
     page = refused(signed_in, slug, "microsoft", microsoft_form(contoso, **changed))
 
     assert page.error_of(field).startswith(error)
+    assert sandbox.requests().total == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "error"),
+    [
+        ({"certificate": "none"}, "certificate", "Certificate must hold a certificate and its private key"),
+        ({"certificate": "é"}, "certificate", "Certificate must be PEM."),
+        ({"certificateFile": b"\xff\x00"}, "certificate", "Certificate must be PEM."),
+        ({"expired": True}, "certificate", "Certificate has expired on"),
+        ({"clientSecret": "one"}, "certificate", "Certificate must be absent beside a client secret"),
+        ({"clientId": ""}, "clientId", "Client ID is required: enter"),
+        ({"thumbprint": "ab"}, "thumbprint", "Thumbprint must be the SHA-1 or SHA-256"),
+        ({"thumbprint": "ab" * 20}, "thumbprint", "Thumbprint is not that of the certificate"),
+        (
+            {"certificate": "", "clientSecret": "one", "thumbprint": "ab" * 20},
+            "certificate",
+            "Certificate is required with a thumbprint",
+        ),
+        ({"certificate": ""}, "clientSecret", "Client secret is required: enter"),
+    ],
+)
+def test_a_form_with_a_wrong_certificate_is_shown_without_a_call_to_microsoft(
+    signed_in, slug, certified, certificate, sandbox, changed, field, error
+):
+    before, changed = sandbox.requests().total, dict(changed)
+    pem = "".join(certificates.of_application(days=-1) if changed.pop("expired", False) else certificate)
+    if content := changed.get("certificateFile"):
+        changed |= {"certificate": "", "certificateFile": (BytesIO(content), "application.pem")}
+
+    page = refused(signed_in, slug, "microsoft", certificate_form(certified, pem, **changed))
+
+    assert page.error_of(field).startswith(error)
+    assert certificate[1][60:100] not in page.text
     assert sandbox.requests().total == before
 
 

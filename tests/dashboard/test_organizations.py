@@ -78,12 +78,12 @@ def test_organizations_are_found_by_slug_or_name_with_status(
     for text in (slug[2:], name[:-3].upper(), name):
         page = signed_in.get("/organizations", q=text)
         rows = [words(each) for each in page.html.select("tbody tr")]
-        assert any(each.startswith(f"{slug} {name} 1 1 ended") for each in rows), rows
+        assert any(each.startswith(f"{slug} {name} 1 1 cannot be booked now") for each in rows), rows
     assert "Nothing found" in signed_in.get("/organizations", q="%_%nothing").text
     assert signed_in.get("/organizations", q="\x00").status == 404
 
 
-def test_ended_connections_are_listed_first_with_reason_and_advice(
+def test_members_who_cannot_be_booked_are_counted_and_listed_with_the_reason(
     signed_in, stores, sandbox, new_organization, new_user
 ):
     slug = new_organization()
@@ -95,17 +95,19 @@ def test_ended_connections_are_listed_first_with_reason_and_advice(
 
     page = signed_in.get(f"/organizations/{slug}")
 
-    ended = page.html.find("section", {"aria-labelledby": "ended"})
-    assert words(ended.h2) == "1 ended connection"
-    assert words(ended.li).startswith(f"{ill} Microsoft: ended just now")
-    assert "The grant was withdrawn" in words(ended.li)
-    assert ended.find("a", class_="button")["href"] == f"/dashboard/users/{ill}#connections"
+    (notice,) = page.notices
+    assert notice.startswith("1 member cannot be booked now, and contributes no free times.")
     assert outside not in page.text
     states = {
         words(each.th): words(each.select_one("[data-label=Connections]"))
         for each in page.html.select("tbody tr")
     }
-    assert states == {well: "Google: connected", ill: "Microsoft: ended"}
+    assert states == {
+        well: "Google: connected",
+        ill: "Microsoft: ended The grant was withdrawn , just now",
+    }
+    shown = signed_in.get(page.html.select_one(".notice a")["href"])
+    assert [words(each) for each in shown.html.select("tbody th a")] == [ill]
 
 
 def test_members_are_added_by_their_identifiers(signed_in, stores, new_organization, new_user):
@@ -127,6 +129,7 @@ def test_members_are_added_by_their_identifiers(signed_in, stores, new_organizat
             "Users are not registered: nobody-at-all. No user was added; register them first, or",
         ),
         ("<b>", "Users do not all fit: <b> must have 3 to 128 letters"),
+        (f"{'x' * 60}!", f"Users do not all fit: {'x' * 60}! must have 3 to 128 letters"),
         (" ", "Users is required."),
         (" ".join(f"many-{n}" for n in range(1001)), "Users must be at most 1000 at once."),
     ],
@@ -206,3 +209,32 @@ def test_an_organization_that_is_not_there_is_not_found(signed_in, slug):
 
     assert page.status == 404
     assert page.heading == "Organization not found"
+
+
+def test_operators_change_the_quotas_of_an_organization(signed_in, api, stores, new_organization):
+    slug = new_organization()
+    path = f"/organizations/{slug}/quotas"
+
+    refused = signed_in.post(path, {"requestsPerMinute": "0", "heldUsers": "7"})
+    assert refused.status == 400
+    assert refused.error_of("requestsPerMinute") == (
+        "Requests a minute, of all its API keys must be between 1 and 1000000."
+    )
+    assert refused.html.select_one("#f-heldUsers")["value"] == "7"
+    assert "quotas" not in api.get(f"/organizations/{slug}").json["data"]
+
+    page = signed_in.do(path, {"requestsPerMinute": "600", "heldUsers": "7"})
+
+    assert page.notices == ["The quotas are changed. They take effect with the next request."]
+    assert page.html.select_one("#f-requestsPerMinute")["value"] == "600"
+    assert page.html.select_one("#f-waitingReads")["value"] == ""
+    assert "Without a value: 128." in words(page.html.select_one("#h-waitingReads"))
+    assert api.get(f"/organizations/{slug}").json["data"]["quotas"] == {
+        "requestsPerMinute": 600,
+        "heldUsers": 7,
+    }
+    # A field that is emptied is what the settings say.
+    signed_in.do(path, {"heldUsers": "7"})
+    assert api.get(f"/organizations/{slug}").json["data"]["quotas"] == {"heldUsers": 7}
+    assert records(stores, slug) == [("administrator ada", "changeQuotas", slug)] * 2
+    assert signed_in.post("/organizations/nowhere-at-all/quotas", {}).status == 404

@@ -23,6 +23,9 @@ from tests.dashboard.visiting import words
         (-timedelta(days=800), "2 years ago"),
         (timedelta(seconds=30), "in less than a minute"),
         (timedelta(days=3, seconds=5), "in 3 days"),
+        (timedelta(days=365, seconds=-2), "in 1 year"),
+        (timedelta(days=90, seconds=-2), "in 3 months"),
+        (timedelta(days=30, seconds=-2), "in 30 days"),
     ],
 )
 def test_times_are_relative(distance, said):
@@ -80,7 +83,7 @@ def test_the_palette_finds_pages_users_and_organizations(signed_in, new_user, un
     user, slug = new_user(name=f"{mark}-user"), f"{mark}-org"
     signed_in.do("/organizations", {"slug": slug})
     found = signed_in.get("/search/palette", q=mark).html.select("[role=option]")
-    assert [(each["data-value"], words(each.select_one(".quiet"))) for each in found] == [
+    assert [(each["data-value"], words(each.select_one(".quiet"))) for each in found[:2]] == [
         (user, "User"),
         (slug, "Organization"),
     ]
@@ -89,6 +92,22 @@ def test_the_palette_finds_pages_users_and_organizations(signed_in, new_user, un
     # Nothing typed: the pages.
     pages = signed_in.get("/search/palette").html.select("[role=option]")
     assert {each["data-href"] for each in pages} >= {"/dashboard/users", "/dashboard/audit"}
+
+
+def test_the_palette_has_every_page_and_the_actions_of_what_it_finds(signed_in, new_user, unique):
+    pages = {each["data-href"] for each in signed_in.get("/search/palette").html.select("[role=option]")}
+    menu = {each["href"] for each in signed_in.get("/account").html.select("nav[aria-label=Pages] a")}
+    assert menu <= pages
+    assert {
+        "/dashboard/invitations/new",
+        "/dashboard/users#f-id",
+        "/dashboard/account/second-factor",
+    } <= pages
+
+    user = new_user(name=unique("acted"))
+    found = [words(each) for each in signed_in.get("/search/palette", q=user).html.select("[role=option]")]
+    assert any(f"Find free times of {user}" in each for each in found)
+    assert any(f"Invite {user}" in each for each in found)
 
 
 def test_every_page_of_the_palette_is_there(signed_in):

@@ -103,17 +103,31 @@ def test_a_user_shows_accounts_with_their_access_in_words(signed_in, sandbox, ne
 
     page = signed_in.get(f"/users/{user}")
 
-    google, microsoft = (words(each) for each in page.html.select(".connection"))
+    google, microsoft, caldav, ics, _ = (words(each) for each in page.html.select(".connection"))
+    # One choice for all providers, and no card of its own for an invitation.
+    assert len(page.html.select("select[name=scope]")) == 1
+    assert [words(each) for each in page.html.find_all("h2")][:3] == [
+        "Connections",
+        "Is a time offered, and why?",
+        "Working hours",
+    ]
     assert google.startswith("Google connected")
     assert "wide@example.com" in google
     assert "Calendars and events: reading and writing" in google
     assert "refreshed automatically" in google
     assert "narrow@example.com" in microsoft
     assert "Free and busy times only" in microsoft
-    form = page.html.find("form", action=f"/dashboard/users/{user}/connect/google")
-    assert words(form.button) == "Reconnect Google"
-    chosen = [each["value"] for each in page.html.select("option[selected]")]
-    assert chosen == ["write", "free-busy"]
+    # Their accounts are connected by a form.
+    assert caldav == "CalDAV not connected Connect CalDAV"
+    assert ics == "Calendar feed not connected Connect Calendar feed"
+    form = f"/dashboard/users/{user}/connect-account"
+    links = [each["href"] for each in page.html.select(f"a[href^='{form}']")]
+    assert links == [f"{form}/caldav", f"{form}/ics"]
+    reconnect, another = page.html.select(f"[formaction='/dashboard/users/{user}/connect/google']")
+    assert (words(reconnect), words(another)) == ("Reconnect Google", "Connect another Google account")
+    assert reconnect["form"] == another["form"] == page.html.select_one("form:has([name=scope])")["id"]
+    # The access of the first account.
+    assert [each["value"] for each in page.html.select("option[selected]")] == ["write"]
 
 
 def test_ended_connection_shows_time_reason_and_advice(signed_in, stores, sandbox, new_user):
@@ -225,10 +239,10 @@ def test_unreadable_calendars_are_shown_with_advice(worker, signed_in, sandbox, 
 
     assert calendars.notices == [
         "Google could not be read: Google says that this connection has ended . "
-        "Connect the account again, above."
+        "Connect the account again, on the page of the user."
     ]
     assert len(calendars.html.select("tbody tr")) == 1
-    assert events.notices[0].endswith("Connect the account again, above.")
+    assert events.notices[0].endswith("Connect the account again, on the page of the user.")
     google = signed_in.get(f"/users/{user}").html.select_one(".connection")
     assert words(google.h3) == "Google"
     assert words(google.select_one(".badge")) == "ended"

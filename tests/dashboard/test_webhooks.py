@@ -32,7 +32,7 @@ def world(here) -> WebhookWorld:
 def new(here, monkeypatch):
     """Fill the form in and send it."""
     # No name is resolved by DNS.
-    monkeypatch.setattr("workers.webhooks.ssrf_guard.socket.getaddrinfo", lambda *_, **__: [])
+    monkeypatch.setattr("providers.http.ssrf_guard.socket.getaddrinfo", lambda *_, **__: [])
 
     def send(**changed):
         page = here.browser.get("/webhooks/new")
@@ -114,6 +114,23 @@ def test_reloading_the_page_creates_no_second_webhook(here, new):
     assert page.status == 409
     assert page.notices[0].startswith("This form was sent before, and no second webhook was made.")
     assert len(stored(here)) == 1
+
+
+def test_the_content_of_events_is_sent_if_the_form_asks_for_it(here, new):
+    new()
+    new(content="yes")
+
+    with here.stores.database.reading() as session:
+        with_content = {each.id: each.content for each in webhooks.page(session, organization_id=None)}
+    assert sorted(with_content.values()) == [False, True]
+    (endpoint,) = (each for each, content in with_content.items() if content)
+    page = here.browser.get(f"/webhooks/{endpoint}/edit")
+    assert page.html.find(id="f-content").has_attr("checked")
+    assert "with the content" in words(here.browser.get(f"/webhooks/{endpoint}").html.select_one("dl.facts"))
+
+    page = here.browser.do(f"/webhooks/{endpoint}/edit", {"url": URL, "events": EVENTS})
+    assert page.notices == ["The webhook is changed."]
+    assert not here.browser.get(f"/webhooks/{endpoint}/edit").html.find(id="f-content").has_attr("checked")
 
 
 def test_a_webhook_of_an_organization_gets_only_events_of_its_members(here, new, world):
@@ -210,17 +227,30 @@ def test_deliveries_of_one_status(here, world, status, count):
 
 def test_deliveries_are_read_in_pages_and_the_filter_stays(here, world):
     endpoint, connection = world.endpoint(), world.connection()
-    for _ in range(30):
+    for _ in range(105):
         world.record(WebhookEvent.CONNECTION_EXPIRED, connection)
 
     first = here.browser.get(f"/webhooks/{endpoint}", status="pending")
     onward = first.html.find("a", rel="next")["href"]
     rest = here.browser.get(onward)
 
-    assert (len(listed_deliveries(first)), len(listed_deliveries(rest))) == (25, 5)
+    assert (len(listed_deliveries(first)), len(listed_deliveries(rest))) == (100, 5)
     assert "status=pending" in onward
     ids = [words(each) for page in (first, rest) for each in page.html.select("details p code.wrapped")]
     assert ids == sorted((row.id for row in world.waiting()), reverse=True)
+
+
+def test_the_deliveries_refresh_themselves(here, world):
+    endpoint = world.endpoint()
+    log = here.browser.get(f"/webhooks/{endpoint}", status="failed").html.find(id="log")
+    assert (log["hx-trigger"], log["hx-select"], log["hx-swap"]) == ("every 10s", "#log", "outerHTML")
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection())
+
+    again = here.browser.get(log["hx-get"].replace("?status=failed", ""))
+
+    assert len(listed_deliveries(again)) == 1
+    # Later parts keep the filter, and refresh as well.
+    assert here.browser.get(log["hx-get"]).html.find(id="log")["hx-get"] == log["hx-get"]
 
 
 def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
@@ -235,7 +265,7 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
 
     page = here.browser.do(page.html.select_one(".deliveries form")["action"])
 
-    assert page.notices[0] == "It is being sent again. Reload this page in a moment to see the result."
+    assert page.notices[0] == "It is being sent again. The result appears here in a moment."
     assert page.notices[1].startswith("The last delivery failed just now")
     assert listed_deliveries(page)[0][0] == "pending"
     assert actions(here.stores, actor=Installation.ACTOR)[-1] == (
@@ -257,6 +287,37 @@ def test_a_delivery_about_a_former_member_is_not_sent_again(here, world):
         "Delivery not found: it was deleted from the log, or its user has left the organization."
     ]
     assert actions(here.stores, actor=Installation.ACTOR)[-1][0] != "replayDelivery"
+
+
+def test_each_attempt_is_shown_and_survives_sending_again(here, world):
+    endpoint = world.endpoint()
+    world.record(WebhookEvent.CONNECTION_EXPIRED, world.connection("ada"))
+    results = (
+        deliveries.AttemptResult(503, "answered 503", milliseconds=1234),
+        deliveries.AttemptResult(None, "no answer in time", milliseconds=10_000),
+        deliveries.AttemptResult(None, "url must be public"),
+    )
+    for result in results:
+        claimed = world.claim(endpoint)
+        with world.database.writing() as session:
+            deliveries.failed(session, claimed, result, again_at=now())
+    here.browser.do(f"/webhooks/{endpoint}/deliveries/{claimed.id}/replay")
+    again = world.claim(endpoint)
+    with world.database.writing() as session:
+        answer = deliveries.AttemptResult(204, None, milliseconds=80)
+        deliveries.delivered(session, again, answer, most_attempts=5)
+
+    page = here.browser.get(f"/webhooks/{endpoint}")
+
+    # The latest first. Only one was made since it was sent again.
+    shown = [[words(each) for each in row.find_all("td")] for row in page.html.select(".deliveries tbody tr")]
+    assert [each[1:] for each in shown] == [
+        ["80 ms", "204"],
+        ["not sent", "no answer url must be public"],
+        ["10,000 ms", "no answer no answer in time"],
+        ["1,234 ms", "503"],
+    ]
+    assert "1 attempt," in listed_deliveries(page)[0][1]
 
 
 def failing(world, endpoint, *users, within=()):
@@ -292,7 +353,7 @@ def test_a_test_event_is_sent_unless_the_webhook_is_paused(here, world):
     endpoint = world.endpoint(events=["hold.created"])
 
     page = here.browser.do(f"/webhooks/{endpoint}/test")
-    assert page.notices == ["A test event is being sent. Reload this page in a moment to see the result."]
+    assert page.notices == ["A test event is being sent. The result appears here in a moment."]
     assert "webhook.test" in listed_deliveries(page)[0][1]
     here.browser.do(f"/webhooks/{endpoint}/pause")
     page = here.browser.do(f"/webhooks/{endpoint}/test")
@@ -316,7 +377,7 @@ def test_a_webhook_is_paused_and_resumed(here, world):
 @pytest.fixture
 def edit(here, monkeypatch):
     """Send the form of an endpoint with changes."""
-    monkeypatch.setattr("workers.webhooks.ssrf_guard.socket.getaddrinfo", lambda *_, **__: [])
+    monkeypatch.setattr("providers.http.ssrf_guard.socket.getaddrinfo", lambda *_, **__: [])
 
     def send(endpoint, **changed):
         page = here.browser.get(f"/webhooks/{endpoint}/edit")

@@ -33,20 +33,30 @@ class Block(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One user's part of a day's column, with blocks by layer name."""
+    """One user's part of a day's column, with blocks by layer name, and the names of closed days."""
 
     lane: Lane
     left: float
     width: float
     layers: dict[str, list[Block]]
+    closed: list[Block]
 
 
 def columns(query: ExplorerQuery, data: ExplorerData, day: Day) -> list[Column]:
     """The users' parts of a day, side by side; ``left`` and ``width`` are percent of the day's width."""
     width = 100 / max(1, len(data.lanes))
     return [
-        Column(lane, n * width, width, _blocks(query, data, lane.group_index, day))
+        Column(lane, n * width, width, _blocks(query, data, lane.group_index, day), _closed(data, lane, day))
         for n, lane in enumerate(data.lanes)
+    ]
+
+
+def _closed(data: ExplorerData, lane: Lane, day: Day) -> list[Block]:
+    """The part of each closed day of a user that lies within a day of the picture."""
+    return [
+        block._replace(label=each.name)
+        for each in data.closed.get(lane.user, ())
+        for block in _cut(Intervals.of([(each.start, each.end)]), day)
     ]
 
 
@@ -70,8 +80,19 @@ def _blocks(
     if len(data.held):
         by_name["held"] = data.held
     blocks = {name: _cut(each.group(group_index), day) for name, each in by_name.items()}
+    if len(data.away):
+        blocks["away"] = _clocked(query, data.away.group(group_index), day)
     blocks["slots"] = _labelled(list(_slots(query, data.slots.group(group_index), day)))
     return blocks
+
+
+def _clocked(query: ExplorerQuery, intervals: Intervals, day: Day) -> list[Block]:
+    """The parts within a day; the label has the times of start and end."""
+    cut = [(max(start, day.start), min(end, day.end)) for start, end in intervals.pairs()]
+    shown = [
+        f"{clock_of(query.zone, start)} to {clock_of(query.zone, end)}" for start, end in cut if start < end
+    ]
+    return [block._replace(label=label) for block, label in zip(_cut(intervals, day), shown, strict=True)]
 
 
 def _slots(query: ExplorerQuery, slots: Intervals, day: Day) -> Iterator[Block]:

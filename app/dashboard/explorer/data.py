@@ -11,99 +11,162 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.availability import connections
+from app.availability import connections, parameters, profiles
 from app.availability.failures import Failures
 from app.availability.lookup import look_up
-from app.availability.parameters import Freshness, now_ms
+from app.availability.parameters import Freshness, Hours, now_ms
+from app.availability.profiles import Applied, Person
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
+from app.dashboard.explorer import working_time
 from app.dashboard.explorer.form import ALL, MAX_SHOWN, ExplorerQuery
+from app.dashboard.explorer.working_time import ClosedDay
+from app.dashboard.overview import unread
 from app.http.authentication import authentication
 from app.http.errors import Invalid
 from app.services import services
 from scheduling.intervals import Groups, Intervals
 from scheduling.layers import Layers, layers
-from scheduling.query import Requirement, Slots, shared, slots, slots_of_each
+from scheduling.query import OfMembers, Requirement, Slots, shared, slots, slots_of_each
+from store.cache.last_reads import LastRead
 from store.sql.queries import connection_rows
 from store.sql.queries.connection_rows import ConnectionRef
+from workers.failures import TIMED_OUT
 
 NO_INTERVALS = Intervals.of(())
 
 NOT_KNOWN = "There is no such user"
 NOTHING_CONNECTED = "No calendar is connected"
+NO_WORKER = "no worker of this service is running, so the provider was not asked"
 
 
 class Lane(NamedTuple):
-    """One user. ``group_index`` is the index of the group; if it is None, ``failed`` or ``note`` says why."""
+    """One user. ``group_index`` is the index of the group; if it is None, ``failed`` or ``note`` says why.
+
+    ``stale`` is the last read of an account if it failed; the picture then shows an earlier one.
+    """
 
     user: str
     group_index: int | None = None
     failed: Sequence[Mapping[str, Any]] = ()
     note: str | None = None
+    stale: LastRead | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExplorerData:
     """The answer to a query: ``layers`` and ``slots`` have one group for each lane with a ``group_index``.
 
-    ``hidden`` is the number of members beyond ``MAX_SHOWN``. ``indexes`` has the index of each user in
-    ``result``. ``age`` is that of the oldest read, in seconds; ``took`` is the duration in milliseconds.
-    ``held`` is the held time of each group, which is also a part of ``layers.busy``. ``people`` has the
-    connections of each known user.
+    ``members`` is the number of members that the filter finds, 0 without an organization. ``indexes`` has the
+    index of each user in ``result``. ``read_at`` is when the oldest read was made, ``took`` the duration in
+    milliseconds. ``held`` is the held time of each group, which is also a part of ``layers.busy``. ``people``
+    has the connections of each known user. ``own`` has what differs from the query for each user in
+    ``result``, and ``persons`` those with a profile; ``away`` is the time outside the hours of each group's
+    profile, ``closed`` has the closed days of users.
     """
 
     lanes: Sequence[Lane]
     layers: Layers
     slots: Groups
     outside: Intervals
-    hidden: int
-    age: int | None
+    members: int
+    read_at: datetime | None
     took: float
     result: BusyResult
     indexes: Mapping[str, int]
     held: Groups = field(default_factory=lambda: Groups.pack([]))
     people: Mapping[str, Sequence[ConnectionRef]] = field(default_factory=dict)
+    own: OfMembers = None
+    persons: Mapping[str, Person] = field(default_factory=dict)
+    away: Groups = field(default_factory=lambda: Groups.pack([]))
+    closed: Mapping[str, Sequence[ClosedDay]] = field(default_factory=dict)
+
+    def counting(self, query: ExplorerQuery) -> list[str]:
+        """The users who count together: members of an organization who never connected do not."""
+        absent = NOTHING_CONNECTED if query.organization else None
+        return [lane.user for lane in self.lanes if absent is None or lane.note != absent]
+
+    def own_of(self, indexes: Sequence[int]) -> OfMembers:
+        """What differs from the query for some of the users in ``result``."""
+        return self.own and [self.own[index] for index in indexes]
+
+    @property
+    def hidden(self) -> int:
+        """The number of members that are not shown."""
+        return max(0, self.members - len(self.lanes))
 
 
 def load(query: ExplorerQuery, *, fresh: bool = False) -> ExplorerData:
     """Look up the busy time of all users of a query; ``fresh`` reads every calendar from its provider.
 
     :raise NotFound: for an unknown organization
-    :raise Invalid: without organization and users
+    :raise ApiError: without organization and users, or for a range that could hold too many slots
     """
     began = time.perf_counter()
-    people, hidden = _people(query)
+    people, members = _people(query)
     indexes = {user: n for n, user in enumerate(user for user, refs in people.items() if refs)}
+    profiled = profiles.of_users(authentication(), query.params, indexes)
+    applied = Applied(query.params, query.slot_query, profiled, Hours(query.schedules))
+    own = applied.of(list(indexes))
+    parameters.check_slot_count({query.slot_query: len(indexes)}, own)
     selector = CalendarSelector()
     result = look_up(
         authentication(),
-        [CalendarRequest(people[user] or (), selector) for user in indexes],
-        *query.slot_query.busy_range(),
+        [
+            profiles.calendars(CalendarRequest(people[user] or (), selector), profiled.get(user))
+            for user in indexes
+        ],
+        *query.slot_query.widened(own).busy_range(),
         Freshness(newer_than=now_ms() if fresh else None),
     )
     failing = result.failing()
     readable = [user for user, index in indexes.items() if index not in failing]
     busy = result.of_users(np.array([indexes[user] for user in readable], np.int64))
-    parts, offered = layers(query.slot_query, *busy), slots_of_each(query.slot_query, *busy)
+    of_readable = own and [own[indexes[user]] for user in readable]
+    parts = layers(query.slot_query, *busy, of_readable)
+    offered = slots_of_each(query.slot_query, *busy, of_readable)
     group_indexes = {user: group_index for group_index, user in enumerate(readable)}
-    lanes = [_lane(user, refs, group_indexes, result, indexes) for user, refs in people.items()]
+    failed_reads = unread.last_reads([ref.id for refs in people.values() for ref in refs or () if ref.alive])
+    is_stopped = _is_stopped(result)
+    lanes = [
+        _lane(user, refs, group_indexes, result, indexes, failed_reads, is_stopped=is_stopped)
+        for user, refs in people.items()
+    ]
     oldest = result.oldest_read
-    age = None if oldest is None else max(0, now_ms() - oldest) // 1000
+    read_at = None if oldest is None else datetime.fromtimestamp(oldest / 1000, UTC)
     took = (time.perf_counter() - began) * 1000
     held = _held_of_each(query, result, [indexes[user] for user in readable])
     outside = _outside(query)
     known = {user: refs for user, refs in people.items() if refs is not None}
-    return ExplorerData(lanes, parts, offered, outside, hidden, age, took, result, indexes, held, known)
+    persons = {user: each for user in profiled if (each := applied.person(user)) is not None}
+    away = working_time.outside_hours(query.slot_query, [profiled.get(user) for user in readable])
+    closed = {user: working_time.closed_days(query.slot_query, each) for user, each in profiled.items()}
+    return ExplorerData(
+        lanes,
+        parts,
+        offered,
+        outside,
+        members,
+        read_at,
+        took,
+        result,
+        indexes,
+        held,
+        known,
+        own,
+        persons,
+        away,
+        closed,
+    )
 
 
 def _people(query: ExplorerQuery) -> tuple[dict[str, Sequence[ConnectionRef] | None], int]:
-    """The connections of each user, None for an unknown user; and the number of members left out."""
+    """The connections of each user, None for an unknown user; and the number of members found."""
     if query.organization is not None:
         members = connections.of_members(authentication(), query.organization)
         if query.find:
             members = {user: refs for user, refs in members.items() if _matches(query.find, user, refs)}
-        first = dict(list(members.items())[:MAX_SHOWN])
-        return dict(first), len(members) - len(first)
+        return dict(list(members.items())[query.skip : query.skip + MAX_SHOWN]), len(members)
     if not query.users:
         raise Invalid("Choose an organization, or name users", param="organization")
     with services().stores.database.reading() as session:
@@ -131,18 +194,37 @@ def _held(query: ExplorerQuery, result: BusyResult, user_index: int) -> Interval
     return Intervals.of([(first, last) for first, last in shown if first < last])
 
 
+def _is_stopped(result: BusyResult) -> bool:
+    """Whether calendars were not read in time because no worker is alive."""
+    failures = (each for index in result.failing() for each in Failures.of(result, index).calendars())
+    late = any(each["message"] == TIMED_OUT.message for each in failures)
+    return late and not services().stores.heartbeats.live_processes().workers
+
+
 def _lane(
     user: str,
     refs: Sequence[ConnectionRef] | None,
     group_indexes: Mapping[str, int],
     result: BusyResult,
     indexes: Mapping[str, int],
+    failed_reads: Mapping[str, LastRead],
+    *,
+    is_stopped: bool,
 ) -> Lane:
+    accounts = {ref.public_id: ref for ref in refs or ()}
     if user in group_indexes:
-        return Lane(user, group_indexes[user])
-    if user in indexes:
-        return Lane(user, failed=Failures.of(result, indexes[user]).calendars())
-    return Lane(user, note=NOT_KNOWN if refs is None else NOTHING_CONNECTED)
+        stale = next((failed_reads[ref.id] for ref in accounts.values() if ref.id in failed_reads), None)
+        return Lane(user, group_indexes[user], stale=stale)
+    if user not in indexes:
+        return Lane(user, note=NOT_KNOWN if refs is None else NOTHING_CONNECTED)
+    failed = []
+    for each in Failures.of(result, indexes[user]).calendars():
+        ref = accounts.get(each["connectionId"])
+        read = failed_reads.get(ref.id) if ref else None
+        late = {"message": NO_WORKER} if is_stopped and each["message"] == TIMED_OUT.message else {}
+        since = read.since_moment if read and not late else None
+        failed.append({**each, **late, "account": ref and ref.email, "since": since})
+    return Lane(user, failed=failed)
 
 
 def _outside(query: ExplorerQuery) -> Intervals:
@@ -168,6 +250,7 @@ class Together:
     required: int
     people: int
     days: Sequence[tuple[date, Sequence[SharedSlot]]]
+    slots: Intervals = NO_INTERVALS
 
     @property
     def count(self) -> int:
@@ -185,7 +268,7 @@ def together(query: ExplorerQuery, data: ExplorerData) -> Together | None:
     """
     if query.together is None:
         return None
-    people = len(data.lanes)
+    people = len(data.counting(query))
     if data.hidden:
         raise Invalid(
             f"Free together takes at most {people} people; name the users to compare", param="together"
@@ -196,11 +279,14 @@ def together(query: ExplorerQuery, data: ExplorerData) -> Together | None:
     readable = [lane.user for lane in data.lanes if lane.group_index is not None]
     busy = data.result.of_users(np.array([data.indexes[user] for user in readable], np.int64))
     slot_query = query.slot_query
-    of_each = slots(replace(slot_query, align_clock=True, limit=None), *busy)
+    own = data.own_of([data.indexes[user] for user in readable])
+    of_each = slots(replace(slot_query, align_clock=True, limit=None), *busy, own)
     requirement = Requirement(np.arange(len(readable)), required)
     offered = shared(of_each, [requirement], len(readable), slot_query.limit)
     by_day = groupby(_slots(offered, readable, query), key=lambda slot: slot.day)
-    return Together(required, people, [(day, list(each)) for day, each in by_day])
+    starts = offered.starts.take(offered.firsts())
+    shown = Intervals(starts, starts + slot_query.duration)
+    return Together(required, people, [(day, list(each)) for day, each in by_day], shown)
 
 
 def _slots(offered: Slots, people: Sequence[str], query: ExplorerQuery) -> list[SharedSlot]:

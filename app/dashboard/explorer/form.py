@@ -70,6 +70,7 @@ LABELS = {
     "together": "Free together",
     "find": "Filter",
     "sort": "Order",
+    "skip": "People before these",
 }
 
 
@@ -84,7 +85,7 @@ class Names(Parsed[tuple[str, ...]]):
         names = tuple(dict.fromkeys(name for name in re.split(r"[\s,;]+", text) if name))
         for name in names:
             if not USER_ID.fullmatch(name):
-                raise ValidationError(f"holds {name[:40]!r}, which is no user's identifier")
+                raise ValidationError(f"holds {name[:160]!r}, which is no user's identifier")
         if len(names) > MAX_SHOWN:
             raise ValidationError(f"must name at most {MAX_SHOWN} users")
         return names
@@ -125,6 +126,7 @@ class ExplorerForm(Body):
     together = Together()
     find = Text(longest=128, load_default="")
     sort = Word(SORTS, load_default=SORTS[0])
+    skip = IntegerText(least=0, most=1_000_000, load_default=0)
 
 
 # The API call for several users. It has no explanations.
@@ -138,7 +140,8 @@ class ExplorerQuery:
 
     ``slot_query`` is the query for the scheduling engine, which includes ``schedules``. ``together`` is
     ``ALL`` or the number of people who have to be free together; None: slots of each person. ``find`` limits
-    an organization to members whose id or address has this text; ``sort`` is the order of the lanes.
+    an organization to members whose id or address has this text; ``sort`` is the order of the lanes,
+    ``skip`` the number of members before the first one shown.
     """
 
     organization: str | None
@@ -153,6 +156,7 @@ class ExplorerQuery:
     together: str | None = None
     find: str = ""
     sort: str = SORTS[0]
+    skip: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -169,20 +173,20 @@ class ExplorerQuery:
         last = -(-max(each.latest for each in windows) // 60)
         return max(0, first - 1), min(24, last + 1)
 
-    def curl(self, base: str, people: Sequence[str]) -> str:
+    def curl(self, base: str, people: Sequence[str], *, partial: bool = False) -> str:
         """A curl command for the same query about ``people``, the users shown, with the key in ``$KEY``.
 
         The API's call for an organization takes no weekly hours, and no part of its members: then the command
         names them.
         """
-        by_name = bool(self.find) or (self.schedules is not None and self.together is None)
+        by_name = partial or bool(self.find) or (self.schedules is not None and self.together is None)
         named = replace(self, organization=None, users=tuple(people)) if by_name else self
         path, body = named._call()
         return self._line(f"{base}{path}", self.arguments, body)
 
     def explain_curl(self, base: str, person: str, at: int) -> str | None:
         """A curl command for the explanation of a moment; None where the API has no single call for it."""
-        if not person and self.find:
+        if not person and (self.find or self.skip):
             return None
         one = replace(self, organization=None, users=(person,), together=None) if person else self
         path, body = one._call()
@@ -232,7 +236,16 @@ def today(form_values: Mapping[str, str]) -> date:
     return datetime.now(zone).date()
 
 
-def read(form_values: MultiDict[str, str], today: date) -> ExplorerQuery:
+def first_day(form_values: Mapping[str, str]) -> date:
+    """The first day if none is chosen: that of the moment to explain, else today."""
+    try:
+        day = date.fromisoformat(form_values.get("moment", "")[:10])
+    except ValueError:
+        return today(form_values)
+    return day if FIRST_YEAR <= day.year <= LAST_YEAR else today(form_values)
+
+
+def read(form_values: MultiDict[str, str]) -> ExplorerQuery:
     """Parse a query string.
 
     :raise ApiError: naming the field, or for a range with too many slots
@@ -240,7 +253,7 @@ def read(form_values: MultiDict[str, str], today: date) -> ExplorerQuery:
     values = {name: value for name, value in form_values.items() if value.strip()}
     form = _load(ExplorerForm, values)
     form["window"] = window(values)
-    first = form.get("day") or today
+    first = form.get("day") or first_day(form_values)
     arguments = _arguments(values, form, first)
     params = _load(OrganizationSlotsQuery, arguments)
     organization = None if form["users"] else form.get("organization")
@@ -265,6 +278,7 @@ def read(form_values: MultiDict[str, str], today: date) -> ExplorerQuery:
         form.get("together"),
         form["find"].strip() if organization is not None else "",
         form["sort"],
+        form["skip"] if organization is not None else 0,
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from app.dashboard.explorer.data import ExplorerData, Lane
 from app.dashboard.explorer.form import ExplorerQuery, moment
+from app.dashboard.explorer.working_time import ClosedDay
 from scheduling.intervals import Groups, Intervals, intersect, merge
 from scheduling.windows import DAY, MINUTE
 
@@ -154,6 +155,20 @@ class Ruler:
                 return left + (at - day.start) / HOUR * self.per_hour
         return None
 
+    def closed(self, days: Sequence[ClosedDay]) -> list[tuple[ClosedDay, float, float]]:
+        """The left edge and the width of the longest shown part of each closed day, in pixels."""
+        placed = []
+        for each in days:
+            parts = [
+                (min(each.end, day.end) - start, left + (start - day.start) / HOUR * self.per_hour)
+                for day, left in zip(self.days, self.lefts(), strict=True)
+                if (start := max(each.start, day.start)) < min(each.end, day.end)
+            ]
+            if parts:
+                length, left = max(parts)
+                placed.append((each, left, length / HOUR * self.per_hour))
+        return placed
+
     def paths(self, groups: Groups) -> list[str]:
         """The ``d`` of a path for each owner, along the middle of a lane, in tenths of a pixel.
 
@@ -178,16 +193,23 @@ class Ruler:
 
 
 class Row(NamedTuple):
-    """A user's lane: the numbers of busy periods and slots, and a path for each layer; "" if it is empty."""
+    """A user's lane: the numbers of periods, and a path for each layer; "" if it is empty.
+
+    ``away`` is the number of periods outside the person's hours, ``night`` their path. ``closed`` has the
+    left edge and the width of each closed day that is shown.
+    """
 
     lane: Lane
     periods: int = 0
     slots: int = 0
+    away: int = 0
+    night: str = ""
     padded: str = ""
     tolerated: str = ""
     busy: str = ""
     held: str = ""
     offered: str = ""
+    closed: Sequence[tuple[ClosedDay, float, float]] = ()
 
 
 def rows(query: ExplorerQuery, data: ExplorerData, ruler: Ruler) -> list[Row]:
@@ -197,7 +219,9 @@ def rows(query: ExplorerQuery, data: ExplorerData, ruler: Ruler) -> list[Row]:
     drawn = zip(
         layers.busy.sizes().tolist(),
         data.slots.sizes().tolist(),
-        *map(ruler.paths, (layers.padded, layers.tolerated, layers.busy, data.held, offered)),
+        data.away.sizes().tolist(),
+        *map(ruler.paths, (data.away, layers.padded, layers.tolerated, layers.busy, data.held, offered)),
+        [ruler.closed(data.closed.get(each.user, ())) for each in data.lanes if each.group_index is not None],
         strict=True,
     )
     # The group indexes of the lanes are in the order of the lanes.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -12,6 +13,17 @@ from app.services import services
 from scheduling.windows import zone_exists
 from store.sql.queries import connection_rows
 from store.sql.queries.connection_rows import ConnectionRef
+
+# Cities with another name in zones that providers still send: CLDR names zones by their first name.
+# https://www.unicode.org/reports/tr35/#Time_Zone_Identifiers
+_RENAMED = {
+    "Calcutta": "Kolkata",
+    "Godthab": "Nuuk",
+    "Katmandu": "Kathmandu",
+    "Kiev": "Kyiv",
+    "Rangoon": "Yangon",
+    "Saigon": "Ho Chi Minh City",
+}
 
 MINUS, SPACE = "\N{MINUS SIGN}", "\N{NO-BREAK SPACE}"
 
@@ -31,15 +43,20 @@ class PersonZone(NamedTuple):
 
 
 def of_users(
-    people: Mapping[str, Sequence[ConnectionRef]], zone: ZoneInfo, days: Sequence[Day], now: int
+    people: Mapping[str, Sequence[ConnectionRef]],
+    zone: ZoneInfo,
+    days: Sequence[Day],
+    now: int,
+    stated: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, PersonZone]:
     """The zones of those users whose clocks differ from ``zone`` in the days shown; ``now`` in milliseconds.
 
-    ``people`` has the connections of each user. Users without a known zone are absent.
+    ``people`` has the connections of each user, ``stated`` the zones of profiles. Users without a known zone
+    are absent.
     """
     known = {**people, **_identified_since(people)}
     stored = {user: name for user, refs in known.items() if (name := _zone_of(refs)) is not None}
-    return _differing(stored, zone, days, now)
+    return _differing({**stored, **stated}, zone, days, now)
 
 
 def _identified_since(people: Mapping[str, Sequence[ConnectionRef]]) -> Mapping[str, Sequence[ConnectionRef]]:
@@ -84,10 +101,11 @@ def person_zone(name: str, zone: ZoneInfo, days: Sequence[Day], now: int) -> Per
     differences = list(dict.fromkeys(_minutes(other, at) - _minutes(zone, at) for at in moments))
     if not any(differences):
         return None
+    city = name.rpartition("/")[2].replace("_", " ")
     return PersonZone(
         name,
         # The signs of zones such as Etc/GMT+5 are reversed, so only the last part would mislead.
-        name if name.startswith("Etc/") else name.rpartition("/")[2].replace("_", " "),
+        name if name.startswith("Etc/") else _RENAMED.get(city, city),
         ", then ".join(map(_signed, differences)),
         ", then ".join(map(_worded, differences)),
         clock_of(other, now),

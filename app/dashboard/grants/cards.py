@@ -55,10 +55,10 @@ class GrantCard:
 
 
 def cards(session: Session, organization_id: int) -> list[GrantCard]:
-    """A card for each provider."""
+    """A card for each provider that knows grants of organizations."""
     stored = {each.provider: each for each in organization_grants.of_organization(session, organization_id)}
     members = organization_grants.delegated(session, organization_id)
-    found = ((provider, stored.get(provider)) for provider in registry.names())
+    found = ((provider, stored.get(provider)) for provider in registry.with_grant())
     return [
         GrantCard(provider, grant, 0 if grant is None else members.get(grant.id, 0))
         for provider, grant in found

@@ -29,12 +29,15 @@ LABELS = {
     "tenant": "Tenant",
     "clientId": "Client ID",
     "clientSecret": "Client secret",
+    "certificate": "Certificate",
+    "thumbprint": "Thumbprint",
 }
 # The field that a provider's refusal is shown beside when it concerns none of the others.
 REFUSED_BESIDE = {"google": "key", "microsoft": "tenant"}
 
 NO_JSON = "is no JSON: paste or choose the whole file, as Google offers it for download"
-TOGETHER = "is required: enter the client ID together with its secret, or neither"
+TOGETHER = "is required: enter the client ID together with its secret or its certificate, or none of them"
+ONE_OF_TWO = "must be absent beside a client secret: enter one of them"
 NOT_REGISTERED = "is required: this installation has no registration with Microsoft of its own"
 TRY_AGAIN = "Try again in a moment"
 
@@ -62,20 +65,24 @@ def read_google() -> forms.Form:
     """The form for a grant of Google; ``data["key"]`` is the parsed key file."""
     form = forms.read(GoogleForm)
     pasted = form.values.pop("key", "")
-    upload = request.files.get("keyFile")
-    content = upload.read() if upload is not None and upload.filename else pasted.encode()
-    form.data["key"] = _key(form, content)
+    content = _uploaded("keyFile")
+    form.data["key"] = _key(form, pasted.encode() if content is None else content)
     _name_fields(form)
     return form
 
 
 def read_microsoft(*, registered: bool) -> forms.Form:
     """The form for a grant of Microsoft; ``registered`` is whether the installation has a registration."""
-    form = forms.read(MicrosoftForm)
-    has_secret = form.values.pop("clientSecret", None) is not None
-    if ("clientId" in form.values) != has_secret:
-        form.refuse("clientId" if has_secret else "clientSecret", TOGETHER)
-    elif not has_secret and not registered:
+    content = _uploaded("certificateFile")
+    form = forms.read(
+        MicrosoftForm, {} if content is None else {"certificate": content.decode("utf-8-sig", "replace")}
+    )
+    proofs = [form.values.pop(name, None) is not None for name in ("clientSecret", "certificate")]
+    if all(proofs):
+        form.refuse("certificate", ONE_OF_TWO)
+    elif ("clientId" in form.values) != any(proofs):
+        form.refuse("clientId" if any(proofs) else "clientSecret", TOGETHER)
+    elif not any(proofs) and not registered:
         form.refuse("clientId", NOT_REGISTERED)
     _name_fields(form)
     return form
@@ -108,6 +115,12 @@ def refuse(form: forms.Form, provider: str, error: ApiError) -> None:
         form.refuse(field, f"{LABELS[field]}{':' if rest else ''} {sentence}")
     else:
         form.refuse("", f"Nothing was stored. {error.error}. {TRY_AGAIN}.")
+
+
+def _uploaded(name: str) -> bytes | None:
+    """The content of the file in this field; None if none was chosen."""
+    upload = request.files.get(name)
+    return upload.read() if upload is not None and upload.filename else None
 
 
 def _key(form: forms.Form, content: bytes) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import NamedTuple
@@ -47,19 +47,19 @@ class Group(NamedTuple):
     members: list[Member]
 
 
-@blp.get("/organizations/<slug>/grants/<known_provider:provider>/members")
+@blp.get("/organizations/<slug>/grants/<known_grant_provider:provider>/members")
 @route_facts(role=Role.OPERATOR)
 def grant_members(slug: str, provider: str) -> ResponseReturnValue:
     """The form for a list of members."""
     return _form(slug, provider, forms.blank(), MemberList())
 
 
-@blp.post("/organizations/<slug>/grants/<known_provider:provider>/members")
+@blp.post("/organizations/<slug>/grants/<known_grant_provider:provider>/members")
 @route_facts(role=Role.OPERATOR)
 def preview_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     """Show the changes that an import of the list would make; nothing is stored."""
     organization, grant = _granted(slug, provider)
-    form = _sent()
+    form = sent_list("members")
     found = _checked(form, grant)
     if not form:
         return _form(slug, provider, form, found, 400)
@@ -96,12 +96,12 @@ def preview_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     )
 
 
-@blp.post("/organizations/<slug>/grants/<known_provider:provider>/members/import")
+@blp.post("/organizations/<slug>/grants/<known_grant_provider:provider>/members/import")
 @route_facts(role=Role.OPERATOR)
 def import_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     """Import the members of a list that was previewed: all of them, or none."""
     _, grant = _granted(slug, provider)
-    form = _sent()
+    form = sent_list("members")
     found = _checked(form, grant)
     if not form:
         return _form(slug, provider, form, found, 400)
@@ -126,15 +126,15 @@ def _granted(slug: str, provider: str) -> tuple[Summary, GrantSummary]:
         return organization, grants.find(session, caller(), slug, provider)
 
 
-def _sent() -> forms.Form:
-    """The list of this request: a file if one was chosen, else the text."""
-    form = forms.blank(members=request.form.get("members", ""))
+def sent_list(name: str) -> forms.Form:
+    """The list of this request: a file if one was chosen, else the text of the field."""
+    form = forms.blank(**{name: request.form.get(name, "")})
     upload = request.files.get("file")
     if upload is not None and upload.filename:
         try:
-            form.values["members"] = upload.read().decode("utf-8-sig")
+            form.values[name] = upload.read().decode("utf-8-sig")
         except UnicodeDecodeError:
-            form.refuse("members", NO_TEXT)
+            form.refuse(name, NO_TEXT)
     return form
 
 
@@ -213,7 +213,7 @@ def parse(text: str, domain: str | None) -> MemberList:
     # The line of each identifier and of each address, which is compared without case.
     taken: dict[str, int] = {}
     columns: tuple[int, int] | None = None
-    for number, row in _rows(text):
+    for number, row in rows_of(text):
         if columns is None:
             header = _header(row)
             columns = header or (0, 1)
@@ -238,7 +238,7 @@ def written(members: Iterable[Member]) -> str:
     return text.getvalue()
 
 
-def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+def rows_of(text: str) -> Iterator[tuple[int, list[str]]]:
     """The number and the fields of each line that is not empty."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for number, line in enumerate(lines, start=1):
@@ -253,11 +253,15 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
         yield number, [each.strip() for each in row]
 
 
+def column_of(row: list[str], wanted: Sequence[str]) -> int | None:
+    """The column that a header calls by one of these names, if the line is one."""
+    names = [each.lower().translate({ord(" "): None, ord("-"): None, ord("_"): None}) for each in row]
+    return next((index for index, each in enumerate(names) if each in wanted), None)
+
+
 def _header(row: list[str]) -> tuple[int, int] | None:
     """The columns of identifier and address, if the line names them."""
-    names = [each.lower().translate({ord(" "): None, ord("-"): None, ord("_"): None}) for each in row]
-    user_id = next((index for index, each in enumerate(names) if each in USER_ID_NAMES), None)
-    email = next((index for index, each in enumerate(names) if each in EMAIL_NAMES), None)
+    user_id, email = column_of(row, USER_ID_NAMES), column_of(row, EMAIL_NAMES)
     return None if user_id is None or email is None else (user_id, email)
 
 
@@ -268,21 +272,29 @@ def _member(row: list[str], columns: tuple[int, int], domain: str | None) -> Mem
     """
     if len(row) <= max(columns):
         raise ValidationError(
-            f"{_quoted(' '.join(row))} needs an identifier and an e-mail address, with a comma, a semicolon "
+            f"{quoted(' '.join(row))} needs an identifier and an e-mail address, with a comma, a semicolon "
             "or a tab between them"
         )
     user_id, email = (row[each] for each in columns)
-    try:
-        UserId().parse(user_id)
-    except ValidationError as error:
-        raise ValidationError(f"the identifier {_quoted(user_id)} {error.messages[0]}") from error
+    require_identifier(user_id)
     try:
         Address().parse(email)
     except ValidationError as error:
-        raise ValidationError(f"the e-mail {_quoted(email)} {error.messages[0]}") from error
+        raise ValidationError(f"the e-mail {quoted(email)} {error.messages[0]}") from error
     if domain is not None and domain_of(email) != domain:
-        raise ValidationError(f"the e-mail {_quoted(email)} must be in {domain}, the domain of the grant")
+        raise ValidationError(f"the e-mail {quoted(email)} must be in {domain}, the domain of the grant")
     return Member(user_id, email)
+
+
+def require_identifier(user_id: str) -> None:
+    """Check the identifier of a user.
+
+    :raise ValidationError: with a sentence about it
+    """
+    try:
+        UserId().parse(user_id)
+    except ValidationError as error:
+        raise ValidationError(f"the identifier {quoted(user_id)} {error.messages[0]}") from error
 
 
 def _require_distinct(member: Member, number: int, numbers: dict[str, int]) -> None:
@@ -294,9 +306,10 @@ def _require_distinct(member: Member, number: int, numbers: dict[str, int]) -> N
     email = member.email.lower()
     for what, key, shown in (("identifier", member.user_id, member.user_id), ("e-mail", email, member.email)):
         if key in numbers:
-            raise ValidationError(f"the {what} {_quoted(shown)} is in line {numbers[key]} too")
+            raise ValidationError(f"the {what} {quoted(shown)} is in line {numbers[key]} too")
     numbers |= {member.user_id: number, email: number}
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """The start of a text, in quotation marks."""
     return f"“{text[:MAX_QUOTE]}{'…' if len(text) > MAX_QUOTE else ''}”"

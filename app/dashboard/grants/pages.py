@@ -22,14 +22,14 @@ from store.sql.queries import organization_grants as queries
 from store.sql.queries.organization_grants import GrantSummary
 
 
-@blp.get("/organizations/<slug>/grants/<known_provider:provider>")
+@blp.get("/organizations/<slug>/grants/<known_grant_provider:provider>")
 @route_facts(role=Role.OPERATOR)
 def grant(slug: str, provider: str) -> ResponseReturnValue:
     """The form to enter a grant, or to replace the one that is stored."""
     return _form(slug, provider)
 
 
-@blp.post("/organizations/<slug>/grants/<known_provider:provider>")
+@blp.post("/organizations/<slug>/grants/<known_grant_provider:provider>")
 @route_facts(role=Role.OPERATOR)
 def store_grant(slug: str, provider: str) -> ResponseReturnValue:
     """Check a grant with its provider, and store it unless the provider refuses it."""
@@ -55,7 +55,7 @@ def store_grant(slug: str, provider: str) -> ResponseReturnValue:
     return _form(slug, name, form, status)
 
 
-@blp.post("/organizations/<slug>/grants/<known_provider:provider>/remove")
+@blp.post("/organizations/<slug>/grants/<known_grant_provider:provider>/remove")
 @route_facts(role=Role.OPERATOR)
 def remove_grant(slug: str, provider: str) -> ResponseReturnValue:
     """Delete a grant with its delegated connections."""
@@ -87,7 +87,13 @@ def _store(slug: str, provider: str, form: Form) -> GrantSummary:
         key, subject, scope = sent["key"], sent["subject"], sent["scope"]
         return organization_grants.store_google(caller(), slug, key, subject, scope)
     return organization_grants.store_microsoft(
-        caller(), slug, sent["tenant"], sent["clientId"], sent["clientSecret"]
+        caller(),
+        slug,
+        sent["tenant"],
+        sent["clientId"],
+        sent["clientSecret"],
+        sent["certificate"],
+        sent["thumbprint"],
     )
 
 
@@ -104,7 +110,7 @@ def _form(slug: str, provider: str, sent: Form | None = None, status: int = 200)
         title=registry.title(provider),
         stored=stored,
         form=forms.stored(provider, stored) if sent is None else sent,
-        steps=registry.definition(provider).grant.steps,
+        steps=registry.grant(provider).steps,
         levels={each: (words, scopes.expand_levels([each])) for each, words in LEVELS.items()},
         registered=_registered(),
     )

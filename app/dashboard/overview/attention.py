@@ -12,11 +12,15 @@ from sqlalchemy.orm import Session
 
 from app.accounts.oauth_clients import Registration
 from app.dashboard import connection_badge
+from app.dashboard.overview import unread
 from app.dashboard.sign_in import roles
 from providers import registry
+from store.cache.last_reads import LastRead
 from store.sql.models import User
-from store.sql.queries import attention, connections, organization_grants, user_invitations
+from store.sql.queries import attention, connection_rows, connections, organization_grants, user_invitations
 from store.sql.queries.attention import OtherCounts, ScopesWithoutCalendars, ScopeText, UserCounts, UserKind
+from store.sql.queries.connection_rows import ConnectionRef
+from store.sql.queries.connections import LONG_AGO
 
 # The overview names at most this many of each kind.
 MAX_NAMED = 5
@@ -25,12 +29,10 @@ MAX_NAMED = 5
 ANY = "attention"
 
 ADVICE = {
-    UserKind.ENDED: "No times are offered until the account is connected again.",
     UserKind.NO_CALENDARS: "The account is connected, but the permission for calendars was not granted.",
     UserKind.EXPIRING: "Without a refresh token, the access ends when its token expires.",
     UserKind.NEVER: "Registered, but no account was ever connected.",
 }
-_BADGES = {UserKind.ENDED: "bad"}
 
 
 class Subject(NamedTuple):
@@ -69,15 +71,66 @@ class Item:
 def items(session: Session, registrations: Iterable[Registration]) -> list[Item]:
     """Everything that needs attention, the most urgent first; kinds without any are left out."""
     useless = useless_scopes(attention.scope_texts(session))
-    counts, others = attention.user_counts(session, useless), attention.other_counts(session)
+    failed = unread.failing()
+    counts, others = attention.user_counts(session, useless, failed), attention.other_counts(session)
+    # The first item counts ended accounts too.
+    kinds = [kind for kind in UserKind if kind is not UserKind.ENDED]
     found = [
+        _unbookable(session, failed, counts, useless),
         _registrations(registrations),
         _webhooks(session, others),
         _grants(session, others),
-        *(_users(session, kind, counts, useless) for kind in UserKind),
+        *(_users(session, kind, counts, useless) for kind in kinds),
         _keys(session, others),
     ]
     return [each for each in found if each.count]
+
+
+def _unbookable(
+    session: Session, failed: Sequence[str], counts: UserCounts, useless: ScopesWithoutCalendars
+) -> Item:
+    """Users whose account has ended, or whose last read failed: those first with whom it began last."""
+    found = [*_ended(session), *_failing(session, failed)]
+    subjects = sorted(found, key=lambda each: each.at or LONG_AGO, reverse=True)[:MAX_NAMED]
+    names = ",".join(dict.fromkeys(each.name for each in subjects))
+    helped = attention.any_to_invite(session, attention.cannot_be_booked(failed), useless)
+    invite = _action("Invite them to reconnect", "new_invitations", show=unread.SHOW) if helped else None
+    return Item(
+        "unbookable",
+        unread.TITLE,
+        "bad",
+        counts.unbookable,
+        "Their account has ended, or its last read failed, so no times are offered.",
+        subjects,
+        Link("Show all", url_for("dashboard.users", show=unread.SHOW)),
+        invite or Link("Show in the explorer", url_for("dashboard.explorer", users=names, show=1)),
+    )
+
+
+def _failing(session: Session, failed: Sequence[str]) -> list[Subject]:
+    """The accounts that have not ended and began to fail last."""
+    living = attention.living(session, failed)
+    named = [each for each in failed if each in living][:MAX_NAMED]
+    refs, reads = connection_rows.by_id(session, named), unread.last_reads(named)
+    return [
+        Subject(
+            refs[each].user,
+            url_for("dashboard.user", custom_id=refs[each].user),
+            f"{_account(refs[each])}: {_sentence(reads[each])} {unread.advice(reads[each])}",
+            reads[each].since_moment,
+        )
+        for each in named
+        if each in refs and each in reads
+    ]
+
+
+def _sentence(read: LastRead) -> str:
+    message = read.message or ""
+    return message if message.endswith(".") else f"{message}."
+
+
+def _account(ref: ConnectionRef) -> str:
+    return ": ".join(filter(None, (registry.title(ref.provider), ref.email)))
 
 
 def useless_scopes(texts: Iterable[ScopeText]) -> ScopesWithoutCalendars:
@@ -90,16 +143,15 @@ def useless_scopes(texts: Iterable[ScopeText]) -> ScopesWithoutCalendars:
 
 
 def _users(session: Session, kind: UserKind, counts: UserCounts, useless: ScopesWithoutCalendars) -> Item:
-    subjects = _ended(session) if kind is UserKind.ENDED else _named(session, kind, useless)
+    subjects = _named(session, kind, useless)
     verb = "Invite them to connect" if kind is UserKind.NEVER else "Invite them to reconnect"
     helped = attention.any_to_invite(session, attention.has_problem(kind, useless), useless)
     action = _action(verb, "new_invitations", show=kind.value) if helped else None
     every = Link("Show all", url_for("dashboard.users", show=kind.value))
-    badge = _BADGES.get(kind, "warn")
     return Item(
         kind.value,
         connection_badge.KIND_TITLES[kind],
-        badge,
+        "warn",
         counts.of(kind),
         ADVICE[kind],
         subjects,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,14 +10,12 @@ from typing import NamedTuple
 
 from flask import url_for
 from flask.typing import ResponseReturnValue
-from sqlalchemy.orm import Session
 
 from app.accounts import oauth_clients
 from app.accounts.oauth_clients import Registration
 from app.availability.parameters import now_ms
 from app.dashboard.blueprint import blp, page
-from app.dashboard.overview import attention
-from app.dashboard.providers import badge_of
+from app.dashboard.overview import attention, unread
 from app.dashboard.sign_in import roles
 from app.http.hosts import base_url
 from app.http.routes import route_facts
@@ -29,9 +26,7 @@ from app.services import Services, services
 from providers import registry
 from store.coordination.provider_limits import Access, CircuitState
 from store.metrics.counters import DAY, Counts, together
-from store.sql.queries import api_keys, connections, deliveries, organizations, users
-from store.sql.queries import attention as stored_attention
-from store.sql.queries.connections import ConnectionCounts
+from store.sql.queries import api_keys, connections, users
 from workers import broker
 
 PARTS = {
@@ -58,18 +53,16 @@ WORDS = {Access.READS: "reads", Access.WRITES: "changes of events"}
 
 
 class Part(NamedTuple):
-    """A part of the installation with its badge; ``advice`` is None for a part without a fault."""
+    """A part of the installation that has a fault, with its badge and what to do."""
 
     title: str
     kind: str
     state: str
-    advice: str | None
+    advice: str
 
     @classmethod
-    def of(cls, title: str, advice: str, fault: Fault | None) -> Part:
+    def of(cls, title: str, advice: str, fault: Fault) -> Part:
         """The part of that title, by its fault; ``advice`` is for a part that does not respond."""
-        if fault is None:
-            return cls(title, "good", "healthy", None)
         kind, state, better = FAULTS[fault.kind]
         return cls(title, kind, state, better or advice)
 
@@ -86,29 +79,12 @@ class OpenBreaker(NamedTuple):
     since: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Counts of the whole installation; ``waiting`` is of webhook deliveries.
-
-    ``useless`` has the number of living connections without access to calendars, by provider.
-    """
+class Setup(NamedTuple):
+    """The number of things that each step of the setup has made so far."""
 
     users: int
-    organizations: int
-    connections: dict[str, ConnectionCounts]
-    useless: dict[str, int]
+    connections: int
     keys: int
-    waiting: int
-
-    @property
-    def alive(self) -> int:
-        """Connections that have not ended and reach calendars."""
-        return sum(each.alive for each in self.connections.values()) - sum(self.useless.values())
-
-    @property
-    def dead(self) -> int:
-        """Connections whose grant has ended."""
-        return sum(each.dead for each in self.connections.values())
 
 
 class Step(NamedTuple):
@@ -127,16 +103,15 @@ def overview() -> ResponseReturnValue:
     """The page. The number of SQL statements does not depend on the amount of data."""
     registrations = oauth_clients.overview(base_url())
     with services().stores.database.reading() as session:
-        figures = _figures(session)
+        connected = sum(each.alive + each.dead for each in connections.counts(session).values())
+        setup = Setup(users.count(session), connected, api_keys.count_in_force(session))
         items = attention.items(session, registrations)
     return page(
         "overview.html",
-        figures=figures,
+        connected=connected > 0,
         items=items,
-        providers=registrations,
-        titles={each.provider: each.title for each in registrations},
-        badge_of=badge_of,
-        steps=_steps(figures, registrations),
+        missing=unread.missing(),
+        steps=_steps(setup, registrations),
         version=version("almanac"),
     )
 
@@ -153,7 +128,7 @@ def overview_day() -> ResponseReturnValue:
 def overview_health() -> ResponseReturnValue:
     """Whether each part is up. Loaded separately, because an absent worker takes a second to detect."""
     faults = health.faults()
-    parts = [Part.of(*PARTS[name], fault) for name, fault in faults.items()]
+    parts = [Part.of(*PARTS[name], fault) for name, fault in faults.items() if fault is not None]
     silent, isolated = ([], []) if faults["redis"] else (_open_breakers(), _isolated())
     return page("overview_health.html", parts=parts, silent=silent, isolated=isolated)
 
@@ -179,26 +154,7 @@ def _open_breakers() -> list[OpenBreaker]:
     ]
 
 
-def _figures(session: Session) -> Figures:
-    return Figures(
-        users=users.count(session),
-        organizations=organizations.count(session),
-        connections=connections.counts(session),
-        useless=_useless(session),
-        keys=api_keys.count_in_force(session),
-        waiting=deliveries.waiting(session),
-    )
-
-
-def _useless(session: Session) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for each in stored_attention.scope_texts(session):
-        if not registry.scopes(each.provider).shows_times(each.scope):
-            found[each.provider] += each.connections
-    return dict(found)
-
-
-def _steps(figures: Figures, registrations: list[Registration]) -> list[Step]:
+def _steps(setup: Setup, registrations: list[Registration]) -> list[Step]:
     """The setup steps; empty once all but the last are done, as opening the explorer is not recorded.
 
     Steps that the person's role does not permit are left out.
@@ -215,21 +171,21 @@ def _steps(figures: Figures, registrations: list[Registration]) -> list[Step]:
             "Create an API key",
             "Your programs call the API with it.",
             url_for("dashboard.keys"),
-            figures.keys > 0,
+            setup.keys > 0,
             "new_key",
         ),
         Step(
             "Create a user",
             "A person whose calendars are read, under an identifier that you choose.",
             url_for("dashboard.users"),
-            figures.users > 0,
+            setup.users > 0,
             "create_user",
         ),
         Step(
             "Connect an account",
             "The user's page makes a link by which the user gives consent.",
             url_for("dashboard.users"),
-            figures.alive + figures.dead > 0,
+            setup.connections > 0,
             "connect",
         ),
         Step(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -16,6 +17,7 @@ from app.availability import connections
 from app.availability.failures import Failures
 from app.availability.parameters import Freshness
 from app.availability.selection import CalendarSelector
+from app.dashboard import account_page
 from app.dashboard.blueprint import blp, page
 from app.dashboard.users import get_user
 from app.events import lists
@@ -27,6 +29,7 @@ from providers.errors import Reason
 from providers.events import Event
 from scheduling.windows import DAY, zone_exists
 from store.sql.models import User
+from store.sql.queries.connection_rows import ConnectionRef
 
 DAYS = 7
 MAX_EVENTS = 100
@@ -37,12 +40,13 @@ ROLES = {
     "freeBusyReader": "free and busy times",
 }
 _STORE_GRANT_AGAIN = "Enter the grant of the organization again, on the organization's page."
-_SIGN_IN_AGAIN = "Connect the account again, above."
+_SIGN_IN_AGAIN = "Connect the account again, on the page of the user."
+_GRANT_MORE = "Connect the account again, on the page of the user, and grant the requested access."
 _TRY_AGAIN = "Reload the page in a moment."
 _ASK = "Ask the administrator of that account for the reason."
 WHAT_TO_DO = {
     Reason.AUTHORIZATION_INVALID: _SIGN_IN_AGAIN,
-    Reason.INSUFFICIENT_SCOPES: "Connect the account again, above, and grant the requested access.",
+    Reason.INSUFFICIENT_SCOPES: _GRANT_MORE,
     Reason.ACCESS_DENIED: _ASK,
     Reason.MAILBOX_UNAVAILABLE: _ASK,
     Reason.NOT_FOUND: "It may have been deleted at the provider.",
@@ -83,10 +87,11 @@ def user_calendars(custom_id: str) -> ResponseReturnValue:
         "user_calendars.html",
         id=custom_id,
         calendars=found.calendars,
-        failed=_failed_calendars(found.failures),
+        failed=failed_calendars(found.failures),
         roles=ROLES,
         title=registry.title,
-        what_to_do=_what_to_do(row),
+        account=account_names(row),
+        what_to_do=advice_for(row),
     )
 
 
@@ -105,36 +110,55 @@ def user_events(custom_id: str) -> ResponseReturnValue:
         id=custom_id,
         days=[(day, list(each)) for day, each in groupby(entries, key=lambda entry: entry.start.date())],
         more=len(found.events) - len(entries),
-        failed=_failed_calendars(found.failures),
+        failed=failed_calendars(found.failures),
         zones=sorted({str(entry.start.tzinfo) for entry in entries}),
         title=registry.title,
-        what_to_do=_what_to_do(row),
+        what_to_do=advice_for(row),
     )
 
 
-def _what_to_do(user: User) -> Callable[[str, Reason], str]:
-    """What to do when an account of a user, by its provider, could not be read for a reason."""
-    delegated = {each.provider for each in user.connections if each.grant_id is not None}
+def account_names(user: User) -> Mapping[str, str]:
+    """The name of each connection by its public id: the provider, with the address if there are several."""
+    count = Counter(each.provider for each in user.connections)
+    return {
+        each.public_id: registry.title(each.provider)
+        + (f" ({each.label or each.email or 'unknown'})" if count[each.provider] > 1 else "")
+        for each in user.connections
+    }
 
-    def advice(provider: str, reason: Reason) -> str:
-        if provider in delegated and reason in (Reason.AUTHORIZATION_INVALID, Reason.INSUFFICIENT_SCOPES):
+
+def advice_for(user: User) -> Callable[[str, Reason], str]:
+    """What to do when a connection of a user, by its public id, could not be read for a reason."""
+    delegated = {each.public_id for each in user.connections if each.grant_id is not None}
+    renewals = {each.public_id: account_page.renewal(each) for each in user.connections}
+
+    def advice(connection_id: str, reason: Reason) -> str:
+        if connection_id in delegated and reason in (
+            Reason.AUTHORIZATION_INVALID,
+            Reason.INSUFFICIENT_SCOPES,
+        ):
             return _STORE_GRANT_AGAIN
-        return WHAT_TO_DO[reason]
+        renewal = renewals.get(connection_id) if reason == Reason.AUTHORIZATION_INVALID else ""
+        return renewal or WHAT_TO_DO[reason]
 
     return advice
 
 
-def _entries(events: Iterable[tuple[str, Event]], listed: Iterable[Calendar]) -> list[Entry]:
+def _entries(
+    events: Iterable[tuple[str, Event]], listed: Sequence[tuple[ConnectionRef, Calendar]]
+) -> list[Entry]:
     """Events in the time zone of their account's primary calendar; in UTC if that was not read."""
-    names = {(each.provider, each.id): each.subject for each in listed}
-    zones = {each.provider: each.time_zone for each in listed if each.primary}
+    names = {(each.provider, each.id): each.subject for _, each in listed}
+    main_zones = {ref.id: each.time_zone for ref, each in listed if each.primary}
+    # A calendar that several accounts list is read through the first one.
+    zones = {(each.provider, each.id): main_zones.get(ref.id) for ref, each in reversed(listed)}
     found = [
         Entry(
             subject=event.subject,
             provider=event.provider,
             calendar=names.get((event.provider, calendar_id), calendar_id),
-            start=_local(event.start, zones.get(event.provider)),
-            end=_local(event.end, zones.get(event.provider)),
+            start=_local(event.start, zones.get((event.provider, calendar_id))),
+            end=_local(event.end, zones.get((event.provider, calendar_id))),
             all_day=event.all_day,
         )
         for calendar_id, event in events
@@ -148,5 +172,6 @@ def _local(moment: int, zone: str | None) -> datetime:
     )
 
 
-def _failed_calendars(failures: Failures) -> list[dict[str, Any]]:
+def failed_calendars(failures: Failures) -> list[dict[str, Any]]:
+    """The calendars that could not be read, for the template."""
     return failures.calendars() if failures else []

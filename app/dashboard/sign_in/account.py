@@ -18,7 +18,7 @@ from app.http.routes import route_facts
 from app.schemas.fields import Text, Word
 from app.services import services
 from store.sql.models import Administrator, Role
-from store.sql.queries import administrators, audit, dashboard_sessions, second_factors
+from store.sql.queries import administrators, audit, dashboard_sessions, identities, second_factors
 from store.sql.queries.administrators import LastAdministrator
 
 CHANGED = (
@@ -84,6 +84,9 @@ def show(form: forms.Form, status: int = 200, invitation: str | None = None) -> 
         return page(
             "account.html",
             status,
+            openid=mine.confirmed_until is not None,
+            by_openid=identities.administrator_ids(session),
+            passwords=services().settings.password_sign_in,
             form=form,
             invitation=invitation,
             invited_as=request.form.get("role") if invitation else None,
@@ -102,6 +105,7 @@ SENT_BEFORE = (
     "invite once more."
 )
 NO_TICKET = "This form had no one-time token. Send it again."
+OF_DIRECTORY = "The identity provider decides about this role, by the groups of the person."
 NO_LONGER = "This administrator no longer exists."
 WITHDRAWN = "Their open links and invitations are withdrawn."
 LAST = "This is the last administrator: make another one first."
@@ -150,6 +154,7 @@ def administrator(administrator_id: int) -> ResponseReturnValue:
         return page(
             "administrator.html",
             person=administrator,
+            openid=identities.load(session, administrator_id) is not None,
             mine=sessions.current(),
             roles=list(Role),
             codes_left=second_factors.recovery_codes_left(session, administrator_id),
@@ -168,14 +173,16 @@ def change_role(administrator_id: int) -> ResponseReturnValue:
         return failed("You cannot change your own role: another administrator can.", "account")
     role = Role(form.data["role"])
 
-    def change(session: Session, administrator: Administrator) -> str:
+    def change(session: Session, administrator: Administrator) -> str | None:
+        if identities.load(session, administrator_id) is not None:
+            return None
         old = administrator.role
         administrators.change_role(session, administrator_id, role)
         _record(session, "changeRole", administrator.name, {"role": (old, role)})
         withdrawn = "" if role.includes(Role(old)) else f" {WITHDRAWN}"
         return f"{administrator.name} is {_article(role)} {role} now.{withdrawn}"
 
-    return _change(administrator_id, change)
+    return _change(administrator_id, change, otherwise=OF_DIRECTORY)
 
 
 @blp.post(f"{_PERSON}/sessions/<session_id>/end")

@@ -33,7 +33,7 @@ FROM_HERE = RateLimitItemPerMinute(5, 15, namespace="sign-in")
 # Failures with one name from any address, and from one address with any name.
 BY_NAME = RateLimitItemPerHour(50, 1, namespace="sign-in-name")
 BY_ADDRESS = RateLimitItemPerHour(50, 1, namespace="sign-in-address")
-# Failures of an hour that the audit log records, as its records are never deleted; and one that says so.
+# Failures of an hour that the audit log records, as its records are kept for long; and one that says so.
 RECORDED = RateLimitItemPerHour(500, 1, namespace="sign-in-recorded")
 CUT_OFF = RateLimitItemPerHour(1, 1, namespace="sign-in-cut-off")
 
@@ -99,6 +99,11 @@ def note(name: str, *, known: bool, what: str = "sign-in") -> None:
 def take(item: RateLimitItem, kind: str) -> bool:
     """Count one of a limited number; whether the limit permits it."""
     return _limiter().hit(item, kind)
+
+
+def network() -> str:
+    """The network of the client of this request, by which its attempts are limited."""
+    return _network(request.remote_addr or "")
 
 
 def forget(name: str) -> None:

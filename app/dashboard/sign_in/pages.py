@@ -27,6 +27,8 @@ from store.sql.queries import administrators, audit, second_factors
 log = logging.getLogger(__name__)
 
 WRONG = "Name or password is wrong."
+NO_PASSWORDS = "Nobody registers with a password here"
+BY_DIRECTORY = "Sign in by your organization's account: its groups decide about your role."
 
 
 class SignInForm(forms.Body):
@@ -44,20 +46,23 @@ def sign_in() -> ResponseReturnValue:
         return redirect(next_url())
     with services().stores.database.reading() as session:
         fresh = administrators.count(session) == 0
-    if request.method == "GET":
-        return page("sign_in.html", form=forms.blank(), fresh=fresh)
+    settings = services().settings
+    openid, passwords_on = bool(settings.oidc_issuer), settings.password_sign_in
+    offered = {"fresh": fresh and passwords_on, "openid": openid, "passwords": passwords_on}
+    if request.method != "POST" or not passwords_on:
+        return page("sign_in.html", form=forms.blank(), **offered)
     form = forms.read(SignInForm)
     if not form:
-        return page("sign_in.html", 400, form=form, fresh=fresh)
+        return page("sign_in.html", 400, form=form, **offered)
     try:
         with login_throttle.attempt(form.data["name"]):
             found = _check_password(**form.data)
     except login_throttle.MustWait as refused:
         form.refuse("", str(refused))
-        return with_retry_after(page("sign_in.html", 429, form=form, fresh=fresh), refused)
+        return with_retry_after(page("sign_in.html", 429, form=form, **offered), refused)
     if found is None:
         form.refuse("", WRONG)
-        return page("sign_in.html", 401, form=form, fresh=fresh)
+        return page("sign_in.html", 401, form=form, **offered)
     if found.sealed_totp_secret is not None:
         remember_password_step(found)
         return redirect(url_for("dashboard.sign_in_code", after=request.args.get("after")), 303)
@@ -172,10 +177,10 @@ def sign_in_code() -> ResponseReturnValue:
     """Finish a sign-in with a code."""
     if sessions.administrator() is not None:
         return redirect(next_url())
-    administrator = pending_administrator()
+    administrator = pending_administrator() if services().settings.password_sign_in else None
     if administrator is None:
         return failed(TOO_LATE, "sign_in", after=request.args.get("after"))
-    if request.method == "GET":
+    if request.method != "POST":
         return page("sign_in_code.html", form=forms.blank())
     form = forms.read(CodeForm)
     if not form:
@@ -236,11 +241,13 @@ class NewAdministratorForm(SignInForm):
 @route_facts(needs_sign_in=False)
 def welcome(secret: str) -> ResponseReturnValue:
     """Register by a one-time link."""
+    if not services().settings.password_sign_in:
+        return page("error.html", 403, title=NO_PASSWORDS, hint=BY_DIRECTORY, code=403)
     with services().stores.database.reading() as session:
         role = administrators.invited(session, secret)
     if role is None:
-        return page("stale_link.html", 404)
-    if request.method == "GET":
+        return _stale_link(404)
+    if request.method != "POST":
         return page("welcome.html", form=forms.blank(), invited_as=role)
     form = forms.read(NewAdministratorForm)
     check_new_password(form)
@@ -248,10 +255,18 @@ def welcome(secret: str) -> ResponseReturnValue:
         return page("welcome.html", 400, form=form, invited_as=role)
     created = _register(secret, form)
     if created is None:
-        return page("welcome.html" if form.errors else "stale_link.html", 400, form=form, invited_as=role)
+        return page("welcome.html", 400, form=form, invited_as=role) if form.errors else _stale_link(400)
     sessions.begin(created)
     response = make_response(done(f"Welcome, {created.name}.", "overview"))
     return login_throttle.know_browser(created.name, response)
+
+
+def _stale_link(status: int) -> ResponseReturnValue:
+    hint = (
+        "An invitation works once and expires after a day. On the machine that runs the service, the command "
+        "“almanac admins invite” prints another."
+    )
+    return page("error.html", status, title="This link is no longer valid", hint=hint, code=status)
 
 
 def check_new_password(form: forms.Form) -> None:

@@ -30,13 +30,13 @@ def hashed(password: str) -> str:
 
 
 def matches(password: str, stored: str | None) -> bool:
-    """Whether a password matches a stored hash. For None, False, as slowly as for a wrong password."""
+    """Whether a password matches a stored hash. For None or "", False, as slowly as for a wrong password."""
     with _hash_slots:
         try:
             _hasher.verify(stored or _dummy_hash(), password)
         except (VerificationError, InvalidHashError):
             return False
-    return stored is not None
+    return bool(stored)
 
 
 def outdated(stored: str) -> bool:

@@ -25,6 +25,7 @@ from store.sql.queries import administrators, audit, dashboard_sessions, second_
 
 ISSUER = "Almanac"
 ALREADY = "Your second factor is on already. Turn it off to set up another app."
+BY_OPENID = "You sign in by OpenID Connect: the identity provider asks for second factors."
 STALE = "The secret of this form is no longer valid: a new one is shown. Scan it again."
 
 
@@ -52,6 +53,8 @@ class PasswordForm(forms.Body):
 @route_facts(role=Role.VIEWER)
 def second_factor() -> ResponseReturnValue:
     """Set up a second factor, or manage the one that is there."""
+    if sessions.current().confirmed_until is not None:
+        return failed(BY_OPENID, "account")
     return _show(forms.blank())
 
 

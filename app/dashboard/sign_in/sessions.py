@@ -33,7 +33,7 @@ def load_session() -> bool:
     # Ending a session changes the cache's version, so the browser's next request loads it again.
     cached = services().stores.versioned_cache.current()
     signed_in = cached.get_or_load(("dashboard session", digest(secret)), lambda: _load(secret))
-    if signed_in is None or signed_in.ended:
+    if signed_in is None or signed_in.ended or _refuses_password(signed_in):
         session.pop(_KEPT_AS)
         return False
     if not facts_of_request().polled:
@@ -52,6 +52,11 @@ def load_session() -> bool:
     authentication.authenticate_as(caller, cached)
     shares.take_turn(shares.current.get())
     return True
+
+
+def _refuses_password(signed_in: SignedIn) -> bool:
+    """Whether the person has signed in with a password, and passwords are turned off."""
+    return signed_in.confirmed_until is None and not services().settings.password_sign_in
 
 
 def _load(secret: str) -> SignedIn | None:

@@ -195,6 +195,12 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// A part that refreshes itself stays as it is while something in it is open or has the focus.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const part = event.target;
+  if ("keepsOpen" in part.dataset && part.querySelector("details[open], :focus")) event.preventDefault();
+});
+
 /** Show an error in the place of a part of the page that could not be loaded. */
 function showLoadError(event) {
   const part = event.detail.target;

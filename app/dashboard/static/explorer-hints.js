@@ -2,7 +2,7 @@
 
 // How long the pointer rests on a lane before its periods are loaded, in milliseconds.
 const REST = 120;
-const KINDS = { busy: "Busy", held: "Held", slot: "Slot" };
+const KINDS = { busy: "Busy", held: "Held", slot: "Slot", away: "Outside working hours", closed: "Closed" };
 // The periods of each person in this picture; a promise while they are loaded.
 let periodsOf = new Map();
 let resting = null;
@@ -32,6 +32,16 @@ function periods(lane, loaded) {
   clearTimeout(resting);
   if (!found) resting = setTimeout(() => load(user, loaded), REST);
   return [];
+}
+
+/** What a lane says about a moment, in a word or two; empty until it is known. */
+function stateAt(lane, at, loaded) {
+  if (lane.dataset.unread || !lane.dataset.user) return lane.dataset.unread ?? "";
+  const found = periodsOf.get(lane.dataset.user);
+  if (!found) load(lane.dataset.user, loaded);
+  if (!Array.isArray(found)) return "";
+  const kinds = found.filter(([start, end]) => start <= at && at < end).map(([, , kind]) => kind);
+  return kinds.includes("slot") ? "offered" : kinds.includes("held") ? "held" : kinds.includes("busy") ? "busy" : kinds.includes("away") ? "outside working hours" : "free, not offered";
 }
 
 async function load(user, loaded) {

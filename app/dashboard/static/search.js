@@ -102,7 +102,10 @@ document.addEventListener("htmx:load", (event) => {
   for (const each of event.target.querySelectorAll?.(unprepared) ?? []) prepare(each);
 });
 document.addEventListener("htmx:configRequest", (event) => {
-  if (event.detail.elt.matches("input[data-list]")) event.detail.parameters = { q: lastPart(event.detail.elt) };
+  if (!event.detail.elt.matches("input[data-list]")) return;
+  event.detail.parameters = { q: lastPart(event.detail.elt) };
+  // A day and a time in the palette are those of the user's clock.
+  if (isPalette(event.detail.elt)) event.detail.parameters.zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 });
 
 function openPalette() {

@@ -30,14 +30,14 @@ def read(app):
 
     def made(**sent):
         with app.test_request_context():
-            return form.read(MultiDict({"day": "2026-12-03", **sent}), THURSDAY)
+            return form.read(MultiDict({"day": "2026-12-03", **sent}))
 
     return made
 
 
 def test_an_empty_form_is_office_hours_of_the_working_days_of_a_week(app):
     with app.test_request_context():
-        query = form.read(MultiDict(), date(2026, 12, 3))
+        query = form.read(MultiDict({"moment": "2026-12-03T10:00"}))
 
     assert query.is_empty
     assert (query.first, query.days, query.zone) == (THURSDAY, 7, ZoneInfo("UTC"))
@@ -267,7 +267,7 @@ def test_curl_command_returns_the_sentence_of_the_page(api, signed_in, who, kind
 
         assert answer.status_code == 200, answer.text
         assert answer.json["data"]["at"] == timestamp(at)
-        assert answer.json["data"]["sentence"] == words(page.html.select_one(".verdict p"))
+        assert words(page.html.select_one(".verdict p")) == f"{person} at {answer.json['data']['sentence']}"
 
 
 @pytest.mark.usefixtures("worker")

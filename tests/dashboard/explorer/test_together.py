@@ -44,6 +44,31 @@ def test_the_slots_of_all_are_shown_and_the_api_answers_the_same(signed_in, api,
     assert starts(answer) == ["10:00", "11:00", "11:30"]
 
 
+def test_members_who_never_connected_do_not_count(signed_in, api, person, new_user, new_organization):
+    slug = new_organization()
+    ada = person(meeting("09:00", "11:00"), slugs=(slug,))
+    new_user(slugs=(slug,))
+
+    page = signed_in.get("/explorer/grid", organization=slug, **DAY, together="all")
+
+    assert shared(page) == [("11:00", "1", [ada]), ("11:30", "1", [ada])]
+    assert starts(curl(api, page.html.find(id="curl").get_text())) == ["11:00", "11:30"]
+
+
+def test_shared_slots_are_the_top_lane(signed_in, person, new_organization):
+    slug = new_organization()
+    for name in ("ada", "bob", "eve", "mia"):
+        person(meeting("09:00", "10:00"), name=name, slugs=(slug,))
+
+    page = signed_in.get("/explorer/grid", organization=slug, **DAY, together="all")
+
+    first = page.html.select_one(".lanes tbody tr")
+    assert [words(each) for each in first.find_all(["th", "td"])[:2]] == ["Together", "4"]
+    lane = first.select_one("svg.lane")
+    # A press asks for all people.
+    assert (lane["data-user"], bool(lane.select_one(".slot")["d"])) == ("", True)
+
+
 def test_fewer_may_be_required_of_named_users(signed_in, api, person):
     ada, bruno = person(meeting("09:00", "11:00")), person(meeting("10:00", "12:00"), name="bruno")
 

@@ -31,6 +31,7 @@ def shown(name, zone="UTC", first=date(2026, 12, 3), days=7):
         ("Europe/Lisbon", "Europe/Berlin", "Lisbon", f"{MINUS}1 h", "1 hour behind"),
         ("Asia/Kathmandu", "UTC", "Kathmandu", "+5:45 h", "5 hours 45 minutes ahead"),
         ("Australia/Eucla", "Australia/Perth", "Eucla", "+0:45 h", "45 minutes ahead"),
+        ("Asia/Calcutta", "UTC", "Kolkata", "+5:30 h", "5 hours 30 minutes ahead"),
         ("America/Argentina/Salta", "UTC", "Salta", f"{MINUS}3 h", "3 hours behind"),
         # Its sign says the opposite of what people mean.
         ("Etc/GMT+5", "UTC", "Etc/GMT+5", f"{MINUS}5 h", "5 hours behind"),

@@ -12,31 +12,16 @@ from sqlalchemy.exc import OperationalError
 
 from app.dashboard import invitation_landing
 from store.sql.models import Membership, Organization, User, UserInvitation, now
-from store.sql.queries import user_invitations, users
+from store.sql.queries import audit, connection_rows, connections, user_invitations, users
 from store.sql.queries.user_invitations import LIFETIME, State
-from tests import people
 from tests.app.consenting import BOTH, connected, consent, query_of
+from tests.conftest import connect
 from tests.dashboard.visiting import words
+from tests.providers.ical.texts import calendar, event
+from tests.providers.ics.server import feed_server
 from workers.execution.registrations import Registrations
 
 READ_ONLY = "https://www.googleapis.com/auth/calendar.readonly"
-
-
-@pytest.fixture
-def invited(stores, new_user, unique):
-    """Invite a new user; returns the identifier and the path of the link."""
-
-    def make(scope="write"):
-        user = new_user()
-        with stores.database.writing() as session:
-            ids = users.ids(session, [user], organization_id=None)
-            issuer = people.add_operator(session, name := unique("inviter"))
-            (made,) = user_invitations.make(
-                session, ids, scope=scope, created_by=f"operator {name}", issuer=issuer
-            )
-        return user, f"/invitation/{made.secret}"
-
-    return make
 
 
 @pytest.fixture
@@ -61,8 +46,8 @@ def page_of(answer):
     return BeautifulSoup(answer.get_data(as_text=True), "html.parser")
 
 
-def open_consent(guest, path, provider):
-    answer = guest.post(f"{path}/{provider}")
+def open_consent(guest, path, provider, **query):
+    answer = guest.post(f"{path}/{provider}", query_string=query)
     assert answer.status_code == 303
     return answer.headers["Location"]
 
@@ -104,7 +89,9 @@ def test_page_names_the_organization_and_the_requested_access(guest, stores, inv
 
     assert words(page.h1) == "Connect your calendar with Acme <b>Corp</b>"
     assert user in words(page)
-    assert "free and busy times only" in words(page)
+    assert [words(each) for each in page.select(".boundary ul")[0].select("li")] == [
+        "Reads when you are busy"
+    ]
     assert [words(each) for each in page.find_all("button")] == [
         "Continue with Google",
         "Continue with Microsoft",
@@ -227,3 +214,114 @@ def test_the_secret_is_in_no_log_and_no_repr(guest, stores, invited, caplog):
 
     assert secret not in caplog.text
     assert secret not in repr(user_invitations.NewInvitation(user, secret))
+
+
+def test_a_person_may_connect_another_account(worker, api, sandbox, stores, invited, guest):
+    user, path = invited()
+    for email in ("ada@example.com", "family@example.com"):
+        sandbox.account("google", email)
+    connect(api, user, sandbox.account("google", "ada@example.com"))
+
+    buttons = [words(each) for each in page_of(guest.get(path)).select("button")]
+    url = open_consent(guest, path, "google", account="add")
+    page = arrive(guest, consent(url, "family@example.com"))
+
+    assert buttons == [
+        "Continue with Google",
+        "Connect another Google account",
+        "Continue with Microsoft",
+    ]
+    assert query_of(url)["prompt"] == "select_account consent"
+    assert "family@example.com" in page.get_data(as_text=True)
+    listed = api.get(f"/users/{user}/connections").json["data"]
+    assert [each["email"] for each in listed] == ["ada@example.com", "family@example.com"]
+    assert state_of(stores, user) is State.CONNECTED
+
+
+@pytest.fixture(scope="module")
+def feed():
+    """The address of a feed."""
+    meeting = event("DTSTART:20261201T090000Z\nDTEND:20261201T100000Z")
+    with feed_server() as running:
+        yield running.put(calendar(meeting))
+
+
+def test_a_person_connects_by_a_form(worker, guest, api, stores, feed, invited):
+    user, path = invited()
+    links = {words(each): each["href"] for each in page_of(guest.get(path)).select("a.button")}
+    assert list(links) == ["Connect CalDAV", "Connect Calendar feed"]
+    page = page_of(guest.get(links["Connect Calendar feed"]))
+    assert words(page.h1) == "Connect Calendar feed"
+    assert "Reads the events of your calendars" in words(page)
+    advised = page_of(guest.get(page.select_one("nav.filter a")["href"]))
+    assert "Integrate calendar" in words(advised)
+
+    refused = guest.post(page.form["action"], data={"url": f"{feed}.gone", "label": "Holiday home"})
+
+    assert refused.status_code == 400
+    form = page_of(refused)
+    assert words(form.find(id="e-url")).startswith("Address leads to no calendar")
+    assert form.find(id="f-label")["value"] == "Holiday home"
+    assert state_of(stores, user) is State.OPENED
+
+    answer = guest.post(page.form["action"], data={"url": feed, "label": "Holiday home"})
+
+    assert (answer.status_code, words(page_of(answer).h1)) == (200, "Connected")
+    assert "Calendar feed (Holiday home) is connected." in words(page_of(answer))
+    (connection,) = api.get(f"/users/{user}/connections").json["data"]
+    assert (connection["provider"], connection["alive"]) == ("ics", True)
+    assert state_of(stores, user) is State.CONNECTED
+    with stores.database.reading() as session:
+        (record,) = [each for each in audit.page(session, limit=50) if each.subject == f"{user}/ics"]
+    assert (record.actor.startswith("operator "), record.action) == (True, "storeConnection")
+    # Used up.
+    assert guest.get(page.form["action"]).status_code == 410
+    assert guest.post(page.form["action"], data={"url": feed}).status_code == 410
+
+
+def test_another_account_is_offered_where_one_is_connected(worker, guest, api, feed, invited):
+    user, path = invited()
+    api.post(f"/users/{user}/connections", {"provider": "ics", "url": feed})
+
+    links = [words(each) for each in page_of(guest.get(path)).select("a.button")]
+
+    assert links == ["Connect CalDAV", "Connect another Calendar feed"]
+
+
+def test_an_ended_account_is_reconnected_by_an_invitation(worker, guest, api, stores, feed, invited):
+    user, path = invited()
+    body = {"provider": "ics", "url": feed, "label": "Holiday home"}
+    connection = api.post(f"/users/{user}/connections", body).json["data"]["id"]
+    form = f"{path}/form/ics?account={connection}"
+    # Nothing of a living account is shown.
+    assert words(page_of(guest.get(form)).h1) == "Connect Calendar feed"
+    with stores.database.writing() as session:
+        (ref,) = connection_rows.of_user(session, user, organization_id=None)
+        connections.mark_dead(session, ref.id, "ended")
+
+    links = {words(each): each["href"] for each in page_of(guest.get(path)).select("a.button")}
+    page = page_of(guest.get(links["Reconnect Calendar feed (Holiday home)"]))
+
+    assert (words(page.h1), page.find(id="f-label")["value"]) == ("Reconnect Calendar feed", "Holiday home")
+    answer = guest.post(page.form["action"], data={"url": feed, "label": "Holiday home"})
+    assert "Calendar feed (Holiday home) is connected again." in words(page_of(answer))
+    (after,) = api.get(f"/users/{user}/connections").json["data"]
+    assert (after["id"], after["alive"]) == (connection, True)
+
+
+def test_an_invitation_withdrawn_meanwhile_connects_nothing(
+    worker, guest, api, stores, feed, invited, monkeypatch
+):
+    user, path = invited()
+    opened = invitation_landing.account_page.account_forms._open
+
+    def slowly(entered):
+        shift(stores, user, revoked_at=now())
+        return opened(entered)
+
+    monkeypatch.setattr(invitation_landing.account_page.account_forms, "_open", slowly)
+    answer = guest.post(f"{path}/form/ics", data={"url": feed})
+
+    assert answer.status_code == 400
+    assert "Nothing is stored." in words(page_of(answer).find(role="alert"))
+    assert api.get(f"/users/{user}/connections").json["data"] == []

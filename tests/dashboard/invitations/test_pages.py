@@ -123,16 +123,16 @@ def test_a_new_link_replaces_the_one_before_and_can_be_withdrawn(here):
 
 def test_states_are_filters_and_pages_go_on(here):
     with here.stores.database.writing() as session:
-        session.add_all(User(custom_id=f"user-{number:02}") for number in range(30))
-    invite(here, "\n".join(f"user-{number:02}" for number in range(30)))
+        session.add_all(User(custom_id=f"user-{number:03}") for number in range(130))
+    invite(here, "\n".join(f"user-{number:03}" for number in range(130)))
 
     first = here.browser.get("/invitations", show="pending")
     rest = here.browser.get(first.html.find("a", rel="next")["href"])
 
-    assert len(rows(first)) == 25
-    assert len(rows(first) | rows(rest)) == 30
+    assert len(rows(first)) == 100
+    assert len(rows(first) | rows(rest)) == 130
     assert rows(here.browser.get("/invitations", show="connected")) == {}
-    assert rows(here.browser.get("/invitations", q="USER-07")) == {"user-07": "pending"}
+    assert rows(here.browser.get("/invitations", q="USER-007")) == {"user-007": "pending"}
 
 
 def test_without_a_public_address_no_link_is_made(install):

@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
+from store.cache.busy_cache import now_ms
+from store.cache.last_reads import LastRead
 from store.sql.models import OAuthConnection, User, WebhookEndpoint, now
 from store.sql.queries import api_keys, connections
 from store.sql.queries.webhook_events import WebhookEvent
@@ -66,11 +68,55 @@ def listed(here):
     return found
 
 
+def read(here, connection, **failure):
+    """Note a read as a worker does."""
+    with here.stores.redis.pipeline(transaction=False) as pipe:
+        here.stores.last_reads.note(pipe, [(connection, LastRead(now_ms(), **failure))])
+        pipe.execute()
+
+
+def test_who_cannot_be_booked_is_named_until_the_account_is_read(here, world):
+    failing, ended, well = (world.connection(name) for name in ("failing", "ended", "well"))
+    down = {"reason": "providerError", "message": "Google is down"}
+    for each in (failing, ended):
+        read(here, each, **down)
+    read(here, well)
+    with here.stores.database.writing() as session:
+        connections.mark_dead(session, ended, "Google says that it is gone")
+
+    assert listed(here)["unbookable"] == ("2", ["ended", "failing"])
+    item = here.browser.get("/").html.find(id="attention-unbookable")
+    assert "Google is down." in words(item)
+    assert "Google says that it is gone" in words(item)
+    # An invitation helps the one; the other is read again.
+    assert item.select_one(".actions a.button")["href"] == "/dashboard/invitations/new?show=unread"
+    invited = here.browser.get("/invitations/new?show=unread").html.find(id="f-users")
+    assert words(invited) == "ended"
+    for show in ("unread", "attention"):
+        page = here.browser.get("/users", show=show)
+        assert [words(each) for each in page.html.select("tbody th a")] == ["ended", "failing"]
+    page = here.browser.get("/users", show="connected")
+    assert [words(each) for each in page.html.select("tbody th a")] == ["well"]
+
+    read(here, failing)
+    assert listed(here)["unbookable"] == ("1", ["ended"])
+
+
+def test_every_user_counts_however_many_fail(here, world):
+    for number in range(30):
+        read(here, world.connection(f"user-{number:02}"), reason="providerError", message="Google is down")
+    count, names = listed(here)["unbookable"]
+    assert (count, len(names)) == ("30", 5)
+    assert "Cannot be booked now 30" in {
+        words(each) for each in here.browser.get("/users").html.select(".filter a")
+    }
+
+
 def test_each_kind_is_listed_with_its_count_and_an_action(here, planted):
     assert listed(here) == {
         "registrations": ("1", ["Google"]),
+        "unbookable": ("1", ["gone"]),
         "webhooks": ("1", ["https://example.com/"]),
-        "ended": ("1", ["gone"]),
         "no-calendars": ("1", ["blind"]),
         "expiring": ("1", ["short"]),
         "unconnected": ("1", ["nobody"]),
@@ -106,15 +152,10 @@ def test_without_anything_it_claims_no_more_than_is_known(here, world):
     world.connection("ada")
     assert "No provider has reported an ended connection" in said()
     assert "works" not in said()
-
-
-def test_a_connection_without_calendars_does_not_count_as_active(here, world):
-    change(here, world.connection("blind"), scope=[LIST_ONLY])
-    world.connection("well")
-
-    page = here.browser.get("/")
-
-    assert "Google: 1 connected 1 without calendars" in words(page.html)
+    assert "not read yet" not in said()
+    here.stores.last_reads.note_missing(1200)
+    assert "1,200 accounts are not read yet" in said()
+    here.stores.last_reads.note_missing(0)
 
 
 def state_of(here, endpoint):

@@ -17,14 +17,15 @@ from tests.dashboard.installations import Installation
 from tests.dashboard.routes import path
 from tests.store.statements import recorded
 
-LARGEST = 100_000
+# A page has 100 rows, and is compressed on the way.
+LARGEST = 200_000
 FEW, MANY = 100, planted.USERS
 
 # Pages that wait for a worker or a provider, or are for people who are not signed in.
 APART = frozenset(
     {
         *("user_calendars", "user_events", "explorer_events", "explorer_why", "explorer_grid", "connected"),
-        *("sign_in", "sign_in_code", "welcome", "stale_link", "overview_health"),
+        *("working_hours", "sign_in", "sign_in_code", "welcome", "stale_link", "overview_health"),
     }
 )
 # Views of pages beside the plain one, by the name of the page.
@@ -116,7 +117,9 @@ def test_page_size_and_statement_count_do_not_grow_with_rows(planting, capsys):
                     page = here.browser.get(there)
                     took, computed = time.perf_counter() - began, time.thread_time() - computed
             counts.append(len(sent))
-            assert page.status in (200, 302, 303), (name, page.status)
+            # Without a sign-in that began here, the way back from the identity provider is a bad request.
+            expected = (400,) if name == "sign_in_openid_callback" else (200, 302, 303)
+            assert page.status in expected, (name, page.status)
         size = len(page.text.encode())
         times = f"{took * 1000:7.0f} ms {computed * 1000:7.0f} ms"
         table.append(f"{times} {size / 1000:7.1f} kB {counts[1]:4} SQL  {name}")

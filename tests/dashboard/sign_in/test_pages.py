@@ -48,6 +48,15 @@ def test_a_wrong_name_and_a_wrong_password_are_refused_alike(browser_of, adminis
     assert answers[0][:2] == (401, [WRONG])
 
 
+def test_a_page_with_a_form_answers_head_as_get(visitor, signed_in):
+    for browser, path in ((visitor, "/sign-in"), (signed_in, "/keys/new")):
+        page = browser.open("HEAD", path)
+
+        assert (page.status, page.text) == (200, "")
+    away = visitor.open("HEAD", "/keys?sort=name")
+    assert (away.status, away.location) == (303, "/dashboard/sign-in?after=/dashboard/keys?sort%3Dname")
+
+
 def test_a_password_is_never_shown_again(browser_of, administrator, client_address):
     page = browser_of(address=client_address()).sign_in(Person(administrator.name, "not the password"))
 

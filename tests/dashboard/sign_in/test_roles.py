@@ -1,21 +1,15 @@
-"""Roles by routes: what each role may do, for every route of the dashboard."""
+"""Roles by routes: what each role may do, for every route of the dashboard (docs/operate/access.md)."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from app.cli import administrator_setup
 from app.http.routes import SAFE_METHODS, RouteFacts, declared_facts
 from store.sql.models import Role
 from store.sql.queries import administrators
 from tests.dashboard.audit_records import actions
 from tests.dashboard.installations import PASSWORD
 from tests.dashboard.routes import NOBODY, path, rules
-from tests.dashboard.visiting import Person
-
-MATRIX = Path(__file__).parents[3] / "build/roles-by-routes.md"
 
 # What operators may not touch: API keys, registrations, other people; and organizations have API keys.
 ADMINISTRATORS_ONLY = {
@@ -46,18 +40,6 @@ def name_of(rule) -> str:
     return rule.endpoint.removeprefix("dashboard.")
 
 
-@pytest.fixture
-def person_with(stores, unique):
-    """Create a person with a role."""
-
-    def make(role: Role) -> Person:
-        person = Person(unique(role), PASSWORD)
-        assert administrator_setup.create(stores, person.name, person.password, role)
-        return person
-
-    return make
-
-
 def test_every_route_that_changes_something_declares_a_role(app):
     undeclared = [
         f"{method} {rule.rule}"
@@ -86,7 +68,6 @@ def test_operators_cannot_change_keys_registrations_and_people(app):
 @pytest.mark.parametrize("role", list(Role))
 def test_each_role_may_do_what_its_routes_declare_and_no_more(app, browser_of, person_with, role):
     browser = browser_of(person_with(role))
-    lines = []
     # Signing out comes last, as it ends the session.
     for rule, method, facts in sorted(routes(app), key=lambda each: name_of(each[0]) == "sign_out"):
         if facts is not None and not facts.needs_sign_in:
@@ -100,10 +81,6 @@ def test_each_role_may_do_what_its_routes_declare_and_no_more(app, browser_of, p
         assert (answer.status != 403) == permitted, (role, method, where, answer.status)
         if not permitted:
             assert answer.heading == "Not permitted"
-        lines.append(f"| {method} | `{rule.rule}` | {'yes' if permitted else 'no'} |")
-    MATRIX.parent.mkdir(exist_ok=True)
-    head = [f"# {role}", "", "| method | route | permitted |", "|---|---|---|"]
-    MATRIX.with_stem(f"{MATRIX.stem}-{role}").write_text("\n".join([*head, *sorted(lines), ""]))
 
 
 @pytest.mark.slow

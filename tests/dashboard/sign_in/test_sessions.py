@@ -10,7 +10,7 @@ import pytest
 
 from app.http.routes import declared_facts
 from store.sql.models import now
-from store.sql.queries import administrators, dashboard_sessions
+from store.sql.queries import administrators, dashboard_sessions, webhook_events, webhooks
 from tests.dashboard.routes import rules
 from tests.dashboard.visiting import Browser
 
@@ -98,17 +98,35 @@ def test_the_last_use_of_a_session_is_stored(signed_in, stores, monkeypatch):
 
 
 # The pages with parts that refresh themselves.
-REFRESHING = {"/": {"overview_day", "overview_health"}, "/activity": {"activity_plots"}}
+REFRESHING = {
+    "/": {"overview_day", "overview_health"},
+    "/activity": {"activity_plots"},
+    "/webhooks/{webhook}": {"webhook_log"},
+}
+
+
+@pytest.fixture
+def webhook(stores, no_webhook_endpoints):
+    """The id of a webhook."""
+    events = (webhook_events.WebhookEvent.CALENDAR_CHANGED,)
+    with stores.database.writing() as session:
+        made, _ = webhooks.create(
+            session, stores.keyring, url="https://example.com/left-open", events=events, organization_id=None
+        )
+    return made.id
 
 
 def test_a_page_that_is_left_open_does_not_extend_the_session(
-    app, browser_of, new_administrator, stores, monkeypatch
+    app, browser_of, new_administrator, webhook, stores, monkeypatch
 ):
     person = new_administrator()
     browser = browser_of(person)
     polled = set()
     for where, expected in REFRESHING.items():
-        parts = [each["hx-get"] for each in browser.get(where).html.select("[hx-trigger*=every]")]
+        parts = [
+            each["hx-get"]
+            for each in browser.get(where.format(webhook=webhook)).html.select("[hx-trigger*=every]")
+        ]
         found = {app.url_map.bind("").match(each.partition("?")[0])[0] for each in parts}
         assert found == {f"dashboard.{name}" for name in expected}
         polled |= set(parts)
