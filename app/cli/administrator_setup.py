@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 from app.dashboard.sign_in import login_throttle, passwords
 from app.dashboard.sign_in.pages import NewAdministratorForm
 from store.sql.models import Role
-from store.sql.queries import administrators, audit
+from store.sql.queries import administrators, audit, identities
 from store.sql.queries.audit import COMMAND_LINE
 from store.stores import Stores
 
@@ -32,7 +32,9 @@ def link(stores: Stores, otherwise: str, *, at: str | None = None, role: Role = 
 
 
 def first_link(stores: Stores, otherwise: str) -> str | None:
-    """The link for the first administrator; None if there is one already."""
+    """The link for the first administrator; None if there is one already, or passwords are turned off."""
+    if not stores.settings.password_sign_in:
+        return None
     with stores.database.reading() as session:
         if administrators.count(session):
             return None
@@ -46,7 +48,7 @@ def create(stores: Stores, name: str, password: str, role: Role | None = None) -
     password ends all sessions, withdraws the links of that person, and resets the login throttle for the name
     and for all addresses.
 
-    :raise ValueError: with the error in the name or the password
+    :raise ValueError: with the error in the name or the password, or for a person without a password
     :raise LastAdministrator: when the last administrator would have another role
     """
     if faults := NewAdministratorForm(only=("name",)).validate({"name": name}):
@@ -56,6 +58,8 @@ def create(stores: Stores, name: str, password: str, role: Role | None = None) -
     hashed = passwords.hashed(password)
     with stores.database.writing() as session:
         found = administrators.find(session, name)
+        if found is not None and identities.load(session, found.id) is not None:
+            raise ValueError(f"{name} signs in by OpenID Connect and can have no password: use another name")
         old_role = None if found is None else found.role
         new_role = role or old_role or Role.ADMINISTRATOR
         if found is None:

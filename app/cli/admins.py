@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.common import PORT, data_option, settings
+from app.cli.common import PORT, data_option, installed
 from store.sql.models import Administrator, Role
-from store.sql.queries import administrators, audit, second_factors
+from store.sql.queries import administrators, audit, identities, second_factors
 from store.sql.queries.administrators import LastAdministrator
 from store.stores import Stores
 
@@ -33,7 +33,7 @@ def invite_administrator(url: str | None, role: str, data: Path | None) -> None:
     """
     from app.cli.administrator_setup import link
 
-    with Stores(settings(data)) as stores:
+    with Stores(installed(data)) as stores:
         click.echo(link(stores, f"http://127.0.0.1:{PORT}", at=url, role=Role(role)))
 
 
@@ -50,7 +50,7 @@ def create_administrator(name: str, password: str, role: str | None, data: Path 
     """
     from app.cli.administrator_setup import create
 
-    with Stores(settings(data)) as stores:
+    with Stores(installed(data)) as stores:
         try:
             created = create(stores, name, password, None if role is None else Role(role))
         except ValueError as error:
@@ -64,9 +64,11 @@ def create_administrator(name: str, password: str, role: str | None, data: Path 
 @data_option
 def list_administrators(data: Path | None) -> None:
     """List the people who can sign in, the oldest first."""
-    with Stores(settings(data)) as stores, stores.database.reading() as session:
+    with Stores(installed(data)) as stores, stores.database.reading() as session:
+        by_openid = identities.administrator_ids(session)
         for each in administrators.every(session):
             factor = "" if each.sealed_totp_secret is None else ", second factor"
+            factor = ", OpenID Connect" if each.id in by_openid else factor
             click.echo(f"{each.name}  {each.role}{factor}, since {each.created_at:%Y-%m-%dT%H:%M:%SZ}")
 
 
@@ -80,8 +82,10 @@ def change_role(name: str, role: str, data: Path | None) -> None:
     The new role applies at once in all sessions of that person. A lower role withdraws their open links and
     invitations. The last administrator keeps the role.
     """
-    with Stores(settings(data)) as stores, stores.database.writing() as session:
+    with Stores(installed(data)) as stores, stores.database.writing() as session:
         found = _find(session, name)
+        if identities.load(session, found.id) is not None:
+            raise click.ClickException(f"{name} has the role that the identity provider states")
         changes = {"role": (found.role, role)}
         try:
             administrators.change_role(session, found.id, Role(role))
@@ -100,7 +104,7 @@ def reset_second_factor(name: str, data: Path | None) -> None:
     The password is enough until that person sets up another second factor. The recovery codes are deleted
     too. All browsers of that person are signed out, and their open links and invitations are withdrawn.
     """
-    with Stores(settings(data)) as stores, stores.database.writing() as session:
+    with Stores(installed(data)) as stores, stores.database.writing() as session:
         found = _find(session, name)
         if found.sealed_totp_secret is None:
             raise click.ClickException(f"{name} has no second factor")
@@ -118,7 +122,7 @@ def remove_administrator(name: str, data: Path | None) -> None:
     All browsers of that person are signed out, and their open links and invitations are withdrawn. The last
     administrator cannot be removed.
     """
-    with Stores(settings(data)) as stores, stores.database.writing() as session:
+    with Stores(installed(data)) as stores, stores.database.writing() as session:
         found = _find(session, name)
         try:
             administrators.remove(session, found.id)

@@ -11,10 +11,13 @@ import click
 
 from store.config.declaration import Network
 from store.config.setting import read
-from store.config.settings import Settings, read_settings
+from store.config.settings import Settings, empty_data_dir
+from workers.settings import read_settings
 
 PORT = 8080
 FLOWER_PORT = 5555
+
+START_OR_NAME = "start almanac up in this folder, or name the data folder of the one that runs: --data"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,6 +46,16 @@ def settings(data: Path | None) -> Settings:
         # Processes that this one starts read the variable.
         os.environ["ALMANAC_DATA_DIR"] = str(data)
     return read_settings(data)
+
+
+def installed(data: Path | None) -> Settings:
+    """``settings`` of an installation that exists: ``settings`` alone makes secrets in a new folder.
+
+    :raise click.ClickException: when nothing was started in the data folder yet
+    """
+    if (empty := empty_data_dir(data)) is not None:
+        raise click.ClickException(f"There is no installation in {empty} yet: {START_OR_NAME}")
+    return settings(data)
 
 
 def become(command: list[str], environment: Mapping[str, str] = os.environ) -> None:

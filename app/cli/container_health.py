@@ -10,9 +10,9 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from app.server import local_http
-from store.config.settings import read_settings
 from store.coordination.heartbeats import BEAT_SECONDS
 from store.stores import Stores
+from workers.settings import read_settings
 
 SECONDS = 5.0
 

@@ -1,4 +1,4 @@
-"""The commands for the database: migrations, and the rotation of encryption keys."""
+"""The commands for the database: migrations, copies, and the rotation of encryption keys."""
 
 from __future__ import annotations
 
@@ -27,6 +27,42 @@ def upgrade(data: Path | None) -> None:
         click.echo("A later version has migrated the database, so no migration is missing")
     else:
         click.echo("The database is up to date")
+
+
+@db.command()
+@click.option(
+    "--to",
+    "url",
+    required=True,
+    metavar="URL",
+    help="The empty database, as in ALMANAC_DATABASE_URL. PGPASSWORD may hold the password of PostgreSQL.",
+)
+@data_option
+def copy(url: str, data: Path | None) -> None:
+    """Copy all rows to another database, and compare them.
+
+    The usual way is from SQLite to PostgreSQL. Stop the service first, and start it with the new
+    ALMANAC_DATABASE_URL after this command has ended. If the command is interrupted, run it again to
+    continue.
+    Encrypted values are copied as they are: keep ALMANAC_ENCRYPTION_KEYS.
+    """
+    from store.sql import copying
+    from store.sql.database import Database
+
+    with Stores(settings(data)) as stores:
+        target = Database(url)
+        rows = 0
+        try:
+            for each in copying.copy(stores.database, target):
+                if each.checked:
+                    rows += each.done
+                else:
+                    click.echo(f"{each.table}: {each.done} of {each.total}")
+        except copying.NotCopied as error:
+            raise click.ClickException(str(error)) from error
+        finally:
+            target.close()
+    click.echo(f"{rows} rows are copied and compared. Set ALMANAC_DATABASE_URL, and start the service")
 
 
 @db.command()

@@ -8,11 +8,12 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from app.cli.common import data_option, settings
+from app.accounts import api_keys as accounts
+from app.cli.common import data_option, installed
 from store.config.settings import new_secrets
-from store.security.crypto import visible_part
 from store.sql.models import ApiKey, now
 from store.sql.queries import api_keys, audit, organizations
+from store.sql.queries.api_keys import MAX_RATE_LIMIT
 from store.stores import Stores
 
 
@@ -42,6 +43,17 @@ def _future(_: click.Context, __: click.Parameter, text: str | None) -> datetime
 @click.option("--read-only", is_flag=True, help="The key can only read.")
 @click.option("--show-tokens", is_flag=True, help="The key can show access and refresh tokens.")
 @click.option(
+    "--manage-keys",
+    is_flag=True,
+    help="The key can create, change and revoke keys that may do no more than itself.",
+)
+@click.option(
+    "--rate-limit",
+    type=click.IntRange(1, MAX_RATE_LIMIT),
+    metavar="N",
+    help="The key can send N requests a minute (ALMANAC_RATE_LIMIT).",
+)
+@click.option(
     "--expires",
     metavar="WHEN",
     callback=_future,
@@ -53,6 +65,8 @@ def create_key(
     organization: str | None,
     read_only: bool,
     show_tokens: bool,
+    manage_keys: bool,
+    rate_limit: int | None,
     expires: datetime | None,
     data: Path | None,
 ) -> None:
@@ -60,7 +74,7 @@ def create_key(
 
     Only the key is written to standard output; it cannot be shown again. NAME is for your own records.
     """
-    with Stores(settings(data)) as stores, stores.database.writing() as session:
+    with Stores(installed(data)) as stores, stores.database.writing() as session:
         organization_id = None
         if organization is not None:
             organization_id = organizations.ids(session, [organization], organization_id=None).get(
@@ -68,17 +82,19 @@ def create_key(
             )
             if organization_id is None:
                 raise click.ClickException(f"There is no organization {organization}")
-        key = api_keys.create(
+        _, key = accounts.create(
             session,
+            actor=audit.COMMAND_LINE,
             prefix=stores.settings.api_key_prefix,
             name=name,
             organization_id=organization_id,
+            slug=organization,
             read_only=read_only,
             shows_tokens=show_tokens,
+            manages_keys=manage_keys,
             expires_at=expires,
+            rate_limit=rate_limit,
         )
-        visible = visible_part(key, stores.settings.api_key_prefix)
-        audit.record(session, actor=audit.COMMAND_LINE, action="createKey", subject=visible)
     click.echo(key)
 
 
@@ -89,12 +105,16 @@ def list_keys(data: Path | None) -> None:
 
     Each line also has the name, the organization, the rights, whether the key is in force, and its last use.
     """
-    with Stores(settings(data)) as stores, stores.database.reading() as session:
+    with Stores(installed(data)) as stores, stores.database.reading() as session:
         for key in api_keys.every(session):
             reach = key.organization.slug if key.organization else "everything"
             rights = "read-only" if key.read_only else "full"
             if key.shows_tokens:
                 rights += ", shows tokens"
+            if key.manages_keys:
+                rights += ", manages keys"
+            if key.rate_limit is not None:
+                rights += f", {key.rate_limit} requests a minute"
             click.echo(f"{key.visible}…  {key.name}  {reach}  {rights}  {_state(key)}  {_last_use(key)}")
 
 
@@ -120,7 +140,7 @@ def revoke_key(key: str, data: Path | None) -> None:
 
     KEY is a name (all keys of that name are revoked), a visible part, or the whole key.
     """
-    with Stores(settings(data)) as stores, stores.database.writing() as session:
+    with Stores(installed(data)) as stores, stores.database.writing() as session:
         revoked = api_keys.revoke(session, key, prefix=stores.settings.api_key_prefix)
         for visible in revoked:
             audit.record(session, actor=audit.COMMAND_LINE, action="revokeKey", subject=visible)

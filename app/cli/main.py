@@ -17,16 +17,19 @@ from app.cli.admins import admins
 from app.cli.common import FLOWER_PORT, PORT, become, data_option, host_option
 from app.cli.common import settings as _settings
 from app.cli.db import db
+from app.cli.grants import grants
 from app.cli.keys import keys
 from store.config.data_folder import make_private
 from store.config.embedded_redis import NoRedis
-from store.config.settings import SettingsError, read_log_settings, read_settings
+from store.config.settings import SettingsError, read_log_settings
 from store.sql.database import MigrationBlocked
 from store.stores import Stores
+from workers.settings import read_settings
 from workers.telemetry import logs
 
 SANDBOX_PORT = 8090
 BOOKING_PORT = 8091
+MCP_PORT = 8092
 
 
 class Almanac(click.Group):
@@ -188,18 +191,29 @@ def sandbox(port: int, host: str) -> None:
 
 @main.command()
 @click.option("--url", default=f"http://127.0.0.1:{PORT}", show_default=True, help="URL of Almanac.")
-def mcp(url: str) -> None:
+@click.option("--book", is_flag=True, help="Add tools that hold time and book it.")
+@click.option("--http", is_flag=True, help="Serve over HTTP, with the key of each request.")
+@click.option("--port", default=MCP_PORT, show_default=True, help="The port to listen on, with --http.")
+@host_option
+def mcp(url: str, book: bool, http: bool, port: int, host: str) -> None:
     """Run an MCP server for assistants.
 
-    It speaks the Model Context Protocol over standard input and output. The API key is taken from
-    ALMANAC_API_KEY; a read-only key is enough.
+    It speaks the Model Context Protocol over standard input and output, with the API key in ALMANAC_API_KEY.
+    With --http it serves several people, and each request carries an API key of its own. Without --book, it
+    only reads, and a read-only key is enough.
     """
     try:
         from almanac_mcp import server
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{error.name} is missing: pip install 'clients/python[mcp]'") from error
     try:
-        server.serve(url)
+        if http:
+            from app.server.ports import require_free
+
+            require_free(host, {"--port": port})
+            server.serve_http(url, host, port, booking=book)
+        else:
+            server.serve(url, booking=book)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
 
@@ -242,5 +256,5 @@ def seed_demo(sandbox_url: str, first: datetime | None, data: Path | None) -> No
             ) from error
 
 
-for command in (db, keys, admins, inspect.flower, inspect.healthy, inspect.doctor):
+for command in (db, keys, admins, grants, inspect.flower, inspect.healthy, inspect.doctor):
     main.add_command(command)

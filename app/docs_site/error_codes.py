@@ -5,13 +5,12 @@ The text around the table is written by hand, in that file.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from app.docs_site.tables import with_table
 from app.schemas.error_codes import Code
 
 DOCUMENT = Path(__file__).parents[2] / "docs/reference/errors.md"
-HEADING = "## Codes\n"
 
 
 def document(text: str) -> str:
@@ -19,14 +18,7 @@ def document(text: str) -> str:
 
     :raise ValueError: if the heading has no table
     """
-    # Up to the first line of the table, but not into the next section.
-    before = rf"(^{HEADING}(?:(?!##|\|).*\n)*)"
-    text, found = re.subn(
-        rf"{before}(?:\|.*\n)+", lambda match: match[1] + _table(), text, flags=re.MULTILINE
-    )
-    if found != 1:
-        raise ValueError("docs/reference/errors.md must have one table below the heading Codes")
-    return text
+    return with_table(text, "Codes", _table())
 
 
 def _table() -> str:

@@ -9,8 +9,9 @@ import re
 import textwrap
 from pathlib import Path
 
-from store.config.declaration import GROUPS, SETTINGS
-from store.config.setting import Setting, declared, value_text
+from app.docs_site.tables import with_table
+from store.config.setting import Setting, value_text
+from workers.settings import GROUPS, SETTINGS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs/reference/settings.md"
@@ -30,17 +31,8 @@ def document(text: str) -> str:
 
     :raise ValueError: if a section has no heading with a table
     """
-    for group in GROUPS:
-        heading = re.escape(f"## {group.title}\n")
-        # Up to the first line of the table, but not into the next section.
-        before = rf"(^{heading}(?:(?!##|\|).*\n)*)"
-        # In a replacement, a backslash starts an escape.
-        table = _table(declared(group)).replace("\\", r"\\")
-        text, found = re.subn(rf"{before}(?:\|.*\n)+", rf"\g<1>{table}", text, flags=re.MULTILINE)
-        if found != 1:
-            raise ValueError(
-                f"docs/reference/settings.md must have one table below the heading {group.title}"
-            )
+    for title, settings in GROUPS:
+        text = with_table(text, title, _table(settings))
     return text
 
 
@@ -53,7 +45,7 @@ def dotenv(text: str) -> str:
     _, end, tail = rest.partition(DOTENV_END)
     if not start or not end:
         raise ValueError(".env.example must have the two lines between which settings are generated")
-    return f"{head}{start}\n{''.join(_example(group.title, declared(group)) for group in GROUPS)}{end}{tail}"
+    return f"{head}{start}\n{''.join(_example(title, settings) for title, settings in GROUPS)}{end}{tail}"
 
 
 def _table(settings: list[Setting]) -> str:

@@ -24,8 +24,10 @@ CHECKS = (
     Check("beat", workers.beat, needs=("redis",)),
     *(
         Check(name, external.registration(name), needs=("database", "redis", "broker", "workers"))
-        for name in registry.names()
+        for name in registry.with_consent()
     ),
+    Check("grants", external.grants, needs=("database",)),
+    Check("identity provider", external.identity_provider, needs=("redis", "broker", "workers")),
     Check("public URL", external.public_url),
     Check("proxies", external.proxies),
 )

@@ -1,16 +1,23 @@
-"""The check of the settings: unknown ``ALMANAC_`` variables, and settings that are not at their default."""
+"""The version, and the settings: unknown ``ALMANAC_`` variables, and settings not at their default."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from importlib.metadata import version
 
 from app.cli.doctor.diagnosis import CheckResult, State
-from store.config.declaration import SETTINGS
 from store.config.setting import FILE_SUFFIX, PREFIX, raw_values, value_text
+from workers.settings import SETTINGS
 
 # Variables of clients of the API, such as `almanac mcp`.
 OF_CLIENTS = frozenset({"ALMANAC_API_KEY", "ALMANAC_URL"})
+
+
+def versions() -> CheckResult:
+    """The version of Almanac and of Python, which a report of a fault needs."""
+    return State.OK, f"Almanac {version('almanac')} on Python {platform.python_version()}", ""
 
 
 def settings(environment: Mapping[str, str]) -> CheckResult:

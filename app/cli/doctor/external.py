@@ -10,14 +10,57 @@ import requests
 
 from app.accounts import oauth_clients
 from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
+from app.dashboard.sign_in import openid
+from providers import registry
 from providers.oauth.registration_probe import ProbeVerdict
 from store.security.crypto import Undecipherable
 from store.security.redirect_allowlist import is_this_machine
+from store.sql.queries import organization_grants
+from workers.jobs import FindSignInPage
+
+# At most this many ended grants are named.
+MAX_NAMED = 5
 
 
 def registration(name: str) -> Callable[[Examination], CheckResult]:
     """The check that the OAuth client registered with a provider is valid."""
     return partial(_provider, name=name)
+
+
+def grants(examination: Examination) -> CheckResult:
+    """Providers accept the grants of organizations, according to the last call by each."""
+    with examination.services.stores.database.reading() as session:
+        counts = organization_grants.counts(session).values()
+        ended = organization_grants.dead(session, limit=MAX_NAMED)
+    alive, dead = sum(each.alive for each in counts), sum(each.dead for each in counts)
+    if not dead:
+        return State.OK, f"{alive} grants of organizations, none has ended" if alive else "There are none", ""
+    named = "; ".join(
+        f"{each.organization} at {registry.service(each.provider)}: {each.ended_because}" for each in ended
+    )
+    more = f"; and {dead - len(ended)} more" if dead > len(ended) else ""
+    verb = "has" if dead == 1 else "have"
+    return (
+        State.WARNING,
+        f"{dead} of {alive + dead} grants of organizations {verb} ended, and members cannot be read. "
+        f"{named}{more}",
+        "Let the administrator of the organization act at the provider, then store the grant again",
+    )
+
+
+def identity_provider(examination: Examination) -> CheckResult:
+    """The identity provider of the dashboard answers as the issuer of the settings."""
+    settings = examination.settings
+    if not settings.oidc_issuer:
+        return State.OK, "People sign in to the dashboard with a password", ""
+    with examination.app.app_context():
+        found = openid.ask_worker(FindSignInPage())
+    if found.refused is not None:
+        _, sentence, advice = openid.REFUSALS[found.refused]
+        return State.WRONG, sentence, advice
+    passwords = "a password or " if settings.password_sign_in else ""
+    account = f"an account of {settings.oidc_issuer}"
+    return State.OK, f"People sign in to the dashboard with {passwords}{account}", ""
 
 
 def public_url(examination: Examination) -> CheckResult:
@@ -70,7 +113,8 @@ def _provider(examination: Examination, name: str) -> CheckResult:
         variable = f"ALMANAC_{name.upper()}_CLIENT_ID"
         return (
             State.WARNING,
-            "There is no registration: accounts are not connected by browser, and access ends with its token",
+            "Neither this environment nor the dashboard has a registration: accounts are not connected by "
+            "browser, and access ends with its token",
             f"Enter one in the dashboard, or set {variable} and {variable.replace('_ID', '_SECRET')}",
         )
     # Some providers never confirm the secret of a valid registration: no advice would help.

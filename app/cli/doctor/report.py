@@ -38,6 +38,7 @@ def report(read: Callable[[], Settings], say: Say, *, as_json: bool, data_dir: P
 
 
 def _examined(read: Callable[[], Settings], data_dir: Path | None) -> Iterator[Diagnosis]:
+    yield Diagnosis("version", *environment.versions())
     try:
         # To read the settings would create secrets in an empty folder.
         if (empty := empty_data_dir(data_dir)) is not None:

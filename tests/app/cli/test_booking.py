@@ -18,7 +18,7 @@ KEY = "alm_secret"
 
 
 def time(days: float, minutes: float = 30) -> dict[str, str]:
-    """So many minutes, in so many days from now."""
+    """A time of ``minutes`` that begins in ``days``."""
     start = datetime.now(UTC) + timedelta(days=days)
     return {"start": start.isoformat(), "end": (start + timedelta(minutes=minutes)).isoformat()}
 

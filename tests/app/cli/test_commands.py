@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
@@ -57,6 +58,24 @@ def test_doctor_without_installation_fails_and_creates_nothing(tmp_path: Path):
     assert found.exit_code == 1
     assert f"There is no installation in {folder}" in found.stdout
     assert "or name its data folder: --data" in found.stdout
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("keys", "create", "billing"), ("keys", "list"), ("keys", "revoke", "billing"), ("admins", "invite")],
+    ids=" ".join,
+)
+def test_a_command_for_an_installation_that_was_never_started_says_so_and_creates_nothing(
+    words: tuple[str, ...], tmp_path: Path
+):
+    folder = tmp_path / "elsewhere"
+
+    refused = almanac(*words, data=folder)
+
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith(f"Error: There is no installation in {folder} yet: start almanac up")
+    assert "--data" in refused.stderr
     assert not folder.exists()
 
 
@@ -188,6 +207,8 @@ def test_missing_production_secret_is_an_error_with_advice(tmp_path: Path):
 
 
 def test_database_without_tables_is_a_one_line_error_with_advice(tmp_path: Path):
+    # A folder in which something was started, without its database.
+    (tmp_path / "redis").mkdir()
     refused = almanac("keys", "list", data=tmp_path)
 
     assert refused.exit_code == 1
@@ -288,9 +309,9 @@ def test_demo_answers_its_printed_curl_line_and_cleans_up():
 
         assert max(map(len, printed.stdout.splitlines())) < 100
         answer = json.loads(printed.stdout)
-        free = [slot["userId"] for slot in answer["data"]["availableSlots"]]
-        assert len(free) == len(set(free)) >= 4
-        assert [failed["customId"] for failed in answer["failedUsers"]] == ["hana"]
+        ada, hana = answer["data"]
+        assert len(ada["availableSlots"]) == 1
+        assert (hana["userId"], hana["reason"]) == ("hana", "authorizationInvalid")
         ready = requests.get(f"http://127.0.0.1:{demo.port}/readyz", timeout=5).json()
         assert ready == {
             **dict.fromkeys(("status", "database", "redis", "worker", "beat"), "ok"),
@@ -298,9 +319,33 @@ def test_demo_answers_its_printed_curl_line_and_cleans_up():
         }
         docs = requests.get(f"http://127.0.0.1:{demo.port}/v1/docs", timeout=5)
         assert docs.status_code == 200
-        page = re.search(r"Booking page (\S+)", demo.printed)
+        page = re.search(r"Booking page +(\S+)", demo.printed)
         assert page is not None
         assert "<h1" in requests.get(page[1], timeout=5).text
+        key = re.search(r"API key +(\S+)", demo.printed)
+        assert key is not None
+        # One with two accounts, one at a CalDAV server, and one whose feed is gone.
+        for user, providers, failed in (
+            ("gabriel", ["google", "google"], []),
+            ("noah", ["caldav"], []),
+            ("liv", ["ics"], ["notFound"]),
+        ):
+            about = f"http://127.0.0.1:{demo.port}/v1/users/{user}"
+            signed = {"Authorization": f"Bearer {key[1]}"}
+            found = requests.get(f"{about}/connections", headers=signed, timeout=30).json()["data"]
+            assert [each["provider"] for each in found] == providers
+            day = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
+            query = {"start": f"{day}T00:00:00Z", "end": f"{day}T23:00:00Z", "slotDuration": 30}
+            slots = requests.get(f"{about}/scheduling", query, headers=signed, timeout=30).json()
+            assert [each["reason"] for each in slots.get("failedCalendars", [])] == failed, slots
+        event = {"subject": "Call", "start": "2036-11-25T09:00:00Z", "end": "2036-11-25T10:00:00Z"}
+        requests.post(
+            f"http://127.0.0.1:{demo.port}/v1/users/ada/calendar/events/google/primary",
+            json=event,
+            headers={"Authorization": f"Bearer {key[1]}"},
+            timeout=30,
+        ).raise_for_status()
+        demo.read_until("webhook calendar.changed userId=ada provider=google")
     finally:
         demo.interrupt()
         time.sleep(0.3)

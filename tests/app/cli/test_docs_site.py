@@ -167,3 +167,27 @@ def test_a_failed_calendar_leads_to_its_reason(api, sandbox, new_user):
 
     assert re.fullmatch(rf'<{ERRORS}#\w+>; rel="help"', answer.headers["Link"])
     assert "403" not in answer.headers["Link"], "a reason tells more than its status"
+
+
+@pytest.mark.slow
+def test_assistants_find_every_page_as_markdown(client):
+    with client.get("/docs/llms.txt") as answer:
+        assert answer.mimetype == "text/plain"
+        listed = dict(re.findall(r"^- \[.+\]\((\S+)\): (.*)$", answer.text, re.MULTILINE))
+
+    assert {f"{path.removesuffix('.md')}/" for path in listed} == {path for path in pages() if path != "/"}
+    assert not [path for path, sentence in listed.items() if not re.match(r"[\w`*]", sentence)]
+    for path in listed:
+        with client.get(f"/docs/{path}") as answer:
+            assert answer.status_code == 200
+            assert answer.text.startswith("# ")
+
+
+@pytest.mark.slow
+def test_pages_say_what_holds_without_the_names_of_tests(client):
+    found = page(client, "/docs/operate/security/")
+
+    headings = {cell.get_text() for cell in found.select("th")}
+    assert "what holds" in headings
+    assert "tests" not in headings
+    assert not [row for row in found.select("td") if "::test_" in row.get_text()]

@@ -13,7 +13,10 @@ from click.testing import CliRunner
 from app.cli.main import main
 
 README = Path(__file__).parents[3] / "README.md"
-OPERATE = [f"docs/operate/{name}.md" for name in ("deploy", "upgrade", "backup", "runbook")]
+OPERATE = [
+    f"docs/operate/{name}.md"
+    for name in ("deploy", "one-machine", "containers", "systemd", "upgrade", "backup", "runbook")
+]
 
 
 def commands(group: click.Group, *before: str) -> Iterator[tuple[str, ...]]:

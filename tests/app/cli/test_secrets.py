@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
-from store.config.settings import read_settings
 from tests.app.cli.test_commands import almanac
+from workers.settings import read_settings
 
 NAMES = {"secret_key", "encryption_keys", "flower_password", "postgres_password", "database_url"}
 

@@ -1,0 +1,143 @@
+"""``almanac grants import``, with a real worker and the sandbox."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+from click.testing import CliRunner, Result
+
+from app.cli.main import main
+from tests.people import grant_of
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+SCOPES = {
+    "google": (
+        *("openid", "email", "calendar", "admin.directory.user.readonly"),
+        "admin.directory.resource.calendar.readonly",
+    ),
+    "microsoft": ("Calendars.ReadWrite", "MailboxSettings.Read", "User.Read.All", "Place.Read.All"),
+}
+
+
+@pytest.fixture
+def slug(new_organization) -> str:
+    return new_organization()
+
+
+@pytest.fixture
+def tenant(api, slug, sandbox):
+    return granted(api, slug, sandbox, "microsoft", ["room-1@acme.example", "room-2@acme.example"])
+
+
+def granted(api, slug, sandbox, provider, rooms, people=("ada@acme.example", "grace@acme.example")):
+    described = [{"email": each, "capacity": 4} for each in rooms]
+    domain = sandbox.domain(provider, "acme.example", people, rooms=described, scope=SCOPES[provider])
+    answer = api.put(f"/organizations/{slug}/grants/{provider}", grant_of(domain))
+    assert answer.status_code == 200, answer.text
+    return domain
+
+
+@pytest.fixture
+def almanac(environment, settings):
+    def run(*arguments: str) -> Result:
+        unset = dict.fromkeys((name for name in os.environ if name.startswith("ALMANAC_")), None)
+        logged = logging.getLogger().handlers[:]
+        try:
+            return CliRunner().invoke(main, list(arguments), env={**unset, **environment})
+        finally:
+            logging.getLogger().handlers[:] = logged
+
+    return run
+
+
+def members(api, slug):
+    return {each["id"] for each in api.get(f"/organizations/{slug}/members").json["data"]}
+
+
+def addresses(api, slug, provider="microsoft"):
+    listed = api.get(f"/organizations/{slug}/grants/{provider}/directory").json["data"]
+    return {each["email"]: each.get("userId") for each in listed}
+
+
+def test_a_preview_names_what_is_new_and_changes_nothing(api, slug, tenant, almanac):
+    result = almanac("grants", "import", slug, "microsoft")
+    assert result.exit_code == 0, result.output
+    assert "New: 4\n" in result.stdout
+    assert "user ada@acme.example  Ada" in result.stdout
+    assert "room room-1@acme.example" in result.stdout
+    assert "Nothing was changed" in result.stdout
+    assert members(api, slug) == set()
+
+
+def test_an_import_makes_members_by_the_ids_of_the_directory_and_can_be_repeated(api, slug, tenant, almanac):
+    done = almanac("grants", "import", slug, "microsoft", "--yes")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "Imported: 4 of 4" in done.stdout
+    by_address = addresses(api, slug)
+    assert members(api, slug) == set(by_address.values())
+    listed = api.get(f"/organizations/{slug}/grants/microsoft/directory").json["data"]
+    assert all(each["userId"] == each["id"] for each in listed)
+
+    again = almanac("grants", "import", slug, "microsoft", "--yes")
+    assert again.exit_code == 0
+    assert "New: 0\nKnown: 4\nIn no directory any more: 0\n" in again.stdout
+    assert members(api, slug) == set(by_address.values())
+
+
+def test_a_member_with_another_user_id_is_known_by_the_address(api, slug, tenant, almanac):
+    own = [{"userId": f"{slug}-ada", "email": "Ada@acme.example"}]
+    api.post(f"/organizations/{slug}/grants/microsoft/members", {"members": own})
+    almanac("grants", "import", slug, "microsoft", "--yes", "--kind", "user")
+    assert addresses(api, slug)["ada@acme.example"] == f"{slug}-ada"
+    assert len(members(api, slug)) == 2
+
+
+def test_members_who_left_the_directory_are_named_and_stay(api, slug, sandbox, tenant, almanac):
+    almanac("grants", "import", slug, "microsoft", "--yes")
+    before = members(api, slug)
+    sandbox.change_domain("acme.example", members=[{"email": "grace@acme.example", "suspended": True}])
+    result = almanac("grants", "import", slug, "microsoft", "--yes")
+    assert result.exit_code == 0
+    gone = result.stdout.partition("In no directory any more: 1\n")[2]
+    assert "grace@acme.example" in gone
+    assert members(api, slug) == before
+
+
+def test_a_part_of_the_directory_says_nothing_about_who_has_left(api, slug, tenant, almanac):
+    result = almanac("grants", "import", slug, "microsoft", "--kind", "room", "--q", "ROOM-2", "--yes")
+    assert "New: 1\n" in result.stdout
+    assert "not compared, because only a part was read" in result.stdout
+    assert len(members(api, slug)) == 1
+
+
+def test_rooms_of_google_are_named_as_no_members(api, slug, sandbox, almanac):
+    granted(api, slug, sandbox, "google", ["c_1@resource.calendar.google.com"])
+    result = almanac("grants", "import", slug, "google", "--yes")
+    assert result.exit_code == 0, result.output
+    assert "No members: 1\n  room c_1@resource.calendar.google.com" in result.stdout
+    assert "Imported: 2 of 2" in result.stdout
+
+
+def test_each_batch_is_a_transaction_of_its_own(api, slug, sandbox, almanac):
+    people = [f"p{number:04}@acme.example" for number in range(1001)]
+    granted(api, slug, sandbox, "microsoft", [], people)
+    result = almanac("grants", "import", slug, "microsoft", "--yes")
+    assert "Imported: 1000 of 1001\nImported: 1001 of 1001\n" in result.stdout
+    assert "  and 951 more\n" in result.stdout
+
+
+def test_a_directory_that_cannot_be_read_is_an_error_and_imports_nobody(api, slug, sandbox, tenant, almanac):
+    sandbox.change_domain("acme.example", scope=["Calendars.ReadWrite", "User.Read.All"])
+    result = almanac("grants", "import", slug, "microsoft", "--yes")
+    assert result.exit_code == 1
+    assert "Place.Read.All" in result.stderr
+    assert members(api, slug) == set()
+
+
+def test_an_organization_without_a_grant_is_an_error(slug, almanac):
+    for of, why in ((slug, "There is no grant of Microsoft"), ("nowhere", "Organization not found")):
+        result = almanac("grants", "import", of, "microsoft")
+        assert (result.exit_code, why in result.stderr) == (1, True)
