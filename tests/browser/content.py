@@ -12,6 +12,8 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from app.cli import demo
+from app.schemas.availability import WEEKDAYS
+from providers.base import PRIMARY
 from providers.sandbox.client import Sandbox
 from store.metrics.counters import GROUPS, STATUSES
 from store.sql.models import (
@@ -31,6 +33,7 @@ from store.sql.queries import (
     administrators,
     api_keys,
     audit,
+    availability_profiles,
     connection_rows,
     connections,
     dashboard_sessions,
@@ -43,6 +46,7 @@ from store.sql.queries import (
     webhook_events,
     webhooks,
 )
+from store.sql.queries.availability_profiles import StoredProfile
 from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.deliveries import AttemptResult
 from store.sql.queries.organization_grants import NewGrant
@@ -115,6 +119,7 @@ def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str
         secret = administrators.invite(session)
         person = users.find(session, demo.PEOPLE[0].id, organization_id=None)
         assert person is not None
+        _working_hours(session, person)
     with stores.database.writing() as session:
         delivery = _deliveries(session, company, endpoint)
     _activity(stores)
@@ -150,6 +155,21 @@ def _end_access(session: Session, company: int) -> None:
     (dead,) = connection_rows.of_members(session, company)[demo.UNREADABLE]
     ended = {"alive": False, "ended_at": now(), "ended_because": f"Google says: {HTML} {LONG}"}
     session.execute(update(OAuthConnection).where(OAuthConnection.id == dead.id).values(ended))
+
+
+def _working_hours(session: Session, person: User) -> None:
+    """Hours that leave all times offered."""
+    main = connection_rows.of_user(session, person.custom_id, organization_id=None) or []
+    hours = [
+        {"days": list(WEEKDAYS), "start": start, "end": end}
+        for start, end in (("00:00", "12:00"), ("12:00", "00:00"))
+    ]
+    profile = StoredProfile(
+        schedules=hours,
+        overrides=[{"date": "2037-12-24", "windows": []}],
+        calendars=[{"connectionId": each.public_id, "calendarId": PRIMARY} for each in main],
+    )
+    availability_profiles.store(session, person.id, profile)
 
 
 def _somebody(session: Session, stores: Stores, number: int, company: int) -> int:
@@ -198,6 +218,7 @@ def _calendars(session: Session, stores: Stores, sandbox_url: str) -> None:
         session.execute(
             update(OAuthConnection).where(OAuthConnection.user_id == user.id).values(time_zone=HTML)
         )
+        _working_hours(session, user)
 
 
 def next_workday() -> datetime:

@@ -71,6 +71,9 @@ class Keyboard(Visitor):
     def write(self, name: str, text: str) -> Self:
         return self.to(name).type(text)
 
+    def set_time(self, name: str, keys: str) -> Self:
+        return self.to(name).press(keys)
+
     def choose(self, name: str) -> Self:
         focused = self.to(name, group=True).focused
         # Tab reaches one radio button of a group; arrows move to the others and select them.

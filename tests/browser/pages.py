@@ -29,6 +29,7 @@ PARTS = frozenset(
         "explorer_why",
         "explorer_events",
         "user_calendars",
+        "webhook_log",
         "user_events",
         "connected",
         "delete_users",
@@ -36,6 +37,9 @@ PARTS = frozenset(
         "suggestions",
         # A redirect without a password before it.
         "sign_in_code",
+        # Redirects to the identity provider and back.
+        "sign_in_openid",
+        "sign_in_openid_callback",
         "reload_connect",
         "reload_rotate",
         "explorer_periods",
@@ -47,15 +51,23 @@ ANSWER = f"?show=1&users={demo.PEOPLE[0].id}&day=2026-12-03&days=1&zone=UTC&mome
 
 # Queries for pages with several views, by the name of the view.
 VIEWS: Mapping[str, Mapping[str, str]] = {
+    "account_form": {"": "", "service": "?service=iCloud"},
     "explorer": {
         "": "",
         "answer": ANSWER,
         "picture": f"?show=1&organization={demo.SLUG}",
         "question": "?show=1&users=%3Cb%3E",
     },
-    "users": {"": "", "attention": "?show=attention", "search": "?q=odd", "nobody": "?q=%3Cb%3Enobody"},
-    "audit_log": {"": "", "filters": "?person=alm&since=2026-01-01"},
+    "users": {
+        "": "",
+        "attention": "?show=attention",
+        "unread": "?show=unread",
+        "search": "?q=odd",
+        "nobody": "?q=%3Cb%3Enobody",
+    },
+    "audit_log": {"": "", "filters": "?person=alm&q=2026-11-27"},
     "organizations": {"": "", "nobody": "?q=%3Cb%3Enobody"},
+    "working_hours": {"": "", "copied": "?from=odd.0", "refused": "?from=%3Cb%3E"},
 }
 
 
@@ -84,6 +96,8 @@ def views() -> Iterator[View]:
     yield View("not-found", None, "/dashboard/nothing/here", signed_in=True, status=404)
     yield View("not-found-stranger", None, "/dashboard/nothing/here", signed_in=False, status=404)
     yield View("invitation", None, "/invitation/{invitation}", signed_in=False)
+    form = "/invitation/{invitation}/form/caldav?service=iCloud"
+    yield View("invitation-form", None, form, signed_in=False)
     yield View("invitation-stale", None, "/invitation/guessed", signed_in=False, status=404)
     yield View("stale-link", None, f"/dashboard/welcome/{'x' * 43}", signed_in=False, status=404)
 

@@ -45,11 +45,30 @@ DEEDS = {
             .sees_notice(REFUSED)
         ),
     ),
+    "account-refused": (
+        f"/users/{PERSON}/connect-account/caldav?service=Radicale",
+        lambda visitor: (
+            visitor.write("Address", "ftp://example.com")
+            .write("User name", "ada")
+            .write("Password", "secret")
+            .use("Connect")
+            .sees_notice(REFUSED)
+        ),
+    ),
     "grant-refused": (
         "/organizations/odd-0/grants/google",
         lambda visitor: (
             visitor.write("Or its content", "{")
             .write("Subject", "ada")
+            .use("Test and store")
+            .sees_notice(REFUSED)
+        ),
+    ),
+    "certificate-refused": (
+        "/organizations/odd-0/grants/microsoft",
+        lambda visitor: (
+            visitor.write("Tenant", "acme.example")
+            .write("Or its content", "-----BEGIN CERTIFICATE-----")
             .use("Test and store")
             .sees_notice(REFUSED)
         ),

@@ -11,7 +11,6 @@ import pytest
 from flask import Flask, Response, jsonify
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 
 from app.cli import booking
 from providers.sandbox.client import Sandbox
@@ -219,8 +218,7 @@ def test_a_hold_expires_while_the_form_is_filled_in(page, browser):
     time = page.time(slot)
     visitor.use(slot).at(DETAILS)
     fill(visitor)
-    wait = WebDriverWait(browser, 45, poll_frequency=0.5)
-    wait.until(lambda _: page.text("#left") == "Not held")
+    window.wait(browser, lambda _: page.text("#left") == "Not held", seconds=45)
     assert NOT_HELD in page.text("#status")
 
     visitor.use("Book").at(BOOKED)

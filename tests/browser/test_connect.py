@@ -8,9 +8,9 @@ import pytest
 import requests
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.app.days import DAY, PROVIDERS, meeting, periods
+from tests.browser import window
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 ADA = "ada@example.com"
@@ -40,7 +40,7 @@ def press(browser, decision):
 
 def arrived(browser, web):
     """Wait for the service's answer; returns the text of the page."""
-    WebDriverWait(browser, 10).until(lambda each: each.current_url.startswith(web))
+    window.wait(browser, lambda each: each.current_url.startswith(web))
     return browser.find_element(By.TAG_NAME, "main").text
 
 
@@ -139,7 +139,7 @@ def test_the_browser_ends_at_the_return_url(sandbox, web, browser, open_link, ne
 
     press(browser, "allow")
 
-    WebDriverWait(browser, 10).until(lambda each: "/healthz" in each.current_url)
+    window.wait(browser, lambda each: "/healthz" in each.current_url)
     query = parse_qs(urlsplit(browser.current_url).query)
     assert query == {"provider": ["google"], "connected": ["true"]}
 

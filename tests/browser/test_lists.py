@@ -67,6 +67,40 @@ def test_the_actions_of_rows_are_in_view(web, browser, keys, content, page, widt
         assert browser.execute_script(SCROLLING) == []
 
 
+@pytest.mark.parametrize(("width", "shown"), [(1280, "table-row"), (1000, "table-row"), (800, "grid")])
+def test_rows_are_a_table_down_to_900_pixels(web, browser, keys, user, width, shown):
+    window.resize(browser, width)
+    window.opened(browser, f"{web}/dashboard/users?q={user}")
+
+    row = browser.find_element(By.CSS_SELECTOR, "tbody tr")
+    assert browser.execute_script("return getComputedStyle(arguments[0]).display", row) == shown
+    assert window.cut(browser) == []
+
+
+def test_on_paper_there_is_no_menu_and_no_button(web, browser, keys, user):
+    window.opened(browser, f"{web}/dashboard/users?q={user}")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        seen = [
+            each.text
+            for each in browser.find_elements(By.CSS_SELECTOR, "header, main button, nav a")
+            if each.is_displayed()
+        ]
+        assert seen == []
+        assert browser.find_element(By.LINK_TEXT, user).is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_a_notice_keeps_off_the_heading(web, browser, keys):
+    window.opened(browser, f"{web}/dashboard/account/second-factor")
+    keys.to("Code").type("000000").to("Your password").type("seven quiet calendars").press(Keys.ENTER)
+    keys.until(lambda each: each.find_elements(By.CSS_SELECTOR, ".notice.bad"))
+
+    heading, notice = (browser.find_element(By.CSS_SELECTOR, each).rect for each in ("h1", ".notice.bad"))
+    assert notice["y"] - (heading["y"] + heading["height"]) >= 8
+
+
 @pytest.mark.parametrize("width", [1440, 1280, 1024, 768])
 def test_addresses_do_not_break_in_the_middle(web, browser, keys, content, user, width):
     window.resize(browser, width)

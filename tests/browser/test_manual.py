@@ -6,7 +6,6 @@ import re
 
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 
 from tests import services
 from tests.browser import window
@@ -42,16 +41,17 @@ def test_the_search_finds_a_setting(browser, web):
     window.opened(browser, f"{web}/docs/")
 
     browser.find_element(By.TAG_NAME, "body").send_keys("/")
-    field = WebDriverWait(browser, 10).until(lambda each: each.switch_to.active_element)
+    field = window.wait(browser, lambda each: each.switch_to.active_element)
     field.send_keys("ALMANAC_BUSY_TTL")
 
-    WebDriverWait(browser, 10).until(lambda each: "reference/settings" in each.page_source)
+    window.wait(browser, lambda each: "reference/settings" in each.page_source)
     assert window.complaints(browser) == []
 
 
 def test_an_example_has_a_button_that_copies_it(browser, web):
     window.opened(browser, f"{web}/docs/start/quickstart/")
 
-    WebDriverWait(browser, 10).until(
-        lambda each: each.find_elements(By.CSS_SELECTOR, "pre button, .md-code__nav button, .md-clipboard")
+    window.wait(
+        browser,
+        lambda each: each.find_elements(By.CSS_SELECTOR, "pre button, .md-code__nav button, .md-clipboard"),
     )

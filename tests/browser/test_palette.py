@@ -41,7 +41,7 @@ def test_the_palette_leads_to_a_page(browser, keys, opening):
 
 def test_the_palette_leads_to_a_user(browser, keys, content):
     keys.to("Search pages, users and organizations").enter().until(lambda each: len(options(each)) > 5)
-    keys.type("odd.deleg").until(lambda each: len(options(each)) == 1)
+    keys.type("odd.deleg").until(lambda each: chosen(each) and "odd.delegated" in chosen(each)[0])
     keys.press(Keys.ENTER).at("odd.delegated")
 
 

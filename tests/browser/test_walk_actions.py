@@ -93,8 +93,10 @@ def test_an_organization_is_created_filled_renamed_and_deleted(
     window.opened(browser, f"{web}/dashboard/organizations")
     keys.to("Create an organization").enter().write("Slug optional", slug).use("Create").at(slug)
     keys.to("Users", near="Add members").type(member).use("Add").until(lambda _: member in keys.text("tbody"))
-    keys.write("Slug", renamed).use("Save").sees_notice("The organization is changed.")
+    keys.use("Rename or delete").write("Slug", renamed).use("Save").sees_notice(
+        "The organization is changed."
+    )
 
-    keys.use("Delete the organization").until(dialog)
+    keys.use("Rename or delete").use("Delete the organization").until(dialog)
     keys.type(renamed).use("Delete").at("Organizations")
     keys.sees_notice(f"The organization {renamed} is deleted. Its users are still there.")

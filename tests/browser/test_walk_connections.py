@@ -9,6 +9,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import staleness_of
 
 from tests.browser import window
+from tests.providers.caldav.servers import PASSWORD, USER, radicale
+from tests.providers.ical.texts import calendar, event
+from tests.providers.ics.server import feed_server
 
 ACCOUNTS = {"Google": "ada@example.com", "Microsoft": "ada@contoso.example"}
 HANGUL, EMOJI = "분기 계획", "📅 1:1 <i>with</i> Zoë"
@@ -36,7 +39,7 @@ def test_a_new_user_is_connected_with_both_providers(
     visitor.sees_notice(f"{user} is registered. Connect a calendar next.")
 
     for title, email in ACCOUNTS.items():
-        visitor.pick(f"Access to request from {title}", "Reading").use(f"Connect {title}")
+        visitor.pick("Access to request", "Reading").use(f"Connect {title}")
         visitor.at(f"Connect {title} for {user}").use("Open it here")
         visitor.at(f"Allow sandbox to use your {title} account?").choose(email).use("Allow").at(user)
         visitor.until(lambda _, said=f"{email} is connected with {title}. ": said in visitor.notices[0])
@@ -88,6 +91,45 @@ def test_an_ended_connection_is_found_and_connected_again(
     assert {(shown_of(each, ada), shown_of(each, bruno)) for each in days(browser)} == {("slots", "slots")}
     # The new picture has a new button, which keeps the focus after a press by keyboard.
     assert browser.switch_to.active_element.text == "Refresh"
+
+
+def test_an_account_and_a_feed_are_connected_by_forms(web, browser, sign_in, visitor, new_user, tmp_path):
+    user = new_user()
+    section = "section[aria-labelledby=connections]"
+    sign_in()
+    with radicale(tmp_path) as server, feed_server() as feeds:
+        meeting = event("DTSTART:20261201T090000Z\nDTEND:20261201T100000Z")
+        feed = feeds.put(calendar(meeting, head="X-WR-CALNAME:Holiday home"))
+        window.opened(browser, f"{web}/dashboard/users/{user}")
+        visitor.use("Connect CalDAV").at(f"Connect CalDAV for {user}")
+        visitor.use("iCloud").until(lambda _: "https://account.apple.com" in visitor.text("main"))
+        assert browser.find_element(By.ID, "f-url").get_attribute("value") == "https://caldav.icloud.com/"
+
+        visitor.write("Address", server.url).write("User name", USER).write("Password", "guessed")
+        visitor.use("Connect").sees_notice("Please correct the highlighted fields.")
+        assert "Password is not accepted with the values above." in visitor.text("form.narrow-form")
+        # The browser has logged only the status of the answer.
+        (complaint,) = window.complaints(browser)
+        assert "a status of 400" in complaint
+        assert browser.find_element(By.ID, "f-password").get_attribute("value") == ""
+        visitor.write("Password", PASSWORD).write("Label optional", EMOJI).use("Connect").at(user)
+        visitor.sees_notice(f"CalDAV ({EMOJI}) is connected.")
+
+        visitor.use("Connect Calendar feed").at(f"Connect Calendar feed for {user}")
+        visitor.write("Address", feed).use("Connect").at(user)
+        visitor.sees_notice("Calendar feed is connected.")
+
+        assert EMOJI in visitor.text(section)
+        visitor.until(lambda _: "Holiday home" in visitor.text("section[aria-labelledby=calendars]"))
+        visitor.use("Reconnect CalDAV").at(f"Reconnect CalDAV for {user}")
+        shown = [
+            browser.find_element(By.ID, f"f-{name}").get_attribute("value") for name in ("url", "username")
+        ]
+        assert shown == [server.url, USER]
+        visitor.write("Password", PASSWORD).use("Reconnect").at(user)
+        visitor.sees_notice(f"CalDAV ({EMOJI}) is connected again.")
+        visitor.use("Connect another CalDAV").at(f"Connect CalDAV for {user}")
+    assert window.complaints(browser) == []
 
 
 def days(browser):

@@ -6,12 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
-from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.browser import window
 
@@ -34,6 +32,10 @@ class Visitor(ABC):
         """Replace the text of a field."""
 
     @abstractmethod
+    def set_time(self, name: str, keys: str) -> Self:
+        """Type a time, such as ``0930AM``, into a field of times."""
+
+    @abstractmethod
     def choose(self, name: str) -> Self:
         """Select a checkbox or a radio button."""
 
@@ -47,7 +49,7 @@ class Visitor(ABC):
 
     def until(self, done: Callable[[Chrome], Any]) -> Self:
         """Wait until ``done`` returns something true."""
-        WebDriverWait(self._browser, 15, poll_frequency=0.05).until(done)
+        window.wait(self._browser, done)
         return self
 
     def at(self, heading: str) -> Self:
@@ -97,6 +99,11 @@ class Pointer(Visitor):
         self._chain().key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).send_keys(text).perform()
         return self
 
+    def set_time(self, name: str, keys: str) -> Self:
+        # A click would focus the part of the time that it hits.
+        self._find("input[type=time]", name).send_keys(keys)
+        return self
+
     def choose(self, name: str) -> Self:
         self._find("input[type=checkbox], input[type=radio]", name).click()
         return self
@@ -115,9 +122,7 @@ class Pointer(Visitor):
 
     def _find(self, kind: str, name: str, near: str = "") -> WebElement:
         """The visible control. A search in which a part of the page is replaced is repeated."""
-        replaced = (StaleElementReferenceException,)
-        wait = WebDriverWait(self._browser, 15, poll_frequency=0.05, ignored_exceptions=replaced)
-        found: WebElement = wait.until(lambda _: self._search(kind, name, near))
+        found: WebElement = window.wait(self._browser, lambda _: self._search(kind, name, near))
         return found
 
     def _search(self, kind: str, name: str, near: str) -> WebElement:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -32,6 +34,7 @@ UNREACHABLE = """
 const controls = "a[href], button, input:not([type=hidden]), select, textarea, summary";
 const missed = [];
 for (const each of document.querySelectorAll(".row-menu")) each.open = false;
+for (const each of document.querySelectorAll(".at-press")) each.classList.remove("at-press");
 for (const each of document.querySelectorAll(controls)) {
   if (!each.checkVisibility({ visibilityProperty: true, opacityProperty: true }) || each.disabled) continue;
   if (each.closest("[aria-hidden=true], [inert]") || each.matches(".skip, .hidden, .hidden *")) continue;
@@ -78,7 +81,13 @@ def opened(browser: Chrome, url: str) -> None:
 
 def settled(browser: Chrome) -> None:
     """Wait until no part of the page is loading."""
-    WebDriverWait(browser, 20, poll_frequency=0.05).until(lambda each: each.execute_script(QUIET))
+    wait(browser, lambda each: each.execute_script(QUIET), seconds=20)
+
+
+def wait(browser: Chrome, done: Callable[[Chrome], Any], *, seconds: float = 15) -> Any:
+    """Wait until ``done`` returns something true, and return it. Repeats while the page replaces elements."""
+    replaced = (StaleElementReferenceException,)
+    return WebDriverWait(browser, seconds, poll_frequency=0.05, ignored_exceptions=replaced).until(done)
 
 
 def complaints(browser: Chrome) -> list[str]:
@@ -109,7 +118,7 @@ def overflowing(browser: Chrome) -> list[str]:
 
 
 def unreachable(browser: Chrome) -> list[str]:
-    """The controls that cannot be scrolled into the window, or are covered there; menus are closed."""
+    """The controls that cannot be scrolled into the window, or are covered; menus and answers are closed."""
     found: list[str] = browser.execute_script(UNREACHABLE)
     return found
 
