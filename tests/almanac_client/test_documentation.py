@@ -15,6 +15,8 @@ from almanac_mcp.tools import Tools
 from tests.almanac_client.test_verification import BODY, SECRET, signed
 from tests.conftest import Api
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 IN_CLIENTS, IN_README = "docs/reference/clients.md", "clients/python/README.md"
 
@@ -108,6 +110,6 @@ def test_every_tool_is_in_the_table():
     table = (ROOT / "docs/guides/assistants.md").read_text()
     tools = [tool.__name__ for tool in Tools(None).every()]
 
-    assert len(tools) == 9
+    assert len(tools) == 10
     for name in tools:
         assert f"`{name}`" in table

@@ -28,6 +28,7 @@ FAILED = [
     {
         "calendarId": "primary",
         "provider": "google",
+        "connectionId": "5f0c7a3e9b1d4c62a8e04f7d91b3c5aa",
         "reason": "rateLimited",
         "code": "rateLimited",
         "message": "Slow down",

@@ -28,10 +28,10 @@ from almanac_client import (
     UnderWay,
     Unreachable,
     Unreadable,
-    retries,
+    transport,
 )
 from almanac_client.messages import Request
-from almanac_client.retries import Retries
+from almanac_client.transport import Retries
 from tests.almanac_client.clients import KINDS, opened
 from tests.http_server import Handler, serving
 
@@ -82,7 +82,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(transport, "FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture(params=KINDS)

@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
 from almanac_client import Almanac
-from almanac_mcp.read_only import read_only_client
+from almanac_mcp.allowed_requests import read_only_client
 from providers.sandbox.client import Sandbox
 from tests.app.days import meeting
 from tests.conftest import Api
@@ -110,6 +110,27 @@ def test_users_and_organizations_are_returned(ask, ada):
     assert f"{slug}: {user}" in text(ask("list_organizations", most=500)).splitlines()
 
 
+def test_working_hours_are_returned(ask, ada, new_api):
+    user, _ = ada
+    stated = {
+        "timeZone": "Asia/Tokyo",
+        "schedules": [{"days": ["monday", "friday"], "start": "09:00", "end": "17:00"}],
+        "overrides": [{"date": "2026-12-24", "windows": []}],
+        "minimumNotice": 60,
+    }
+    assert "any time counts" in text(ask("working_hours_of_user", user_id=user))
+    assert new_api().put(f"/users/{user}/availability", stated).status_code == 200
+
+    hours = ask("working_hours_of_user", user_id=user)
+
+    assert text(hours).splitlines() == [
+        "Hours in Asia/Tokyo:",
+        "monday, friday: 09:00-17:00",
+        "2026-12-24: closed",
+    ]
+    assert hours.structured_content == stated
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
@@ -163,7 +184,7 @@ def test_every_tool_has_a_read_only_hint(server):
 
     found = asyncio.run(tools())
 
-    assert len(found) == 9
+    assert len(found) == 10
     for tool in found:
         assert tool.annotations.read_only_hint, tool.name
         assert tool.description, tool.name

@@ -137,3 +137,69 @@ def test_what_the_client_wrote_is_read_by_us(calendar: Any, ours: Callable[..., 
         ("2026-12-04 13:00", "2026-12-04 14:00"),
         ("2026-12-04 23:00", "2026-12-05 23:00"),
     ]
+
+
+SERIES = {
+    "subject": "Weekly",
+    "start": "2026-10-22T09:00",
+    "end": "2026-10-22T10:00",
+    "timeZone": "Europe/Berlin",
+    "recurrence": ["RRULE:FREQ=WEEKLY;COUNT=4", "EXDATE:20261105T080000Z"],
+}
+AUTUMN = {"start": "2026-10-20", "end": "2026-11-30"}
+
+
+def instances(calendar: Any, series: str) -> list[tuple[str, str]]:
+    """The occurrences of a series as the client reads them: when, and what."""
+    found = calendar.events().instances(calendarId="primary", eventId=series).execute()
+    return [(each["start"]["dateTime"], each["summary"]) for each in found["items"]]
+
+
+def test_a_series_of_ours_is_read_and_changed_by_the_client(calendar: Any, ours: Callable[..., Any]) -> None:
+    made = ours("POST", body=SERIES)
+    assert stored(calendar, made["id"])["recurrence"] == SERIES["recurrence"]
+    assert instances(calendar, made["id"]) == [
+        ("2026-10-22T09:00:00+02:00", "Weekly"),
+        ("2026-10-29T09:00:00+01:00", "Weekly"),
+        ("2026-11-12T09:00:00+01:00", "Weekly"),
+    ]
+    second = ours("GET", "", **AUTUMN)[1]
+    later = {"dateTime": "2026-10-29T11:00:00", "timeZone": "Europe/Berlin"}
+    body = {"start": later, "end": {**later, "dateTime": "2026-10-29T12:00:00"}}
+    calendar.events().patch(calendarId="primary", eventId=second["id"], body=body).execute()
+    moved = ours("GET", "", **AUTUMN)[1]
+    assert (moved["start"], moved["originalStart"]) == (
+        "2026-10-29T10:00:00.000Z",
+        "2026-10-29T08:00:00.000Z",
+    )
+    assert moved["seriesId"] == made["id"]
+
+
+def test_every_scope_of_ours_is_seen_by_the_client(calendar: Any, ours: Callable[..., Any]) -> None:
+    made = ours("POST", body=SERIES)
+    third = f"/google/primary/{ours('GET', '', **AUTUMN)[2]['id']}"
+    ours("PUT", third, {"subject": "All"}, scope="series")
+    later = ours("PUT", third, {"subject": "Later"}, scope="following")
+    assert [summary for _, summary in instances(calendar, made["id"])] == ["All", "All"]
+    assert instances(calendar, later["id"]) == [("2026-11-12T09:00:00+01:00", "Later")]
+    assert stored(calendar, made["id"])["recurrence"][0].startswith("RRULE:FREQ=WEEKLY;UNTIL=20261112T0")
+    ours("DELETE", f"/google/primary/{ours('GET', '', **AUTUMN)[1]['id']}", scope="following")
+    assert len(instances(calendar, made["id"])) == 1
+    ours("DELETE", f"/google/primary/{ours('GET', '', **AUTUMN)[0]['id']}", scope="series")
+    assert stored(calendar, made["id"])["status"] == "cancelled"
+
+
+def test_a_series_of_the_client_is_read_by_us(calendar: Any, ours: Callable[..., Any]) -> None:
+    berlin = {"timeZone": "Europe/Berlin"}
+    lines = ["RRULE:FREQ=WEEKLY;COUNT=4", "EXDATE;TZID=Europe/Berlin:20261105T090000"]
+    body = {
+        "summary": "Theirs",
+        "start": {"dateTime": "2026-10-22T09:00:00", **berlin},
+        "end": {"dateTime": "2026-10-22T10:00:00", **berlin},
+        "recurrence": lines,
+    }
+    series = calendar.events().insert(calendarId="primary", body=body).execute()["id"]
+    read = ours("GET", f"/google/primary/{series}")
+    assert (read["recurrence"], read["timeZone"]) == (lines, "Europe/Berlin")
+    starts = [each["start"][:16] for each in ours("GET", "", **AUTUMN)]
+    assert starts == ["2026-10-22T07:00", "2026-10-29T08:00", "2026-11-12T08:00"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
@@ -18,15 +19,25 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from msgraph.generated.models.attendee import Attendee
     from msgraph.generated.models.body_type import BodyType
+    from msgraph.generated.models.day_of_week import DayOfWeek
     from msgraph.generated.models.email_address import EmailAddress
     from msgraph.generated.models.event import Event
     from msgraph.generated.models.item_body import ItemBody
     from msgraph.generated.models.location import Location
     from msgraph.generated.models.o_data_errors.o_data_error import ODataError
+    from msgraph.generated.models.patterned_recurrence import PatternedRecurrence
+    from msgraph.generated.models.recurrence_pattern import RecurrencePattern
+    from msgraph.generated.models.recurrence_pattern_type import RecurrencePatternType
+    from msgraph.generated.models.recurrence_range import RecurrenceRange
+    from msgraph.generated.models.recurrence_range_type import RecurrenceRangeType
     from msgraph.generated.models.response_status import ResponseStatus
     from msgraph.generated.models.response_type import ResponseType
     from msgraph.generated.models.single_value_legacy_extended_property import (
         SingleValueLegacyExtendedProperty,
+    )
+    from msgraph.generated.models.week_index import WeekIndex
+    from msgraph.generated.users.item.calendar_view.calendar_view_request_builder import (
+        CalendarViewRequestBuilder,
     )
     from msgraph.generated.users.item.events.item.event_item_request_builder import EventItemRequestBuilder
 
@@ -182,3 +193,82 @@ def test_what_the_sdk_wrote_is_read_by_us(
     ]
     busy = api.get(f"/users/{user}/calendar/busy", **WEEK)
     assert periods(busy) == [("09:00", "10:00"), ("2026-12-04 23:00", "2026-12-05 23:00")]
+
+
+SERIES = {
+    "subject": "Weekly",
+    "start": "2026-10-22T09:00",
+    "end": "2026-10-22T10:00",
+    "timeZone": "Europe/Berlin",
+    "recurrence": ["RRULE:FREQ=WEEKLY;BYDAY=TH;COUNT=4"],
+}
+AUTUMN = {"start": "2026-10-20", "end": "2026-11-30"}
+
+
+async def occurrences(it: Graph) -> list[tuple[str, str, str | None]]:
+    """The occurrences of autumn as the SDK reads them: when, what, and of which series."""
+    query = CalendarViewRequestBuilder.CalendarViewRequestBuilderGetQueryParameters(
+        start_date_time="2026-10-20T00:00:00Z", end_date_time="2026-11-30T00:00:00Z", top=100
+    )
+    found = await it.read(it.client.me.calendar_view.get(with_query(query, Prefer=BERLIN)))
+    return [(each.start.date_time[:16], each.subject, each.series_master_id) for each in found.value]
+
+
+def test_a_series_of_ours_is_read_by_the_sdk(
+    sandbox: Sandbox, account: SandboxAccount, ours: Callable[..., Any]
+) -> None:
+    made = ours("POST", body=SERIES)
+    later: dict[str, Any] = {}
+
+    async def use(it: Graph) -> None:
+        found = (await stored(it, made["id"])).recurrence
+        assert found.pattern.type == RecurrencePatternType.Weekly
+        assert [str(each.value) for each in found.pattern.days_of_week] == ["thursday"]
+        assert found.range.type == RecurrenceRangeType.Numbered
+        assert (found.range.number_of_occurrences, str(found.range.start_date)) == (4, "2026-10-22")
+        days = ["2026-10-22", "2026-10-29", "2026-11-05", "2026-11-12"]
+        assert await occurrences(it) == [(f"{each}T09:00", "Weekly", made["id"]) for each in days]
+
+        third = f"/microsoft/primary/{ours('GET', '', **AUTUMN)[2]['id']}"
+        later.update(ours("PUT", third, {"subject": "Later"}, scope="following"))
+        assert await occurrences(it) == [
+            *((f"{each}T09:00", "Weekly", made["id"]) for each in days[:2]),
+            *((f"{each}T09:00", "Later", later["id"]) for each in days[2:]),
+        ]
+        ended = (await stored(it, made["id"])).recurrence.range
+        assert (ended.type, str(ended.end_date)) == (RecurrenceRangeType.EndDate, "2026-11-04")
+        ours("DELETE", f"/microsoft/primary/{ours('GET', '', **AUTUMN)[3]['id']}", scope="series")
+        assert len(await occurrences(it)) == 2
+
+    run(sandbox, account, use)
+
+
+def test_a_series_of_the_sdk_is_read_by_us(
+    sandbox: Sandbox, account: SandboxAccount, ours: Callable[..., Any]
+) -> None:
+    async def use(it: Graph) -> None:
+        pattern = RecurrencePattern(
+            type=RecurrencePatternType.RelativeMonthly,
+            interval=1,
+            days_of_week=[DayOfWeek.Thursday],
+            index=WeekIndex.Last,
+        )
+        limits = RecurrenceRange(
+            type=RecurrenceRangeType.Numbered, number_of_occurrences=2, start_date=date(2026, 10, 29)
+        )
+        event = Event(
+            subject="Theirs",
+            start=when("2026-10-29T09:00:00", "W. Europe Standard Time"),
+            end=when("2026-10-29T10:00:00", "W. Europe Standard Time"),
+            recurrence=PatternedRecurrence(pattern=pattern, range=limits),
+        )
+        made = await it.read(it.client.me.events.post(event))
+        read = ours("GET", f"/microsoft/primary/{made.id}")
+        assert read["recurrence"] == ["RRULE:FREQ=MONTHLY;BYDAY=-1TH;COUNT=2"]
+        assert read["timeZone"] == "Europe/Berlin"
+        assert [each["start"][:16] for each in ours("GET", "", **AUTUMN)] == [
+            "2026-10-29T08:00",
+            "2026-11-26T08:00",
+        ]
+
+    run(sandbox, account, use)

@@ -20,21 +20,32 @@ class Calendars(Resource[TransportT]):
     """The calendars of a user."""
 
     @operation
-    def list(self, user_id: str, *, provider: Sequence[Provider] = ()) -> Operation[Answer[CalendarList]]:
-        """The calendars of all of a user's accounts, or of those with these providers.
+    def list(
+        self, user_id: str, *, provider: Sequence[Provider] = (), connection: Sequence[str] = ()
+    ) -> Operation[Answer[CalendarList]]:
+        """The calendars of all of a user's accounts, or of those with these providers or connections.
 
         >>> [each.subject for each in almanac.calendars.list("ada").data]
         """
-        request = Request.get(path("/users/{}/calendar", user_id), query(provider=provider))
+        request = Request.get(
+            path("/users/{}/calendar", user_id), query(provider=provider, connection=connection)
+        )
         return Operation(request, answer(CalendarList))
 
     @listing
     def pages(
-        self, user_id: str, *, provider: Sequence[Provider] = (), limit: int = PAGE
+        self,
+        user_id: str,
+        *,
+        provider: Sequence[Provider] = (),
+        connection: Sequence[str] = (),
+        limit: int = PAGE,
     ) -> Listing[Answer[CalendarList]]:
         """The same in pages; each page names the calendars that could not be read.
 
         >>> for page in almanac.calendars.pages("ada", limit=50): show(page.data)
         """
-        request = Request.get(path("/users/{}/calendar", user_id), query(provider=provider))
+        request = Request.get(
+            path("/users/{}/calendar", user_id), query(provider=provider, connection=connection)
+        )
         return Listing(request, limit, answers(CalendarList))

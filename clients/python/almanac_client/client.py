@@ -17,12 +17,12 @@ from almanac_client.events import Events
 from almanac_client.explanations import Explaining
 from almanac_client.grants import Grants
 from almanac_client.holds import Holds
+from almanac_client.keys import Keys
 from almanac_client.members import Members
 from almanac_client.organizations import Organizations
 from almanac_client.resources import TransportT
-from almanac_client.retries import Retries
 from almanac_client.scheduling import Scheduling
-from almanac_client.transport import TIMEOUT, AsyncTransport, Transport
+from almanac_client.transport import TIMEOUT, AsyncTransport, Retries, Transport
 from almanac_client.unified_events import UnifiedEvents
 from almanac_client.users import Users
 from almanac_client.webhooks import Webhooks
@@ -49,6 +49,7 @@ class Resources(Generic[TransportT]):
         self.explain = Explaining(transport)
         self.holds = Holds(transport)
         self.webhooks = Webhooks(transport)
+        self.keys = Keys(transport)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self.base_url}>"

@@ -156,6 +156,10 @@ class Conflict(Refused):
     """The request does not fit the present state, such as an identifier in use or a changed event."""
 
 
+class CursorExpired(Refused):
+    """A provider no longer knows what has changed since the cursor: begin again without it."""
+
+
 class Unavailable(RequestFailed):
     """Almanac or the calendar provider is down or slow: the same request may succeed later."""
 
@@ -197,6 +201,7 @@ BY_STATUS: dict[int, type[RequestFailed]] = {
     400: Invalid,
     404: NotFound,
     409: Conflict,
+    410: CursorExpired,
     412: Conflict,
     413: Invalid,
     415: Invalid,

@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 from almanac_client.answers import Answer
 from almanac_client.bodies import AttendeeBody, MeetingUrl
 from almanac_client.messages import Request, path
-from almanac_client.operations import PAGE, Listing, Operation, answer, answers, data, nothing
-from almanac_client.parameters import AccountReading, When, body, headers, query
-from almanac_client.records import Event
+from almanac_client.operations import PAGE, Listing, Operation, answer, answers, data, nothing, whole
+from almanac_client.parameters import AccountReading, When, body, headers, matching, query
+from almanac_client.records import ChangesAnswer, Event
 from almanac_client.resources import Resource, TransportT, listing, operation
-from almanac_client.words import Provider
+from almanac_client.words import InvitationResponse, ProfileUse, Provider, SeriesScope, ShowAs, Visibility
 
 # Below, ``list`` is the method.
 EventList = list[Event]
@@ -31,6 +31,14 @@ class EventWording(TypedDict, total=False):
     attendees: Sequence[AttendeeBody]
     meeting: Literal[True] | MeetingUrl
     meta_id: str
+    show_as: ShowAs
+    visibility: Visibility
+    # Minutes before the start; None: those of the calendar.
+    reminders: Sequence[int] | None
+    # Lines of RFC 5545, such as RRULE:FREQ=WEEKLY;COUNT=10.
+    recurrence: Sequence[str]
+    # The zone of the event; ``zone`` by default.
+    time_zone: str | ZoneInfo
     zone: str | ZoneInfo
 
 
@@ -49,12 +57,19 @@ class EventChange(EventWording, total=False):
     send_notifications: bool
 
 
+class EventSearch(AccountReading, total=False):
+    """Which events of a list are wanted; ``q`` is a text of the subject, description or an attendee."""
+
+    q: str
+    updated_since: When
+
+
 class Events(Resource[TransportT]):
     """Events in the calendars of a user."""
 
     @operation
     def list(
-        self, user_id: str, *, start: When, end: When, **which: Unpack[AccountReading]
+        self, user_id: str, *, start: When, end: When, **which: Unpack[EventSearch]
     ) -> Operation[Answer[EventList]]:
         """The events of all calendars, series expanded, sorted by start.
 
@@ -71,7 +86,7 @@ class Events(Resource[TransportT]):
         start: When,
         end: When,
         limit: int = PAGE,
-        **which: Unpack[AccountReading],
+        **which: Unpack[EventSearch],
     ) -> Listing[Answer[EventList]]:
         """The same in pages; each page names the calendars that could not be read.
 
@@ -79,6 +94,27 @@ class Events(Resource[TransportT]):
         """
         where, params = path("/users/{}/calendar/events", user_id), query(which, start=start, end=end)
         return Listing(Request.get(where, params, headers(which)), limit, answers(EventList))
+
+    @operation
+    def changes(
+        self,
+        user_id: str,
+        *,
+        start: When | None = None,
+        end: When | None = None,
+        cursor: str | None = None,
+        **which: Unpack[AccountReading],
+    ) -> Operation[ChangesAnswer]:
+        """All events from ``start`` on, or the changes since an earlier answer, by its ``cursor``.
+
+        ``CursorExpired`` is raised when a provider no longer knows that: begin again without ``cursor``.
+
+        >>> answer = almanac.events.changes("ada", start="2026-11-23")
+        >>> answer = almanac.events.changes("ada", cursor=answer.cursor)
+        """
+        where = path("/users/{}/calendar/changes", user_id)
+        params = query(which, start=start, end=end, cursor=cursor)
+        return Operation(Request.get(where, params, headers(which)), whole(ChangesAnswer))
 
     @operation
     def create(
@@ -96,12 +132,16 @@ class Events(Resource[TransportT]):
         padding_after: int | None = None,
         max_overlaps: int | None = None,
         minimum_notice: int | None = None,
+        profile: ProfileUse | None = None,
         calendar_ids: Sequence[str] = (),
         accounts: Sequence[Provider] = (),
+        connection: Sequence[str] = (),
         idempotency_key: str | None = None,
         **event: Unpack[NewEvent],
     ) -> Operation[Event]:
         """Create an event; dates make it an all-day event. ``primary`` is the account's main calendar.
+
+        Of several accounts with the provider, the one that has the calendar is used, or ``connection``.
 
         With ``if_free`` or a ``hold``, only in time that is free or held; ``Conflict`` is raised otherwise.
         ``if_free`` reads the calendar of the event, and the main ones of all accounts, or ``calendar_ids``,
@@ -120,8 +160,10 @@ class Events(Resource[TransportT]):
                 padding_after=padding_after,
                 max_overlaps=max_overlaps,
                 minimum_notice=minimum_notice,
+                profile=profile,
                 calendar_ids=list(calendar_ids),
                 provider=list(accounts),
+                connection=list(connection),
             ),
             headers=headers(event),
             idempotency_key=idempotency_key,
@@ -129,12 +171,21 @@ class Events(Resource[TransportT]):
         return Operation(request, data(Event))
 
     @operation
-    def get(self, user_id: str, provider: Provider, calendar_id: str, event_id: str) -> Operation[Event]:
+    def get(
+        self,
+        user_id: str,
+        provider: Provider,
+        calendar_id: str,
+        event_id: str,
+        *,
+        connection: Sequence[str] = (),
+    ) -> Operation[Event]:
         """An event.
 
         >>> almanac.events.get("ada", "google", "primary", event.id).start
         """
-        return Operation(Request.get(_path(user_id, provider, calendar_id, event_id)), data(Event))
+        where = _path(user_id, provider, calendar_id, event_id)
+        return Operation(Request.get(where, query(connection=connection)), data(Event))
 
     @operation
     def change(
@@ -144,13 +195,16 @@ class Events(Resource[TransportT]):
         calendar_id: str,
         event_id: str,
         *,
+        connection: Sequence[str] = (),
         if_match: str | None = None,
+        scope: SeriesScope | None = None,
         if_free: bool | None = None,
         padding: int | None = None,
         padding_before: int | None = None,
         padding_after: int | None = None,
         max_overlaps: int | None = None,
         minimum_notice: int | None = None,
+        profile: ProfileUse | None = None,
         **changes: Unpack[EventChange],
     ) -> Operation[Event]:
         """Change the given fields of an event; with ``if_match``, only if it still has this ``etag``.
@@ -158,23 +212,49 @@ class Events(Resource[TransportT]):
         With ``if_free``, it gets a new time only if that is free, and its own old time counts as free;
         ``Conflict`` is raised otherwise.
 
+        ``scope`` extends the change to the series of an occurrence; ``following`` returns the new series.
+
         >>> almanac.events.change("ada", "google", "primary", event.id, location="Room 4")
         """
         request = Request(
             "PUT",
             _path(user_id, provider, calendar_id, event_id),
             query(
+                connection=connection,
+                scope=scope,
                 if_free=if_free,
                 padding=padding,
                 padding_before=padding_before,
                 padding_after=padding_after,
                 max_overlaps=max_overlaps,
                 minimum_notice=minimum_notice,
+                profile=profile,
             ),
             body(changes),
-            headers(changes) | _if_match(if_match),
+            headers(changes) | matching(if_match),
         )
         return Operation(request, data(Event))
+
+    @operation
+    def respond(
+        self,
+        user_id: str,
+        provider: Provider,
+        calendar_id: str,
+        event_id: str,
+        *,
+        response: InvitationResponse,
+        comment: str | None = None,
+        notify: bool | None = None,
+        connection: Sequence[str] = (),
+    ) -> Operation[Event]:
+        """Answer the invitation to an event as the account; ``notify``: whether the organizer gets a message.
+
+        >>> almanac.events.respond("ada", "google", "primary", event.id, response="accepted")
+        """
+        where = f"{_path(user_id, provider, calendar_id, event_id)}/response"
+        answered = body(response=response, comment=comment, notify=notify)
+        return Operation(Request("POST", where, query(connection=connection), answered), data(Event))
 
     @operation
     def delete(
@@ -184,22 +264,22 @@ class Events(Resource[TransportT]):
         calendar_id: str,
         event_id: str,
         *,
+        connection: Sequence[str] = (),
         send_notifications: bool | None = None,
+        scope: SeriesScope | None = None,
         if_match: str | None = None,
     ) -> Operation[None]:
         """Delete an event; with ``if_match``, only if it still has this ``etag``.
+
+        ``scope`` extends the deletion to the series of an occurrence, or to this one and the following.
 
         >>> almanac.events.delete("ada", "google", "primary", event.id, send_notifications=True)
         """
         where, params = (
             _path(user_id, provider, calendar_id, event_id),
-            query(send_notifications=send_notifications),
+            query(connection=connection, send_notifications=send_notifications, scope=scope),
         )
-        return Operation(Request("DELETE", where, params, headers=_if_match(if_match)), nothing)
-
-
-def _if_match(etag: str | None) -> dict[str, str]:
-    return {} if etag is None else {"If-Match": etag}
+        return Operation(Request("DELETE", where, params, headers=matching(if_match)), nothing)
 
 
 def _path(user_id: str, provider: str, calendar_id: str, event_id: str) -> str:

@@ -9,7 +9,15 @@ from almanac_client.answers import Answer
 from almanac_client.bodies import Group, Override, WantedUser, Window
 from almanac_client.messages import Request, path
 from almanac_client.operations import Operation, answer
-from almanac_client.parameters import GroupOptions, SlotOptions, UserSlotOptions, When, headers, query
+from almanac_client.parameters import (
+    GroupOptions,
+    OrganizationSlotOptions,
+    SlotOptions,
+    UserSlotOptions,
+    When,
+    headers,
+    query,
+)
 from almanac_client.records import GroupExplained, OrganizationExplained, UserExplained, UserExplainedEntry
 from almanac_client.resources import Resource, TransportT, operation
 from almanac_client.scheduling import hours, request_of_groups, request_of_one, request_of_users
@@ -66,7 +74,7 @@ class Explaining(Resource[TransportT]):
 
     @operation
     def organization(
-        self, org_slug: str, *, at: When, start: When, end: When, **options: Unpack[SlotOptions]
+        self, org_slug: str, *, at: When, start: When, end: When, **options: Unpack[OrganizationSlotOptions]
     ) -> Operation[Answer[OrganizationExplained]]:
         """The members who are offered at a time, and the reasons for every member.
 

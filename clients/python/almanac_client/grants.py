@@ -7,11 +7,11 @@ from typing import Any
 
 from almanac_client.bodies import MemberImport
 from almanac_client.messages import Request, path
-from almanac_client.operations import Operation, data, nothing
-from almanac_client.parameters import body
-from almanac_client.records import Grant, ImportedMembers
+from almanac_client.operations import Operation, data, nothing, whole
+from almanac_client.parameters import body, query
+from almanac_client.records import DirectoryAnswer, Grant, ImportedMembers
 from almanac_client.resources import Resource, TransportT, operation
-from almanac_client.words import AccessLevel, Provider
+from almanac_client.words import AccessLevel, ConsentProvider, DirectoryKind
 
 # Below, ``list`` is the method.
 GrantList = list[Grant]
@@ -57,17 +57,27 @@ class Grants(Resource[TransportT]):
         tenant: str,
         client_id: str | None = None,
         client_secret: str | None = None,
+        certificate: str | None = None,
+        thumbprint: str | None = None,
     ) -> Operation[Grant]:
         """Store an application that has permissions in a tenant; by default the installation's registration.
 
+        ``certificate`` is a certificate with its private key as PEM, in place of a ``client_secret``.
+
         >>> almanac.grants.store_microsoft("acme", tenant=tenant, client_id=app, client_secret=secret)
         """
-        fields = body(tenant=tenant, client_id=client_id, client_secret=client_secret)
+        fields = body(
+            tenant=tenant,
+            client_id=client_id,
+            client_secret=client_secret,
+            certificate=certificate,
+            thumbprint=thumbprint,
+        )
         where = path("/organizations/{}/grants/microsoft", org_slug)
         return Operation(Request("PUT", where, body=fields), data(Grant))
 
     @operation
-    def get(self, org_slug: str, provider: Provider) -> Operation[Grant]:
+    def get(self, org_slug: str, provider: ConsentProvider) -> Operation[Grant]:
         """The grant of an organization with a provider.
 
         >>> almanac.grants.get("acme", "google").alive
@@ -75,7 +85,7 @@ class Grants(Resource[TransportT]):
         return Operation(Request.get(_path(org_slug, provider)), data(Grant))
 
     @operation
-    def delete(self, org_slug: str, provider: Provider) -> Operation[None]:
+    def delete(self, org_slug: str, provider: ConsentProvider) -> Operation[None]:
         """Delete a grant with its delegated connections; nothing is revoked at the provider.
 
         >>> almanac.grants.delete("acme", "google")
@@ -86,7 +96,7 @@ class Grants(Resource[TransportT]):
     def import_members(
         self,
         org_slug: str,
-        provider: Provider,
+        provider: ConsentProvider,
         members: Sequence[MemberImport],
         *,
         idempotency_key: str | None = None,
@@ -98,6 +108,22 @@ class Grants(Resource[TransportT]):
         where = f"{_path(org_slug, provider)}/members"
         request = Request.create(where, body(members=members), idempotency_key=idempotency_key)
         return Operation(request, data(ImportedMembers))
+
+    @operation
+    def directory(
+        self,
+        org_slug: str,
+        provider: ConsentProvider,
+        *,
+        q: str | None = None,
+        kind: DirectoryKind | None = None,
+    ) -> Operation[DirectoryAnswer]:
+        """The people and rooms that the provider lists now, with ``q`` in the name or address.
+
+        >>> [each.email for each in almanac.grants.directory("acme", "google", kind="room").entries]
+        """
+        where = f"{_path(org_slug, provider)}/directory"
+        return Operation(Request.get(where, query(q=q, kind=kind)), whole(DirectoryAnswer))
 
 
 def _path(org_slug: str, provider: str) -> str:

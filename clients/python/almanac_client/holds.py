@@ -11,6 +11,7 @@ from almanac_client.operations import PAGE, Listing, Operation, data, nothing, r
 from almanac_client.parameters import When, body, headers, query
 from almanac_client.records import Hold
 from almanac_client.resources import Resource, TransportT, listing, operation
+from almanac_client.words import ProfileUse, Provider
 
 
 class Holds(Resource[TransportT]):
@@ -38,12 +39,18 @@ class Holds(Resource[TransportT]):
         padding_after: int | None = None,
         max_overlaps: int | None = None,
         minimum_notice: int | None = None,
+        profile: ProfileUse | None = None,
+        provider: Sequence[Provider] = (),
+        connection: Sequence[str] = (),
         zone: str | ZoneInfo | None = None,
         idempotency_key: str | None = None,
     ) -> Operation[Hold]:
         """Hold time of all users, or of none; for 300 seconds unless ``expires_in`` says otherwise.
 
         A user with ``calendar_ids`` has these read and held, instead of the main calendars.
+        ``profile="ignore"``: the stored availability of the users does not count.
+
+        ``provider`` and ``connection`` limit the accounts that are read.
 
         :raise Conflict: when the time is taken; its ``conflicts`` say when
 
@@ -62,7 +69,9 @@ class Holds(Resource[TransportT]):
                 padding_after=padding_after,
                 max_overlaps=max_overlaps,
                 minimum_notice=minimum_notice,
+                profile=profile,
             ),
+            query=query(provider=provider, connection=connection),
             headers={} if zone is None else headers({"zone": zone}),
             idempotency_key=idempotency_key,
         )

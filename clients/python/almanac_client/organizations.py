@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict, Unpack
 
+from almanac_client.bodies import QuotasBody
 from almanac_client.messages import Request, path
 from almanac_client.operations import PAGE, Listing, Operation, data, rows
 from almanac_client.records import Organization
@@ -15,6 +16,7 @@ class OrganizationChange(TypedDict, total=False):
 
     slug: str
     name: str | None
+    quotas: QuotasBody
 
 
 class Organizations(Resource[TransportT]):
@@ -30,13 +32,20 @@ class Organizations(Resource[TransportT]):
 
     @operation
     def create(
-        self, slug: str, *, name: str | None = None, idempotency_key: str | None = None
+        self,
+        slug: str,
+        *,
+        name: str | None = None,
+        quotas: QuotasBody | None = None,
+        idempotency_key: str | None = None,
     ) -> Operation[Organization]:
         """Create an organization.
 
         >>> almanac.organizations.create("acme", name="Acme")
         """
-        fields = {"slug": slug, "name": name}
+        fields: dict[str, object] = {"slug": slug, "name": name}
+        if quotas is not None:
+            fields["quotas"] = quotas
         request = Request.create("/organizations", fields, idempotency_key=idempotency_key)
         return Operation(request, data(Organization))
 
@@ -53,6 +62,7 @@ class Organizations(Resource[TransportT]):
         """Change the given fields of an organization.
 
         >>> almanac.organizations.change("acme", slug="acme-inc")
+        >>> almanac.organizations.change("acme", quotas={"held_users": 2000})
         """
         # Not ``body``, which leaves a name of None out.
         request = Request("PUT", path("/organizations/{}", org_slug), body=dict(changes))

@@ -7,7 +7,7 @@ from datetime import date, datetime, time
 from typing import Any, TypedDict
 from zoneinfo import ZoneInfo
 
-from almanac_client.words import OnFailure, Provider, SlotAlignment
+from almanac_client.words import OnFailure, ProfileUse, Provider, SlotAlignment, UserOrder
 
 # A date means its start. A datetime without a zone, and a text without an offset, are local times in the
 # zone of the request.
@@ -25,6 +25,8 @@ class Reading(TypedDict, total=False):
 
     zone: str | ZoneInfo
     provider: Sequence[Provider]
+    # Only these connections, by id.
+    connection: Sequence[str]
     max_age: int
 
 
@@ -54,6 +56,8 @@ class SlotOptions(Reading, total=False):
     latest_time_each_day: Clock
     # False: all calendars of each account, not only the main one.
     primary_only: bool
+    # "ignore": the stored availability of the users does not count.
+    profile: ProfileUse
 
 
 class UserSlotOptions(SlotOptions, total=False):
@@ -63,7 +67,13 @@ class UserSlotOptions(SlotOptions, total=False):
     on_failure: OnFailure
 
 
-class GroupOptions(SlotOptions, total=False):
+class OrganizationSlotOptions(SlotOptions, total=False):
+    """The same for an organization. ``order="leastBusy"``: the least booked members of a slot come first."""
+
+    order: UserOrder
+
+
+class GroupOptions(OrganizationSlotOptions, total=False):
     """The same for groups. ``on_failure="partial"``: "all" means all users whose calendars could be read."""
 
     on_failure: OnFailure
@@ -82,12 +92,16 @@ def query(options: Mapping[str, Any] | None = None, **more: Any) -> dict[str, An
     }
 
 
+# Fields of bodies in which None is a value.
+NULLABLE = ("reminders",)
+
+
 def body(options: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """A body by Almanac's names; None values are left out."""
+    """A body by Almanac's names; None values are left out, unless None is a value of the field."""
     return {
         camel(name): value_of(value)
         for name, value in {**more, **(options or {})}.items()
-        if value is not None and name not in IN_HEADERS
+        if (value is not None or name in NULLABLE) and name not in IN_HEADERS
     }
 
 
@@ -108,6 +122,8 @@ def value_of(value: Any) -> Any:
             return value.isoformat("minutes")
         case date():
             return value.isoformat()
+        case ZoneInfo():
+            return str(value)
         case Mapping():
             return {camel(name): value_of(each) for name, each in value.items()}
         case list() | tuple() | set() | frozenset():
@@ -119,3 +135,8 @@ def camel(name: str) -> str:
     """``slot_duration`` as ``slotDuration``."""
     first, *others = name.split("_")
     return first + "".join(word.title() for word in others)
+
+
+def matching(etag: str | None) -> dict[str, str]:
+    """The header of a change that is made only if its subject still has this ``ETag``."""
+    return {} if etag is None else {"If-Match": etag}

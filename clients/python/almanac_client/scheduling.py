@@ -12,6 +12,7 @@ from almanac_client.messages import Reply, Request, path
 from almanac_client.operations import Operation, answer
 from almanac_client.parameters import (
     GroupOptions,
+    OrganizationSlotOptions,
     SlotOptions,
     UserSlotOptions,
     When,
@@ -78,7 +79,7 @@ class Scheduling(Resource[TransportT]):
         end: When,
         schedules: Sequence[Window] | None = None,
         overrides: Sequence[Override] | None = None,
-        **options: Unpack[SlotOptions],
+        **options: Unpack[OrganizationSlotOptions],
     ) -> Operation[Answer[OrganizationSlots]]:
         """Slots of every member; a member with an unreadable calendar has none, and is in ``failed_users``.
 

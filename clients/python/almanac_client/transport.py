@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+import random
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TypeVar
 
@@ -16,7 +18,6 @@ import msgspec
 from almanac_client.errors import Unavailable, Unreachable
 from almanac_client.messages import Request
 from almanac_client.operations import Listing, Operation
-from almanac_client.retries import Retries
 
 T = TypeVar("T")
 
@@ -24,6 +25,29 @@ VERSION = version("almanac-client")
 USER_AGENT = f"almanac-python/{VERSION} (Python {platform.python_version()}; httpx2 {httpx2.__version__})"
 # Seconds to connect, and seconds for each read: Almanac itself waits up to ten for providers.
 TIMEOUT = (3.05, 30.0)
+
+# Seconds before the first retry, unless the answer has a ``Retry-After``.
+FIRST_PAUSE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often a request is sent again, and the longest ``Retry-After`` in seconds that is waited for."""
+
+    most: int = 2
+    longest_pause: float = 10.0
+
+    def pause(self, request: Request, error: Unavailable, attempt: int) -> float | None:
+        """Seconds until the next attempt; None when there is none. ``attempt`` counts from 0.
+
+        A request that is not repeatable is sent again only when it has not reached Almanac.
+        """
+        if attempt >= self.most or not (request.repeatable or isinstance(error, Unreachable)):
+            return None
+        if error.retry_after is not None:
+            return error.retry_after if error.retry_after <= self.longest_pause else None
+        # Random, so that clients that failed together do not retry together.
+        return FIRST_PAUSE * 2.0**attempt * random.uniform(1.0, 2.0)
 
 
 class Endpoint:

@@ -12,7 +12,7 @@ from almanac_client.operations import Operation, answer, data, nothing
 from almanac_client.parameters import When, body, headers, query
 from almanac_client.records import UnifiedEvent
 from almanac_client.resources import Resource, TransportT, operation
-from almanac_client.words import Provider
+from almanac_client.words import ProfileUse, Provider
 
 
 class UnifiedWording(EventWording, total=False):
@@ -29,7 +29,9 @@ class UnifiedChange(UnifiedWording, total=False):
 
 
 class UnifiedEvents(Resource[TransportT]):
-    """One event in the main calendar of each of a user's accounts, or of each with the given providers."""
+    """One event in the main calendar of each of a user's accounts, or of each with the given providers
+    or connections.
+    """
 
     @operation
     def create(
@@ -39,6 +41,7 @@ class UnifiedEvents(Resource[TransportT]):
         start: When,
         end: When,
         provider: Sequence[Provider] = (),
+        connection: Sequence[str] = (),
         if_free: bool | None = None,
         hold: str | None = None,
         padding: int | None = None,
@@ -46,6 +49,7 @@ class UnifiedEvents(Resource[TransportT]):
         padding_after: int | None = None,
         max_overlaps: int | None = None,
         minimum_notice: int | None = None,
+        profile: ProfileUse | None = None,
         calendar_ids: Sequence[str] = (),
         idempotency_key: str | None = None,
         **event: Unpack[UnifiedWording],
@@ -59,6 +63,7 @@ class UnifiedEvents(Resource[TransportT]):
             body(event, start=start, end=end),
             query=query(
                 provider=provider,
+                connection=connection,
                 if_free=if_free,
                 hold=hold,
                 padding=padding,
@@ -66,6 +71,7 @@ class UnifiedEvents(Resource[TransportT]):
                 padding_after=padding_after,
                 max_overlaps=max_overlaps,
                 minimum_notice=minimum_notice,
+                profile=profile,
                 calendar_ids=list(calendar_ids),
             ),
             headers=headers(event),
@@ -75,13 +81,18 @@ class UnifiedEvents(Resource[TransportT]):
 
     @operation
     def get(
-        self, user_id: str, meta_id: str, *, provider: Sequence[Provider] = ()
+        self,
+        user_id: str,
+        meta_id: str,
+        *,
+        provider: Sequence[Provider] = (),
+        connection: Sequence[str] = (),
     ) -> Operation[Answer[UnifiedEvent]]:
         """A unified event; accounts whose copy could not be read are named.
 
         >>> len(almanac.unified_events.get("ada", meta_id).data.events)
         """
-        request = Request.get(_path(user_id, meta_id), query(provider=provider))
+        request = Request.get(_path(user_id, meta_id), query(provider=provider, connection=connection))
         return Operation(request, answer(UnifiedEvent))
 
     @operation
@@ -92,13 +103,14 @@ class UnifiedEvents(Resource[TransportT]):
         /,
         *,
         provider: Sequence[Provider] = (),
+        connection: Sequence[str] = (),
         **changes: Unpack[UnifiedChange],
     ) -> Operation[UnifiedEvent]:
         """Change the given fields of every copy; on failure, the error names the accounts that still differ.
 
         >>> almanac.unified_events.change("ada", meta_id, subject="Review of the plan")
         """
-        where, params = _path(user_id, meta_id), query(provider=provider)
+        where, params = _path(user_id, meta_id), query(provider=provider, connection=connection)
         request = Request("PUT", where, params, body(changes), headers(changes))
         return Operation(request, data(UnifiedEvent))
 
@@ -109,13 +121,16 @@ class UnifiedEvents(Resource[TransportT]):
         meta_id: str,
         *,
         provider: Sequence[Provider] = (),
+        connection: Sequence[str] = (),
         send_notifications_for: Sequence[Provider] = (),
     ) -> Operation[None]:
         """Delete every copy; on failure, the error names the accounts that still have one.
 
         >>> almanac.unified_events.delete("ada", meta_id, send_notifications_for=["google"])
         """
-        params = query(provider=provider, send_notifications_for=send_notifications_for)
+        params = query(
+            provider=provider, connection=connection, send_notifications_for=send_notifications_for
+        )
         return Operation(Request("DELETE", _path(user_id, meta_id), params), nothing)
 
 

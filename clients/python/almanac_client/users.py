@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
+from almanac_client.bodies import ProfileBody
 from almanac_client.messages import Request, path
-from almanac_client.operations import PAGE, Listing, Operation, data, rows
-from almanac_client.parameters import body, query
-from almanac_client.records import Organization, User
+from almanac_client.operations import PAGE, Listing, Operation, data, nothing, rows
+from almanac_client.parameters import body, matching, query, value_of
+from almanac_client.records import Organization, PersonData, Profile, User
 from almanac_client.resources import Resource, TransportT, listing, operation
 from almanac_client.words import Relation
 
@@ -60,6 +62,55 @@ class Users(Resource[TransportT]):
         >>> almanac.users.delete("ada")
         """
         return Operation(Request("DELETE", path("/users/{}", user_id), query(include=include)), data(User))
+
+    @operation
+    def export(self, user_id: str) -> Operation[PersonData]:
+        """Everything that is stored about a user, without secrets, by kind.
+
+        >>> almanac.users.export("ada").oauth_connections
+        """
+        return Operation(Request.get(path("/users/{}/export", user_id)), data(PersonData))
+
+    @operation
+    def availability(self, user_id: str) -> Operation[Profile]:
+        """What counts for a user on every route of scheduling.
+
+        >>> almanac.users.availability("ada").time_zone
+        """
+        return Operation(Request.get(path("/users/{}/availability", user_id)), data(Profile))
+
+    @operation
+    def replace_availability(
+        self, user_id: str, *, if_match: str | None = None, **profile: Unpack[ProfileBody]
+    ) -> Operation[Profile]:
+        """Replace the stored availability of a user; with ``if_match``, only if it still has this ``ETag``.
+
+        >>> almanac.users.replace_availability("ada", time_zone="Asia/Tokyo", schedules=[week])
+        """
+        where = path("/users/{}/availability", user_id)
+        request = Request("PUT", where, {}, value_of(profile), headers=matching(if_match))
+        return Operation(request, data(Profile))
+
+    @operation
+    def change_availability(
+        self, user_id: str, *, if_match: str | None = None, **profile: Unpack[ProfileBody]
+    ) -> Operation[Profile]:
+        """Change a part of what counts for a user; None makes it not stated any more. ``if_match`` as above.
+
+        >>> almanac.users.change_availability("ada", minimum_notice=120)
+        """
+        where = path("/users/{}/availability", user_id)
+        request = Request("PATCH", where, {}, value_of(profile), headers=matching(if_match))
+        return Operation(request, data(Profile))
+
+    @operation
+    def delete_availability(self, user_id: str, *, if_match: str | None = None) -> Operation[None]:
+        """Forget what counts for a user. ``if_match`` as above.
+
+        >>> almanac.users.delete_availability("ada")
+        """
+        where = path("/users/{}/availability", user_id)
+        return Operation(Request("DELETE", where, headers=matching(if_match)), nothing)
 
     @listing
     def organizations(self, user_id: str, *, limit: int = PAGE) -> Listing[Organization]:

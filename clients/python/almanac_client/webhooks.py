@@ -29,15 +29,17 @@ class Webhooks(Resource[TransportT]):
         url: str,
         *,
         events: Sequence[WebhookEventType] | None = None,
+        content: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Operation[NewWebhook]:
         """Register an endpoint; the secret is returned only once.
 
-        Without ``events`` it receives those of calendars and connections.
+        Without ``events`` it receives those of calendars and connections. ``content``: ``event.created`` and
+        ``event.updated`` carry the event.
 
         >>> secret = almanac.webhooks.create("https://example.com/hooks/almanac").secret
         """
-        fields = body(url=url, events=events)
+        fields = body(url=url, events=events, content=content)
         return Operation(
             Request.create("/webhooks", fields, idempotency_key=idempotency_key), data(NewWebhook)
         )
@@ -58,12 +60,13 @@ class Webhooks(Resource[TransportT]):
         url: str | None = None,
         events: Sequence[WebhookEventType] | None = None,
         paused: bool | None = None,
+        content: bool | None = None,
     ) -> Operation[Webhook]:
         """Change the given fields of an endpoint. While it is paused, deliveries wait.
 
         >>> almanac.webhooks.change(webhook.id, paused=True)
         """
-        fields = body(url=url, events=events, paused=paused)
+        fields = body(url=url, events=events, paused=paused, content=content)
         return Operation(Request("PATCH", path("/webhooks/{}", webhook_id), body=fields), data(Webhook))
 
     @operation

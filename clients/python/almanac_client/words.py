@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from typing import Literal
 
-Provider = Literal["google", "microsoft"]
+Provider = Literal["google", "microsoft", "caldav", "ics"]
+ConsentProvider = Literal["google", "microsoft"]
+DirectoryKind = Literal["user", "room"]
 AccessLevel = Literal["free-busy", "read", "write", "edit"]
+ChangeType = Literal["updated", "deleted"]
 AccessRole = Literal["freeBusyReader", "reader", "writer", "owner"]
 AccessType = Literal["offline", "online"]
-ConnectionType = Literal["oauth2", "delegated"]
+ConnectionType = Literal["oauth2", "delegated", "basic", "feed"]
 DeliveryStatus = Literal["pending", "delivered", "failed"]
 EntryStatus = Literal["ok", "error"]
 EventStatus = Literal["confirmed", "tentative", "cancelled"]
 GrantType = Literal["serviceAccount", "application"]
+InvitationResponse = Literal["accepted", "declined", "tentative"]
 OnFailure = Literal["fail", "partial"]
 ReleaseReason = Literal["deleted", "used"]
 Relation = Literal["oauthConnections", "organizations"]
 ResponseStatus = Literal["accepted", "declined", "needsAction", "tentative"]
 SentEventType = Literal[
     "calendar.changed",
+    "event.created",
+    "event.updated",
+    "event.deleted",
     "connection.expired",
     "connection.restored",
     "grant.expired",
@@ -28,10 +35,19 @@ SentEventType = Literal[
     "hold.released",
     "webhook.test",
 ]
-ShowAs = Literal["busy", "free"]
+ShowAs = Literal["busy", "free", "tentative", "outOfOffice", "workingElsewhere"]
 SlotAlignment = Literal["start", "clock"]
+# The part of a series that a change or a deletion of an occurrence concerns.
+SeriesScope = Literal["occurrence", "following", "series"]
+ProfileUse = Literal["apply", "ignore"]
+TokenConnectionType = Literal["oauth2", "delegated"]
+UserOrder = Literal["request", "leastBusy"]
+Visibility = Literal["default", "public", "private"]
 WebhookEventType = Literal[
     "calendar.changed",
+    "event.created",
+    "event.updated",
+    "event.deleted",
     "connection.expired",
     "connection.restored",
     "grant.expired",
@@ -57,6 +73,8 @@ ErrorCode = Literal[
     "metricsTokenInvalid",
     "authorizationInvalid",
     "keyReadOnly",
+    "keyMayNotManageKeys",
+    "keyExceedsManager",
     "keyMayNotShowTokens",
     "keyBoundToOrganization",
     "userInOtherOrganizations",
@@ -75,6 +93,7 @@ ErrorCode = Literal[
     "memberNotFound",
     "holdNotFound",
     "webhookNotFound",
+    "keyNotFound",
     "deliveryNotFound",
     "channelNotFound",
     "notFound",
@@ -92,9 +111,12 @@ ErrorCode = Literal[
     "metaIdInUse",
     "idempotencyKeyInUse",
     "tooManyWebhooks",
+    "tooManyKeys",
     "slotTaken",
     "holdInUse",
     "eventChanged",
+    "availabilityChanged",
+    "cursorExpired",
     "bodyTooLarge",
     "unsupportedMediaType",
     "bodyCompressed",
@@ -133,7 +155,7 @@ GroupVerdict = Literal[
     "betweenSlots",
     "notEnoughFree",
 ]
-Quota = Literal["waitingReads", "waitingWrites", "heldUsers", "bodyBytes"]
+Quota = Literal["waitingReads", "waitingWrites", "heldUsers", "bodyBytes", "requestsPerMinute"]
 Verdict = Literal[
     "outsideRange",
     "outsideWindow",

@@ -1,1 +1,1 @@
-"""Almanac for assistants: a Model Context Protocol server that finds free slots, and changes nothing."""
+"""Almanac for assistants: a server of the Model Context Protocol that finds free slots and may book them."""

@@ -46,9 +46,9 @@ def sentences(tool: Callable[P, CallToolResult]) -> Callable[P, CallToolResult]:
 
 
 class Tools:
-    """The tools, on a client."""
+    """The tools, on the client of the caller."""
 
-    def __init__(self, almanac: Almanac) -> None:
+    def __init__(self, almanac: Callable[[], Almanac]) -> None:
         self._almanac = almanac
 
     def every(self) -> list[Callable[..., CallToolResult]]:
@@ -61,6 +61,7 @@ class Tools:
             self.busy_times_of_organization,
             self.why_user_is_not_offered,
             self.why_organization_is_not_offered,
+            self.working_hours_of_user,
             self.list_users,
             self.list_organizations,
         ]
@@ -80,7 +81,7 @@ class Tools:
     ) -> CallToolResult:
         """When one user is free. If any calendar cannot be read, the result is an error, not slots."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
-        answer = self._almanac.scheduling.user(user_id, start=start, end=end, **options)
+        answer = self._almanac().scheduling.user(user_id, start=start, end=end, **options)
         slots = answer.data.available_slots
         lines = some(slots, most, lambda slot: _span(slot, time_zone), "free slot")
         shown = [slot.as_json() for slot in slots[:most]]
@@ -102,7 +103,7 @@ class Tools:
         """When each of several users is free. Users who could not be read are named first."""
         options = _slots(time_zone, slot_minutes, padding_minutes)
         schedules = _every_day(earliest, latest)
-        answer = self._almanac.scheduling.users(
+        answer = self._almanac().scheduling.users(
             user_ids, start=start, end=end, schedules=schedules, **options
         )
         slots = [
@@ -128,7 +129,7 @@ class Tools:
     ) -> CallToolResult:
         """When each member of an organization is free. Members who could not be read are named first."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
-        answer = self._almanac.scheduling.organization(organization, start=start, end=end, **options)
+        answer = self._almanac().scheduling.organization(organization, start=start, end=end, **options)
         return _of_members(answer.partial.available_slots, answer, time_zone, most)
 
     @sentences
@@ -136,7 +137,7 @@ class Tools:
         self, user_id: User, start: Start, end: End, time_zone: TimeZone = "UTC", most: Most = 50
     ) -> CallToolResult:
         """When one user is busy, over all calendars. Calendars that could not be read are named first."""
-        answer = self._almanac.busy.user(user_id, start=start, end=end, zone=time_zone)
+        answer = self._almanac().busy.user(user_id, start=start, end=end, zone=time_zone)
         return _busy(answer.partial, answer, time_zone, most)
 
     @sentences
@@ -144,7 +145,7 @@ class Tools:
         self, organization: Organization, start: Start, end: End, time_zone: TimeZone = "UTC", most: Most = 50
     ) -> CallToolResult:
         """When any member of an organization is busy. Members who could not be read are named first."""
-        answer = self._almanac.busy.organization(organization, start=start, end=end, zone=time_zone)
+        answer = self._almanac().busy.organization(organization, start=start, end=end, zone=time_zone)
         return _busy(answer.partial, answer, time_zone, most)
 
     @sentences
@@ -162,7 +163,7 @@ class Tools:
     ) -> CallToolResult:
         """Why one user is, or is not, free for a slot at a time, asked with the parameters of the slots."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
-        answer = self._almanac.explain.user(user_id, at=at, start=start, end=end, **options)
+        answer = self._almanac().explain.user(user_id, at=at, start=start, end=end, **options)
         explained = answer.data
         return result([*unread(answer), explained.sentence], {**explained.as_json(), **failures(answer)})
 
@@ -181,15 +182,27 @@ class Tools:
     ) -> CallToolResult:
         """Which members of an organization are free for a slot at a time, and why the others are not."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
-        answer = self._almanac.explain.organization(organization, at=at, start=start, end=end, **options)
+        answer = self._almanac().explain.organization(organization, at=at, start=start, end=end, **options)
         explained = answer.data
         lines = [f"{each.user_id}: {each.sentence}" for each in explained.members]
         return result([*unread(answer), *lines], {**explained.as_json(), **failures(answer)})
 
     @sentences
+    def working_hours_of_user(self, user_id: User) -> CallToolResult:
+        """When a user works, in which time zone, and which calendars count, as far as it is stated."""
+        profile = self._almanac().users.availability(user_id)
+        stated = {name: each for name, each in profile.as_json().items() if each is not None}
+        week = [f"{', '.join(each.days)}: {each.start}-{each.end}" for each in profile.schedules or ()]
+        if profile.schedules is None:
+            week = ["The week is not stated: any time counts."]
+        closed = [f"{each.date}: closed" for each in profile.overrides or () if not each.windows]
+        zone = profile.time_zone or "the time zone of the main calendar"
+        return result([f"Hours in {zone}:", *(week or ["No hours in any week."]), *closed], stated)
+
+    @sentences
     def list_users(self, most: Most = 100) -> CallToolResult:
         """The users, by id."""
-        users = [each.id for each in islice(self._almanac.users.list(), most)]
+        users = [each.id for each in islice(self._almanac().users.list(), most)]
         return result([f"{len(users)} users:", ", ".join(users)], {"users": users})
 
     @sentences
@@ -201,7 +214,7 @@ class Tools:
                 "name": each.name,
                 "members": [member.id for member in each.members],
             }
-            for each in islice(self._almanac.organizations.list(), most)
+            for each in islice(self._almanac().organizations.list(), most)
         ]
         lines = [f"{each['slug']}: {', '.join(each['members']) or 'nobody'}" for each in found]
         return result([f"{len(found)} organizations and their members:", *lines], {"organizations": found})

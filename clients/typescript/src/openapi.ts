@@ -64,6 +64,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{userId}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Export a user's data
+         * @description Everything that is stored about the user, without secrets, for a person who asks for their data. It
+         *     needs an API key that is not bound to an organization, and is in the audit log. Events of calendars
+         *     are not stored.
+         */
+        get: operations["exportUser"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{userId}/organizations": {
         parameters: {
             query?: never;
@@ -88,6 +116,46 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{userId}/availability": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read what counts for a user
+         * @description A field that is not stated is null. The header `ETag` changes with every change.
+         */
+        get: operations["getAvailability"];
+        /**
+         * State what counts for a user
+         * @description Replaces the whole profile. A field that is null or absent is not stated. With `If-Match`, only a
+         *     profile that no other client has changed since you read it.
+         */
+        put: operations["storeAvailability"];
+        post?: never;
+        /**
+         * Forget what counts for a user
+         * @description Then the main calendar of each account counts, at any time of the week. `If-Match` as for PUT.
+         */
+        delete: operations["deleteAvailability"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a part of what counts for a user
+         * @description Fields that are not in the body stay unchanged; null makes a field not stated any more. `If-Match` as
+         *     for PUT.
+         */
+        patch: operations["updateAvailability"];
         trace?: never;
     };
     "/v1/organizations": {
@@ -133,8 +201,9 @@ export interface paths {
          */
         get: operations["getOrganization"];
         /**
-         * Rename an organization
-         * @description Fields that are not in the body stay unchanged.
+         * Rename an organization, or change its quotas
+         * @description Fields that are not in the body stay unchanged. A change of `quotas` needs an API key that is not
+         *     bound to an organization; it takes effect with the next request.
          */
         put: operations["updateOrganization"];
         post?: never;
@@ -309,7 +378,7 @@ export interface paths {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -345,7 +414,7 @@ export interface paths {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -359,6 +428,39 @@ export interface paths {
          *     needs it.
          */
         post: operations["importGrantMembers"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/organizations/{orgSlug}/grants/{provider}/directory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The slug of the organization.
+                 * @example acme
+                 */
+                orgSlug: string;
+                /**
+                 * @description The provider of the account.
+                 * @example google
+                 */
+                provider: components["schemas"]["ConsentProvider"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the directory
+         * @description People and rooms of the organization, by address, as the provider lists them now: nothing is stored.
+         *     Suspended, disabled and guest accounts are left out. The grant needs a scope or permission for each
+         *     kind; without it, the answer is 403 with what to add.
+         */
+        get: operations["listDirectory"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -379,8 +481,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List a user's connections
-         * @description `showToken` needs an API key that may show tokens; the audit log records each use.
+         * List a user's default connections
+         * @description The default one with each provider. `showToken` needs an API key that may show tokens; the audit log
+         *     records each use.
          */
         get: operations["listConnections"];
         put?: never;
@@ -410,27 +513,27 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a connection
+         * Read the default connection with a provider
          * @description `showToken` needs an API key that may show tokens; the audit log records each use.
          */
         get: operations["getConnection"];
         put?: never;
         /**
-         * Store a connection
-         * @description From tokens that you obtained yourself; this service never revokes them. A connection with the same
-         *     provider is replaced: a user has at most one with each. An API key that is bound to an organization
-         *     may do this for users who belong to no other.
+         * Store the default connection with a provider
+         * @description From tokens that you obtained yourself; this service never revokes them. The default connection with
+         *     the provider is replaced. An API key that is bound to an organization may do this for users who belong
+         *     to no other.
          *
          *     With the type `delegated` there are no tokens: the mailbox `email` is read by the grant of
          *     `organization`.
          */
         post: operations["storeConnection"];
         /**
-         * Delete a connection
-         * @description Tokens and cached data are removed in any case. A grant at Google is revoked when this service
-         *     obtained it by a consent and no other connection uses the same Google account. Tokens that were stored
-         *     by POST are never revoked. An API key that is bound to an organization may do this for users who
-         *     belong to no other.
+         * Delete the default connection with a provider
+         * @description The oldest other connection with the provider takes its place. Tokens and cached data are removed in
+         *     any case. A grant at Google is revoked when this service obtained it by a consent and no other
+         *     connection uses the same Google account. Tokens that were stored by POST are never revoked. An API key
+         *     that is bound to an organization may do this for users who belong to no other.
          */
         delete: operations["deleteConnection"];
         options?: never;
@@ -452,12 +555,12 @@ export interface paths {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
         /**
-         * Read an access token in force
+         * Read an access token of the default connection
          * @description It is refreshed first if it expires within a minute. The API key must be allowed to show tokens; the
          *     audit log records it.
          */
@@ -484,7 +587,7 @@ export interface paths {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -492,9 +595,10 @@ export interface paths {
         put?: never;
         /**
          * Make a link to connect an account
-         * @description The person who opens it and agrees at the provider connects an account to this user. The account
-         *     replaces one of the same provider: a user has at most one with each. The link stops working when this
-         *     API key is revoked or expires.
+         * @description The person who opens it and agrees at the provider connects an account to this user. It replaces the
+         *     default connection with the provider; with `account`, it becomes another connection, or only the
+         *     account of a certain connection may answer. The link stops working when this API key is revoked or
+         *     expires.
          */
         post: operations["createConsentLink"];
         delete?: never;
@@ -517,7 +621,7 @@ export interface paths {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -550,7 +654,7 @@ export interface paths {
         /**
          * Make a link for each configured provider
          * @description The answer lists the providers that this installation has credentials for. A person opens the link
-         *     of their provider.
+         *     of their provider. If `account` is the id of a connection, there is a link for its provider only.
          */
         get: operations["listConsentLinks"];
         put?: never;
@@ -570,7 +674,7 @@ export interface paths {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -586,6 +690,82 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{userId}/connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * List all connections of a user
+         * @description By provider, in each the default one first. `lastRead` is what the last read of the main calendar has
+         *     found.
+         */
+        get: operations["listUserConnections"];
+        put?: never;
+        /**
+         * Connect an account
+         * @description Beside the accounts that the user has; the first one with a provider is the default one. Tokens are
+         *     stored as by POST of `oauth`. They replace those of the same account, which is recognized by `email`:
+         *     the connection keeps its id, and its label without a new one. With the fields of a form, the account
+         *     is read once before anything is stored: wrong credentials are `authorizationInvalid`, and `param`
+         *     names a field that leads to no calendar. Credentials are stored encrypted and are never shown.
+         */
+        post: operations["addConnection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{userId}/connections/{connectionId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+                /**
+                 * @description The id of the connection.
+                 * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+                 */
+                connectionId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a connection by its id
+         * @description Without tokens. `lastRead` is what the last read of the main calendar has found.
+         */
+        get: operations["getUserConnection"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a connection by its id
+         * @description As by DELETE of `oauth`. After the default one, the oldest other connection with the provider is the
+         *     default one.
+         */
+        delete: operations["deleteUserConnection"];
+        options?: never;
+        head?: never;
+        /**
+         * Change the label of a connection, or make it the default one
+         * @description The default one of the provider before is one no more. An API key that is bound to an organization may
+         *     do this for users who belong to no other.
+         */
+        patch: operations["updateConnection"];
         trace?: never;
     };
     "/v1/users/{userId}/calendar": {
@@ -633,7 +813,7 @@ export interface paths {
          * @description Series are expanded; sorted by start. With `start` and `end` the answer is an object; calendars that
          *     could not be read are in `failedCalendars`. With `minDate` and `maxDate` it is a bare array, errors
          *     are bare strings, and calendars that could not be read are in the header `X-Failed-Calendars`. When
-         *     none could be read, the request fails.
+         *     none could be read, the request fails. `q` and `updatedSince` narrow the answer of the first form.
          */
         get: operations["listEvents"];
         put?: never;
@@ -721,20 +901,95 @@ export interface paths {
          * @description Only what is sent is written. `attendees` replace the list; who stays on it keeps their answer. With
          *     `If-Match`, only an event that no other client has changed since you read it. With `ifFree=true`, a
          *     new `start` or `end` is written only if the new time is free: otherwise 409 `slotTaken`, and nothing
-         *     is written. The time that the event has now counts as free. Occurrences of a series are moved one by
-         *     one. The error `outcomeUnknown` means that the event may have been changed; the request is safe to
-         *     repeat.
+         *     is written. The time that the event has now counts as free. `scope` extends the change to the series
+         *     of an occurrence: `following` makes a new series, which is the answer; a new `start` is that of the
+         *     occurrence, and the others move with it. The error `outcomeUnknown` means that the event may have been
+         *     changed; the request is safe to repeat.
          */
         put: operations["updateEvent"];
         post?: never;
         /**
          * Delete an event
-         * @description A second deletion is 404. Google notifies guests only with `sendNotifications=true`; Microsoft
-         *     always does. With `If-Match`, only an event that no other client has changed since you read it is
-         *     deleted. The error `outcomeUnknown` means that the event may have been deleted; the request is safe
-         *     to repeat.
+         * @description A second deletion is 404. `scope` extends it to the series of an occurrence. Google notifies guests
+         *     only with `sendNotifications=true`; Microsoft always does. With `If-Match`, only an event that no
+         *     other client has changed since you read it is deleted. The error `outcomeUnknown` means that the event
+         *     may have been deleted; the request is safe to repeat.
          */
         delete: operations["deleteEvent"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{userId}/calendar/events/{provider}/{calendarId}/{eventId}/response": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+                /**
+                 * @description The provider of the account.
+                 * @example google
+                 */
+                provider: components["schemas"]["Provider"];
+                /**
+                 * @description The id of the calendar at the provider, or `primary` for the main one.
+                 * @example primary
+                 */
+                calendarId: string;
+                /**
+                 * @description The id of the event at the provider.
+                 * @example 5k0q7ja3hrfgt8e1u6p2m9c4db
+                 */
+                eventId: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer an invitation
+         * @description As the account of the calendar, to an event to which it is invited: otherwise 400 `eventRefused`. The
+         *     id of an occurrence answers for this occurrence, that of a series for all. Microsoft takes a declined
+         *     event out of the calendar. The error `outcomeUnknown` means that the answer may have been written; the
+         *     request is safe to repeat.
+         */
+        post: operations["respondToEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{userId}/calendar/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * List the changes in a user's calendars
+         * @description The first request has a `start` and no `cursor`, and gets all events of the range; each later one
+         *     has the `cursor` of the answer before. Series are expanded, as in the list of events. Every entry
+         *     replaces what you have by its id: the event, and all events whose `recurringEventId` it is. Calendars
+         *     that could not be read are in `failedCalendars`, and keep their place in the cursor. When a provider
+         *     no longer knows what has changed, the status is 410.
+         */
+        get: operations["listChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1323,6 +1578,99 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List API keys
+         * @description The valid keys. A managing key that is bound to an organization sees those of its
+         *     organization.
+         */
+        get: operations["listKeys"];
+        put?: never;
+        /**
+         * Create an API key
+         * @description The answer holds the key, which is not shown again. The new key may do no more than the managing one:
+         *     it is of the same organization if that is bound to one, it shows tokens only if that does, it expires
+         *     no later, and its rate limit is not higher. It cannot manage keys. An organization has up to 1 000
+         *     keys.
+         */
+        post: operations["createKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys/{keyId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the API key.
+                 * @example key_12
+                 */
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an API key
+         * @description The key itself is not shown again.
+         */
+        get: operations["getKey"];
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an API key
+         * @description Requests with it are refused from the next one on, and consent links that were made with it connect
+         *     nothing. Keys that it has made stay valid.
+         */
+        delete: operations["deleteKey"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an API key
+         * @description Fields that are not in the body stay unchanged. After the change the key may do no more than the
+         *     managing one. It takes effect with the next request.
+         */
+        patch: operations["updateKey"];
+        trace?: never;
+    };
+    "/v1/keys/{keyId}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the API key.
+                 * @example key_12
+                 */
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace an API key
+         * @description The answer holds the new key, which is not shown again. Its id, its rights and its rate limit
+         *     stay. For `overlapSeconds` the replaced key is valid too, so that programs can change over without a
+         *     failed request. A key can replace itself. One that may do more than the managing key is not
+         *     replaced.
+         */
+        post: operations["rotateKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     "calendar.changed": {
@@ -1339,6 +1687,66 @@ export interface webhooks {
          * @description Read the calendar again: its events or its busy periods may differ. Changes that follow shortly after each other are one event. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
          */
         post: operations["calendarChanged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "event.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An event was created
+         * @description In a watched calendar, by any client, from a day ago to a year ahead. What happens to an event is sent in its order, and once. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
+         */
+        post: operations["eventCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "event.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An event was changed
+         * @description In a watched calendar. If several occurrences of a series have changed, it is one event, and `eventId` is that of the series. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
+         */
+        post: operations["eventUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "event.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An event was deleted
+         * @description From a watched calendar, or was moved out of the time that is followed. If all occurrences of a series are gone, it is one event. The request is signed by the [Standard Webhooks](https://www.standardwebhooks.com) scheme with the secret of the endpoint. Answer within five seconds, and do longer work afterwards.
+         */
+        post: operations["eventDeleted"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1508,7 +1916,20 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
-        /** @description A part of the time that is taken, for one user. It does not say by what. */
+        /** @description A calendar that is busy. */
+        BusyCalendar: {
+            /**
+             * @description The id of the connection.
+             * @example 5b0a3c9d1e7f4a2b8c6d0e1f2a3b4c5d
+             */
+            connectionId: string;
+            /**
+             * @description The id of the calendar.
+             * @example ada@example.com
+             */
+            calendarId: string;
+        };
+        /** @description A part of the time that is taken, for one user. It does not say by which event. */
         Conflict: {
             /**
              * @description The id of the user.
@@ -1527,6 +1948,13 @@ export interface components {
              * @example 2026-11-20T09:00:00.000Z
              */
             end: string;
+            /** @description The calendars that are busy then; only where the request or the stored availability names those of the user, and absent where the time is held. */
+            calendars?: components["schemas"]["BusyCalendar"][];
+            /**
+             * @description `outsideWindow` or `tooSoon`, where the hours or the notice of the stored availability are the reason.
+             * @example outsideWindow
+             */
+            reason?: string;
         };
         /** @description A calendar that could not be read. */
         FailedCalendar: {
@@ -1537,6 +1965,11 @@ export interface components {
             calendarId: string;
             /** @description The provider of the account. */
             provider: components["schemas"]["Provider"];
+            /**
+             * @description The id of the connection.
+             * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+             */
+            connectionId: string;
             /** @description What went wrong; the set is closed, and a code is never renamed. */
             code: components["schemas"]["ErrorCode"];
             /** @description Why it could not be read; the set is closed. */
@@ -1594,7 +2027,7 @@ export interface components {
             operation?: string;
             /** @description Scopes of which any suffices. */
             validScopes?: string[];
-            /** @description With `quotaExceeded`: what the organization uses its whole share of. */
+            /** @description With `quotaExceeded`: what the organization uses as much of as it may. */
             quota?: components["schemas"]["Quota"];
             /** @description Seconds to wait before the request is repeated, as in `Retry-After`. */
             retryAfter?: number;
@@ -1615,8 +2048,12 @@ export interface components {
              */
             url: string;
         };
-        /** @description A provider's own record. Its fields are those of Google or Microsoft. */
+        /** @description A provider's own record. Its fields are those of Google, Microsoft, CalDAV or Calendar feed. */
         Original: {
+            [key: string]: unknown;
+        };
+        /** @description A row of a table: the values of its columns, by their names. */
+        StoredRow: {
             [key: string]: unknown;
         };
         /** @description A provider account of a user. */
@@ -1664,6 +2101,34 @@ export interface components {
              */
             createdAt: string;
         };
+        /** @description The limits of an organization that differ from the installation's settings. */
+        Quotas: {
+            /**
+             * @description Requests a minute of all its API keys together; each keeps its own limit.
+             * @example 600
+             */
+            requestsPerMinute?: number;
+            /**
+             * @description Requests that wait for reads of providers at once.
+             * @example 64
+             */
+            waitingReads?: number;
+            /**
+             * @description Requests that wait for writes at providers at once.
+             * @example 32
+             */
+            waitingWrites?: number;
+            /**
+             * @description Users with held time at once.
+             * @example 2000
+             */
+            heldUsers?: number;
+            /**
+             * @description Its webhook endpoints that a worker serves at once.
+             * @example 8
+             */
+            webhookTurns?: number;
+        };
         /** @description A workspace and its members. */
         Organization: {
             /**
@@ -1688,6 +2153,8 @@ export interface components {
             membersTruncated?: boolean;
             /** @description The number of all members; present with `membersTruncated`. */
             memberCount?: number;
+            /** @description What the organization may use, where it differs from the installation's settings; absent otherwise, and in users. */
+            quotas?: components["schemas"]["Quotas"];
         };
         /** @description A user, with the relations in `include`. */
         User: {
@@ -1741,12 +2208,280 @@ export interface components {
              */
             id?: string;
         };
+        /** @description Everything that is stored about a user, by kind, without secrets. The fields of a row are the columns of its table, which later versions may add to. */
+        PersonData: {
+            /** @description The user, as stored. */
+            users: components["schemas"]["StoredRow"][];
+            /** @description Memberships in organizations, as stored. */
+            memberships: components["schemas"]["StoredRow"][];
+            /** @description What counts for the user, as stored. */
+            availabilityProfiles: components["schemas"]["StoredRow"][];
+            /** @description Connected accounts, as stored. */
+            oauthConnections: components["schemas"]["StoredRow"][];
+            /** @description Notification channels of calendars, as stored. */
+            channels: components["schemas"]["StoredRow"][];
+            /** @description Holds of the user's time, as stored. */
+            holds: components["schemas"]["StoredRow"][];
+            /** @description The time of these holds, in milliseconds since 1970, as stored. */
+            heldTimes: components["schemas"]["StoredRow"][];
+            /** @description The calendars that these holds take, as stored. */
+            heldNames: components["schemas"]["StoredRow"][];
+            /** @description Webhook events about the user of the last 30 days, as stored. */
+            webhookDeliveries: components["schemas"]["StoredRow"][];
+            /** @description Invitations to connect an account, as stored. */
+            userInvitations: components["schemas"]["StoredRow"][];
+            /** @description Records of the audit log about the user, as stored. */
+            auditRecords: components["schemas"]["StoredRow"][];
+        };
+        /** @description Everything that is stored about a user, by kind, without secrets. The fields of a row are the columns of its table, which later versions may add to. */
+        PersonDataAnswer: {
+            data: components["schemas"]["PersonData"];
+        };
         /** @description A list. Each element: A workspace and its members. */
         OrganizationListAnswer: {
             /** @description The elements of the list. */
             data: components["schemas"]["Organization"][];
             /** @description `cursor` of the next page. Only with `limit` or `cursor`; null at the end. */
             nextCursor?: string | null;
+        };
+        /** @description A weekly schedule window, as in the request. */
+        WindowAnswer: {
+            /**
+             * @description The local time at which the window opens.
+             * @example 09:00
+             */
+            start: string;
+            /**
+             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
+             * @example 17:00
+             */
+            end: string;
+            /**
+             * @description The weekdays on which the window opens. An empty array adds no time.
+             * @example [
+             *       "monday",
+             *       "thursday"
+             *     ]
+             */
+            days: components["schemas"]["Weekday"][];
+        };
+        /** @description A window on one date, as in the request. */
+        DateWindowAnswer: {
+            /**
+             * @description The local time at which the window opens.
+             * @example 09:00
+             */
+            start: string;
+            /**
+             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
+             * @example 17:00
+             */
+            end: string;
+        };
+        /** @description The windows of one date, as in the request. */
+        OverrideAnswer: {
+            /**
+             * Format: date
+             * @description The local date whose windows are replaced.
+             * @example 2026-12-24
+             */
+            date: string;
+            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
+            windows: components["schemas"]["DateWindowAnswer"][];
+        };
+        /** @description A calendar that counts. */
+        CountingCalendarAnswer: {
+            /**
+             * @description The id of a connection of the user.
+             * @example 5b0a3c9d1e7f4a2b8c6d0e1f2a3b4c5d
+             */
+            connectionId: string;
+            /**
+             * @description The id of a calendar of that connection; `primary` is its main one.
+             * @example primary
+             */
+            calendarId: string;
+        };
+        /** @description Whose public holidays close days. */
+        HolidaysAnswer: {
+            /**
+             * @description ISO 3166 code of the country.
+             * @example JP
+             */
+            country: string;
+            /**
+             * @description ISO 3166 code of a subdivision of the country, without the country.
+             * @example BY
+             */
+            subdivision?: string;
+        };
+        /** @description What counts for a user on every route of scheduling; null: not stated. */
+        Profile: {
+            /**
+             * @description The zone of `schedules`, `overrides` and holidays; default: that of the main calendar.
+             * @example Asia/Tokyo
+             */
+            timeZone: string | null;
+            /** @description Weekly windows. A slot lies inside their union. An empty array means no availability. */
+            schedules: components["schemas"]["WindowAnswer"][] | null;
+            /** @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day. */
+            overrides: components["schemas"]["OverrideAnswer"][] | null;
+            /** @description The calendars that count on every route of scheduling, by holds and by `ifFree`, instead of the main calendar of each account. */
+            calendars: components["schemas"]["CountingCalendarAnswer"][] | null;
+            /**
+             * @description Minutes kept free before busy periods.
+             * @example 10
+             */
+            paddingBefore: number | null;
+            /**
+             * @description Minutes kept free after busy periods.
+             * @example 10
+             */
+            paddingAfter: number | null;
+            /** @description No slot starts earlier than this many minutes from now. */
+            minimumNotice: number | null;
+            /** @description A holiday of this country closes its day, unless an override has the date. The country is never guessed. */
+            holidays: components["schemas"]["HolidaysAnswer"] | null;
+        };
+        /** @description What counts for a user on every route of scheduling; null: not stated. */
+        ProfileAnswer: {
+            data: components["schemas"]["Profile"];
+        };
+        /** @description A weekly schedule window, in the zone of the request. */
+        Window: {
+            /**
+             * @description The local time at which the window opens.
+             * @example 09:00
+             */
+            start: string;
+            /**
+             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
+             * @example 17:00
+             */
+            end: string;
+            /**
+             * @description The weekdays on which the window opens. An empty array adds no time.
+             * @example [
+             *       "monday",
+             *       "thursday"
+             *     ]
+             */
+            days: components["schemas"]["Weekday"][];
+        };
+        /** @description A window on one date, in the zone of the request. */
+        DateWindow: {
+            /**
+             * @description The local time at which the window opens.
+             * @example 09:00
+             */
+            start: string;
+            /**
+             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
+             * @example 17:00
+             */
+            end: string;
+        };
+        /** @description The windows of one date, in the zone of the request. */
+        Override: {
+            /**
+             * Format: date
+             * @description The local date whose windows are replaced.
+             * @example 2026-12-24
+             */
+            date: string;
+            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
+            windows: components["schemas"]["DateWindow"][];
+        };
+        /** @description A calendar that counts. */
+        CountingCalendar: {
+            /**
+             * @description The id of a connection of the user.
+             * @example 5b0a3c9d1e7f4a2b8c6d0e1f2a3b4c5d
+             */
+            connectionId: string;
+            /**
+             * @description The id of a calendar of that connection; `primary` is its main one.
+             * @example primary
+             */
+            calendarId: string;
+        };
+        /** @description Whose public holidays close days. */
+        Holidays: {
+            /**
+             * @description ISO 3166 code of the country.
+             * @example JP
+             */
+            country: string;
+            /**
+             * @description ISO 3166 code of a subdivision of the country, without the country.
+             * @example BY
+             */
+            subdivision?: string;
+        };
+        /** @description What counts for a user; null is the same as not stated. */
+        ProfileBody: {
+            /** @description Weekly windows. A slot lies inside their union. An empty array means no availability. */
+            schedules?: components["schemas"]["Window"][] | null;
+            /** @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day. */
+            overrides?: components["schemas"]["Override"][] | null;
+            /**
+             * @description The zone of `schedules`, `overrides` and holidays; default: that of the main calendar.
+             * @example Asia/Tokyo
+             */
+            timeZone?: string | null;
+            /** @description The calendars that count on every route of scheduling, by holds and by `ifFree`, instead of the main calendar of each account. */
+            calendars?: components["schemas"]["CountingCalendar"][] | null;
+            /**
+             * @description Minutes kept free before busy periods.
+             * @example 10
+             */
+            paddingBefore?: number | null;
+            /**
+             * @description Minutes kept free after busy periods.
+             * @example 10
+             */
+            paddingAfter?: number | null;
+            /** @description No slot starts earlier than this many minutes from now. */
+            minimumNotice?: number | null;
+            /** @description A holiday of this country closes its day, unless an override has the date. The country is never guessed. */
+            holidays?: components["schemas"]["Holidays"] | null;
+        };
+        /** @description The result of a request without other data. */
+        Success: {
+            /** @description Always true. */
+            success: boolean;
+        };
+        /** @description The result of a request without other data. */
+        SuccessAnswer: {
+            data: components["schemas"]["Success"];
+        };
+        /** @description A change of an organization's quotas: absent ones stay unchanged, null is the installation's. */
+        QuotasBody: {
+            /**
+             * @description Requests a minute of all its API keys together; each keeps its own limit.
+             * @example 600
+             */
+            requestsPerMinute?: number | null;
+            /**
+             * @description Requests that wait for reads of providers at once.
+             * @example 64
+             */
+            waitingReads?: number | null;
+            /**
+             * @description Requests that wait for writes at providers at once.
+             * @example 32
+             */
+            waitingWrites?: number | null;
+            /**
+             * @description Users with held time at once.
+             * @example 2000
+             */
+            heldUsers?: number | null;
+            /**
+             * @description Its webhook endpoints that a worker serves at once.
+             * @example 8
+             */
+            webhookTurns?: number | null;
         };
         /** @description A new organization. */
         OrganizationBody: {
@@ -1761,6 +2496,8 @@ export interface components {
              * @example Design team
              */
             name?: string | null;
+            /** @description What the organization may use, where it differs from the installation's settings. A quota that is absent stays unchanged, null is the installation's. Needs an API key that is not bound to an organization. */
+            quotas?: components["schemas"]["QuotasBody"];
         };
         /** @description A workspace and its members. */
         OrganizationAnswer: {
@@ -1778,6 +2515,8 @@ export interface components {
              * @example Design team
              */
             name?: string | null;
+            /** @description What the organization may use, where it differs from the installation's settings. A quota that is absent stays unchanged, null is the installation's. Needs an API key that is not bound to an organization. */
+            quotas?: components["schemas"]["QuotasBody"];
         };
         /** @description Users to add or remove. */
         MembersBody: {
@@ -1812,19 +2551,10 @@ export interface components {
             /** @description The number of users in `removed`. */
             count: number;
         };
-        /** @description The result of a request without other data. */
-        Success: {
-            /** @description Always true. */
-            success: boolean;
-        };
-        /** @description The result of a request without other data. */
-        SuccessAnswer: {
-            data: components["schemas"]["Success"];
-        };
         /** @description The grant of an organization, without its secrets. */
         Grant: {
             /** @description The provider. */
-            provider: components["schemas"]["Provider"];
+            provider: components["schemas"]["ConsentProvider"];
             /** @description What the administrator has authorized. */
             type: components["schemas"]["GrantType"];
             /**
@@ -1923,6 +2653,16 @@ export interface components {
              * @default null
              */
             clientSecret?: string | null;
+            /**
+             * @description Instead of `clientSecret`: a certificate of the application and its private key (RSA), as PEM. It is stored encrypted and never shown.
+             * @default null
+             */
+            certificate?: string | null;
+            /**
+             * @description The thumbprint that Microsoft shows; a `certificate` with another one is refused.
+             * @default null
+             */
+            thumbprint?: string | null;
         };
         /** @description A member to read by the grant. */
         MemberImport: {
@@ -1955,6 +2695,45 @@ export interface components {
         ImportedMembersAnswer: {
             data: components["schemas"]["ImportedMembers"];
         };
+        /** @description A person or a room. */
+        DirectoryEntry: {
+            /** @description A person or a room. */
+            kind: components["schemas"]["DirectoryKind"];
+            /** @description The id of the directory, which stays when the address changes. */
+            id: string;
+            /**
+             * @description The address, by which a member is imported.
+             * @example ada@acme.example
+             */
+            email: string;
+            /**
+             * @description The name in the directory.
+             * @example Ada Lovelace
+             */
+            name: string;
+            /**
+             * @description Of a room: the building. Absent where the directory has none.
+             * @example HQ
+             */
+            building?: string;
+            /**
+             * @description Of a room: the number of people. Absent where the directory has none.
+             * @example 8
+             */
+            capacity?: number;
+            /**
+             * @description The user whom the grant reads under this address; absent if there is none.
+             * @example ada
+             */
+            userId?: string;
+        };
+        /** @description A directory. */
+        DirectoryAnswer: {
+            /** @description The entries by address. */
+            data: components["schemas"]["DirectoryEntry"][];
+            /** @description True if there are over 20 000 of a kind, of which the answer has the first ones. */
+            more?: boolean;
+        };
         /** @description A list. Each element: A provider account of a user. */
         ConnectionListAnswer: {
             /** @description The elements of the list. */
@@ -1962,17 +2741,13 @@ export interface components {
             /** @description `cursor` of the next page. Only with `limit` or `cursor`; null at the end. */
             nextCursor?: string | null;
         };
-        /** @description A provider account of a user. */
-        ConnectionAnswer: {
-            data: components["schemas"]["Connection"];
-        };
         /** @description Tokens that the client obtained itself; or with the type `delegated`, a mailbox that is read by the grant of an organization. */
         ConnectionBody: {
             /**
              * @description `oauth2`, the default: from `accessToken` and `scope`, which are then required. `delegated`: by the grant of `organization`, which is then required, as is `email`.
              * @default oauth2
              */
-            type?: components["schemas"]["ConnectionType"];
+            type?: components["schemas"]["TokenConnectionType"];
             /**
              * @description Only with `delegated`: the organization whose grant is used. The user is a member.
              * @example design-team
@@ -2010,6 +2785,10 @@ export interface components {
              */
             scope?: string[];
         };
+        /** @description A provider account of a user. */
+        ConnectionAnswer: {
+            data: components["schemas"]["Connection"];
+        };
         /** @description A valid access token. */
         AccessToken: {
             /** @description For the header `Authorization` of requests to the provider. */
@@ -2021,6 +2800,12 @@ export interface components {
         };
         /** @description Options and scopes of a consent, in a body. */
         AuthorizeBody: {
+            /**
+             * @description Which connection the account replaces. `default`: the default one with the provider. `add`: none, it becomes another connection; the same account is renewed. The id of a connection: that one, and only its account is accepted.
+             * @default default
+             * @example add
+             */
+            account?: string;
             /**
              * @description `offline`: also while the person is away, by a refresh token.
              * @default offline
@@ -2068,7 +2853,7 @@ export interface components {
              */
             link: string;
             /** @description The provider that the link leads to. */
-            provider: components["schemas"]["Provider"];
+            provider: components["schemas"]["ConsentProvider"];
         };
         /** @description A list. Each element: A link to the consent page of one provider. */
         ProviderLinkListAnswer: {
@@ -2095,6 +2880,162 @@ export interface components {
              */
             scope?: (string | null) | string[];
         };
+        /** @description The result of the last read of a main calendar. */
+        LastRead: {
+            /**
+             * Format: date-time
+             * @description When it was read.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            at: string;
+            /** @description Whether it could be read. */
+            ok: boolean;
+            /** @description Why it could not be read. */
+            reason?: components["schemas"]["FailureReason"];
+            /** @description The same for people. */
+            message?: string;
+            /**
+             * Format: date-time
+             * @description When the present run of failures began.
+             */
+            since?: string;
+        };
+        /** @description An account of a user, by the id of its connection. */
+        UserConnection: {
+            /**
+             * @description The id of the connection. It stays when the same account is connected again.
+             * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+             */
+            id: string;
+            /** @description The provider of the account. */
+            provider: components["schemas"]["Provider"];
+            /** @description How the account is connected. */
+            type: components["schemas"]["ConnectionType"];
+            /**
+             * @description The address of the account; null if it is not known.
+             * @example ada@example.com
+             */
+            email: string | null;
+            /**
+             * @description A name of your own for the account.
+             * @example Work
+             */
+            label: string | null;
+            /** @description Whether it is the user's default connection with the provider. */
+            default: boolean;
+            /** @description False once the provider says that the grant is gone. */
+            alive: boolean;
+            /**
+             * @description The provider's own scopes, as granted.
+             * @example [
+             *       "https://www.googleapis.com/auth/calendar"
+             *     ]
+             */
+            scope: string[];
+            /**
+             * Format: date-time
+             * @description When the access token expires. It is refreshed before that.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            expiresAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the account was connected, or connected again.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            createdAt: string;
+            /** @description What the last read of its main calendar has found; null before the first one. */
+            lastRead: components["schemas"]["LastRead"] | null;
+        };
+        /** @description A list. Each element: An account of a user, by the id of its connection. */
+        UserConnectionListAnswer: {
+            /** @description The elements of the list. */
+            data: components["schemas"]["UserConnection"][];
+            /** @description `cursor` of the next page. Only with `limit` or `cursor`; null at the end. */
+            nextCursor?: string | null;
+        };
+        /** @description An account: tokens that the client obtained itself, a mailbox that is read by the grant of an organization (`delegated`), or the fields of a provider that is connected by a form. */
+        AccountBody: {
+            /**
+             * @description `oauth2`, the default: from `accessToken` and `scope`, which are then required. `delegated`: by the grant of `organization`, which is then required, as is `email`.
+             * @default oauth2
+             */
+            type?: components["schemas"]["TokenConnectionType"];
+            /**
+             * @description Only with `delegated`: the organization whose grant is used. The user is a member.
+             * @example design-team
+             */
+            organization?: string;
+            /** @description The access token. */
+            accessToken?: string;
+            /**
+             * @description The refresh token. Without it the connection ends with the access token.
+             * @default null
+             */
+            refreshToken?: string | null;
+            /**
+             * @description The address of the account. By it, two connections of one account are recognized.
+             * @default null
+             * @example ada@example.com
+             */
+            email?: string | null;
+            /**
+             * @description When the access token expires.
+             * @default null
+             * @example 2026-11-20T09:00:00Z
+             * @example 2026-11-20
+             * @example 2026-11-20T10:00:00+01:00
+             */
+            expiresAt?: string | null;
+            /**
+             * @description The provider's own scopes, as granted; also in one string with spaces, as providers return them. A level (`write`, `read`, `free-busy`, `edit`) stands for the calendar scopes that it requests.
+             * @example [
+             *       "https://www.googleapis.com/auth/calendar"
+             *     ]
+             * @example [
+             *       "write"
+             *     ]
+             */
+            scope?: string[];
+            /**
+             * @description A name of your own for the account.
+             * @default null
+             * @example Work
+             */
+            label?: string | null;
+            /** @description The provider of the account. Fields of other providers are ignored. */
+            provider: components["schemas"]["Provider"];
+            /**
+             * Format: uri
+             * @description `caldav`: The address of the CalDAV server, of the account there, or of one calendar. `ics`: The address of the feed, which begins with https:// or webcal:// and often ends with .ics. Who knows it can read the calendar, so it is stored encrypted and never shown.
+             */
+            url?: string;
+            /** @description `caldav`: The name with which the account is signed in at the server. */
+            username?: string;
+            /**
+             * Format: password
+             * @description `caldav`: An app password where the server has such passwords. It is stored encrypted and never shown.
+             */
+            password?: string;
+        };
+        /** @description An account of a user, by the id of its connection. */
+        UserConnectionAnswer: {
+            data: components["schemas"]["UserConnection"];
+        };
+        /** @description A change of a connection; absent fields stay unchanged. */
+        ConnectionChangeBody: {
+            /**
+             * @description A name of your own for the account; an empty text removes it.
+             * @default null
+             * @example Work
+             */
+            label?: string | null;
+            /**
+             * @description `true`: the user's default connection with the provider. It cannot be set to `false`.
+             * @default null
+             */
+            default?: boolean | null;
+        };
         /** @description A calendar of one of the user's accounts. */
         Calendar: {
             /**
@@ -2104,6 +3045,11 @@ export interface components {
             id: string;
             /** @description The provider of the account. */
             provider: components["schemas"]["Provider"];
+            /**
+             * @description The id of the connection.
+             * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+             */
+            connectionId: string;
             /**
              * @description The title.
              * @example Team
@@ -2168,6 +3114,15 @@ export interface components {
             self: boolean;
             /** @description What the attendee has answered. */
             responseStatus: components["schemas"]["ResponseStatus"];
+            /**
+             * @description The name of the guest.
+             * @example Grace Hopper
+             */
+            name?: string;
+            /** @description Only when true: the event can take place without the guest. */
+            optional?: boolean;
+            /** @description Only when true: it is a resource, such as a room. */
+            resource?: boolean;
             /** @description The provider's own record, untouched. */
             original: components["schemas"]["Original"] | null;
         };
@@ -2192,8 +3147,16 @@ export interface components {
              * @example https://www.google.com/calendar/event?eid=N2MxZjBhNmU
              */
             webLink?: string;
-            /** @description The id of the series; only when the event is an occurrence of one. */
+            /** @description The same as `seriesId`; only when the event is an occurrence of a series. */
             recurringEventId?: string;
+            /** @description The id of the series; only when the event is an occurrence of one. */
+            seriesId?: string;
+            /**
+             * Format: date-time
+             * @description The start that the series gives to the occurrence, also if it was moved.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            originalStart?: string;
             /**
              * Format: date-time
              * @description The last change of the event; only when the provider gives it.
@@ -2212,6 +3175,11 @@ export interface components {
             subject: string;
             /** @description A text of several lines. */
             description: string;
+            /**
+             * @description The description as HTML without anything that is executed, loaded or styled. Only where the provider has HTML; of an event of Microsoft only when it is read by its id.
+             * @example <p>A <b>text</b></p>
+             */
+            descriptionHtml?: string;
             /**
              * @description Where it takes place.
              * @example Room 4
@@ -2238,8 +3206,29 @@ export interface components {
             meetingUrl?: string;
             /** @description Whether it takes place. Cancelled events are not listed. */
             status?: components["schemas"]["EventStatus"];
-            /** @description Whether the event makes the owner of the calendar busy; their response to it does not count. */
+            /** @description How the calendar shows its owner during the event: `busy`, `tentative` and `outOfOffice` make busy. Their response to the event does not count. */
             showAs?: components["schemas"]["ShowAs"];
+            /** @description The readers of a shared calendar who see the content. */
+            visibility?: components["schemas"]["Visibility"];
+            /**
+             * @description Minutes before the start. Null means the reminders of the calendar.
+             * @example [
+             *       10
+             *     ]
+             */
+            reminders?: number[] | null;
+            /**
+             * @description The zone in which the event is stored, an IANA name. Only when the provider gives it, and never for an all-day event.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
+            /**
+             * @description Only of a series, which its own id reads: how it recurs, as lines of RFC 5545 in its `timeZone`. Deleted occurrences are in `EXDATE` at CalDAV only.
+             * @example [
+             *       "RRULE:FREQ=WEEKLY;BYDAY=TH;COUNT=10"
+             *     ]
+             */
+            recurrence?: string[];
             /** @description Only when the event has one. */
             metaId?: string;
             /** @description The guests. */
@@ -2256,13 +3245,22 @@ export interface components {
             /** @description `cursor` of the next page. Only with `limit` or `cursor`; null at the end. */
             nextCursor?: string | null;
         };
-        /** @description A guest to invite. */
+        /** @description A guest to invite. An absent field stays as it is for a guest who is on the list already. */
         AttendeeBody: {
             /**
              * @description The address of the guest.
              * @example ada@example.com
              */
             email: string;
+            /**
+             * @description The name of the guest.
+             * @example Grace Hopper
+             */
+            name?: string;
+            /** @description Whether the event can take place without the guest. */
+            optional?: boolean;
+            /** @description Whether the guest is a resource, such as a room. Google takes it for new guests only. */
+            resource?: boolean;
         };
         /** @description A new event. */
         EventBody: {
@@ -2296,6 +3294,30 @@ export interface components {
             attendees?: components["schemas"]["AttendeeBody"][];
             /** @description `true` for a Meet or Teams link, or the address of a meeting elsewhere. */
             meeting?: true | components["schemas"]["MeetingUrl"];
+            /** @description How the calendar shows its owner during the event: `free` and `workingElsewhere` do not make busy. Google stores `tentative`, `outOfOffice` and `workingElsewhere` as `busy`. */
+            showAs?: components["schemas"]["ShowAs"];
+            /** @description The readers of a shared calendar who see the content of the event: those who see the content of others (`default`), all (`public`; not at Microsoft), or only the owners (`private`). */
+            visibility?: components["schemas"]["Visibility"];
+            /**
+             * @description Minutes before the start. Null means the reminders of the calendar, which only Google has; in a new event, those that the provider adds. At Microsoft an event has at most one.
+             * @example [
+             *       10
+             *     ]
+             */
+            reminders?: number[] | null;
+            /**
+             * @description How a series recurs, as lines of RFC 5545: one `RRULE`, and `EXDATE` and `RDATE` in UTC, with `TZID` or as dates. The rule follows the `timeZone` of the event, and has to give its `start`. Microsoft has patterns for some rules and no `EXDATE` or `RDATE`: other parts are 400.
+             * @example [
+             *       "RRULE:FREQ=WEEKLY;BYDAY=TH;COUNT=10",
+             *       "EXDATE:20261210T090000Z"
+             *     ]
+             */
+            recurrence?: string[];
+            /**
+             * @description The zone in which the event is stored, and in which times without an offset are read. Default: the header `X-Timezone`. Only with both `start` and `end`, and not for an all-day event.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
             /** @description Whether guests are notified; Microsoft always does. Default: the provider's own. */
             sendNotifications?: boolean;
             /** @description Ties the copies of a unified event together; of your choice, or generated. */
@@ -2339,10 +3361,79 @@ export interface components {
             attendees?: components["schemas"]["AttendeeBody"][];
             /** @description `true` for a Meet or Teams link, or the address of a meeting elsewhere. */
             meeting?: true | components["schemas"]["MeetingUrl"];
+            /** @description How the calendar shows its owner during the event: `free` and `workingElsewhere` do not make busy. Google stores `tentative`, `outOfOffice` and `workingElsewhere` as `busy`. */
+            showAs?: components["schemas"]["ShowAs"];
+            /** @description The readers of a shared calendar who see the content of the event: those who see the content of others (`default`), all (`public`; not at Microsoft), or only the owners (`private`). */
+            visibility?: components["schemas"]["Visibility"];
+            /**
+             * @description Minutes before the start. Null means the reminders of the calendar, which only Google has; in a new event, those that the provider adds. At Microsoft an event has at most one.
+             * @example [
+             *       10
+             *     ]
+             */
+            reminders?: number[] | null;
+            /**
+             * @description How a series recurs, as lines of RFC 5545: one `RRULE`, and `EXDATE` and `RDATE` in UTC, with `TZID` or as dates. The rule follows the `timeZone` of the event, and has to give its `start`. Microsoft has patterns for some rules and no `EXDATE` or `RDATE`: other parts are 400.
+             * @example [
+             *       "RRULE:FREQ=WEEKLY;BYDAY=TH;COUNT=10",
+             *       "EXDATE:20261210T090000Z"
+             *     ]
+             */
+            recurrence?: string[];
+            /**
+             * @description The zone in which the event is stored, and in which times without an offset are read. Default: the header `X-Timezone`. Only with both `start` and `end`, and not for an all-day event.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
             /** @description Whether guests are notified; Microsoft always does. Default: the provider's own. */
             sendNotifications?: boolean;
             /** @description Ties the copies of a unified event together; of your choice, or generated. */
             metaId?: string;
+        };
+        /** @description The answer of the account to an invitation. */
+        ResponseBody: {
+            /** @description The answer. */
+            response: components["schemas"]["InvitationResponse"];
+            /**
+             * @description A text for the organizer.
+             * @example I am on leave
+             */
+            comment?: string;
+            /** @description Whether the organizer gets a message. Default: the provider's own, which at Google is none. */
+            notify?: boolean;
+        };
+        /** @description An event as it is now, or the id of an event or series that is gone. */
+        Change: {
+            /** @description How the event has changed. */
+            type: components["schemas"]["ChangeType"];
+            /** @description The event, if `type` is `updated`. */
+            event?: components["schemas"]["Event"];
+            /**
+             * @description If `type` is `deleted`: the id of an event that is gone from the range, or of a series whose occurrences are all gone, or follow in this answer.
+             * @example 5k0q7ja3hrfgt8e1u6p2m9c4db
+             */
+            id?: string;
+            /**
+             * @description The id at the provider: Google's main calendar has the account's address.
+             * @example ada@example.com
+             */
+            calendarId: string;
+            /**
+             * @description The id of the connection.
+             * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+             */
+            connectionId: string;
+        };
+        /** @description The changes, and where to continue. */
+        ChangesAnswer: {
+            /** @description The changes of each calendar, in the order in which they apply. */
+            data: components["schemas"]["Change"][];
+            /** @description For the next request. It is encrypted, and valid for this user only. */
+            cursor: string;
+            /** @description Whether more changes are there already: ask again at once. */
+            more: boolean;
+            /** @description The calendars that could not be read. They never appear as free. Empty when everything was read. */
+            failedCalendars: components["schemas"]["FailedCalendar"][];
         };
         /** @description A new unified event. */
         UnifiedBody: {
@@ -2378,6 +3469,30 @@ export interface components {
             attendees?: components["schemas"]["AttendeeBody"][];
             /** @description `true` for a Meet or Teams link, or the address of a meeting elsewhere. */
             meeting?: true | components["schemas"]["MeetingUrl"];
+            /** @description How the calendar shows its owner during the event: `free` and `workingElsewhere` do not make busy. Google stores `tentative`, `outOfOffice` and `workingElsewhere` as `busy`. */
+            showAs?: components["schemas"]["ShowAs"];
+            /** @description The readers of a shared calendar who see the content of the event: those who see the content of others (`default`), all (`public`; not at Microsoft), or only the owners (`private`). */
+            visibility?: components["schemas"]["Visibility"];
+            /**
+             * @description Minutes before the start. Null means the reminders of the calendar, which only Google has; in a new event, those that the provider adds. At Microsoft an event has at most one.
+             * @example [
+             *       10
+             *     ]
+             */
+            reminders?: number[] | null;
+            /**
+             * @description How a series recurs, as lines of RFC 5545: one `RRULE`, and `EXDATE` and `RDATE` in UTC, with `TZID` or as dates. The rule follows the `timeZone` of the event, and has to give its `start`. Microsoft has patterns for some rules and no `EXDATE` or `RDATE`: other parts are 400.
+             * @example [
+             *       "RRULE:FREQ=WEEKLY;BYDAY=TH;COUNT=10",
+             *       "EXDATE:20261210T090000Z"
+             *     ]
+             */
+            recurrence?: string[];
+            /**
+             * @description The zone in which the event is stored, and in which times without an offset are read. Default: the header `X-Timezone`. Only with both `start` and `end`, and not for an all-day event.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
             /** @description Ties the copies of a unified event together; of your choice, or generated. */
             metaId?: string;
         };
@@ -2414,8 +3529,16 @@ export interface components {
              * @example https://www.google.com/calendar/event?eid=N2MxZjBhNmU
              */
             webLink?: string;
-            /** @description The id of the series; only when the event is an occurrence of one. */
+            /** @description The same as `seriesId`; only when the event is an occurrence of a series. */
             recurringEventId?: string;
+            /** @description The id of the series; only when the event is an occurrence of one. */
+            seriesId?: string;
+            /**
+             * Format: date-time
+             * @description The start that the series gives to the occurrence, also if it was moved.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            originalStart?: string;
             /**
              * Format: date-time
              * @description The last change of the event; only when the provider gives it.
@@ -2437,6 +3560,11 @@ export interface components {
             subject: string;
             /** @description A text of several lines. */
             description: string;
+            /**
+             * @description The description as HTML without anything that is executed, loaded or styled. Only where the provider has HTML; of an event of Microsoft only when it is read by its id.
+             * @example <p>A <b>text</b></p>
+             */
+            descriptionHtml?: string;
             /**
              * @description Where it takes place.
              * @example Room 4
@@ -2463,8 +3591,29 @@ export interface components {
             meetingUrl?: string;
             /** @description Whether it takes place. Cancelled events are not listed. */
             status?: components["schemas"]["EventStatus"];
-            /** @description Whether the event makes the owner of the calendar busy; their response to it does not count. */
+            /** @description How the calendar shows its owner during the event: `busy`, `tentative` and `outOfOffice` make busy. Their response to the event does not count. */
             showAs?: components["schemas"]["ShowAs"];
+            /** @description The readers of a shared calendar who see the content. */
+            visibility?: components["schemas"]["Visibility"];
+            /**
+             * @description Minutes before the start. Null means the reminders of the calendar.
+             * @example [
+             *       10
+             *     ]
+             */
+            reminders?: number[] | null;
+            /**
+             * @description The zone in which the event is stored, an IANA name. Only when the provider gives it, and never for an all-day event.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
+            /**
+             * @description Only of a series, which its own id reads: how it recurs, as lines of RFC 5545 in its `timeZone`. Deleted occurrences are in `EXDATE` at CalDAV only.
+             * @example [
+             *       "RRULE:FREQ=WEEKLY;BYDAY=TH;COUNT=10"
+             *     ]
+             */
+            recurrence?: string[];
             /** @description Ties the copies of a unified event together; of your choice, or generated. */
             metaId: string;
             /** @description The guests. */
@@ -2514,6 +3663,30 @@ export interface components {
             attendees?: components["schemas"]["AttendeeBody"][];
             /** @description `true` for a Meet or Teams link, or the address of a meeting elsewhere. */
             meeting?: true | components["schemas"]["MeetingUrl"];
+            /** @description How the calendar shows its owner during the event: `free` and `workingElsewhere` do not make busy. Google stores `tentative`, `outOfOffice` and `workingElsewhere` as `busy`. */
+            showAs?: components["schemas"]["ShowAs"];
+            /** @description The readers of a shared calendar who see the content of the event: those who see the content of others (`default`), all (`public`; not at Microsoft), or only the owners (`private`). */
+            visibility?: components["schemas"]["Visibility"];
+            /**
+             * @description Minutes before the start. Null means the reminders of the calendar, which only Google has; in a new event, those that the provider adds. At Microsoft an event has at most one.
+             * @example [
+             *       10
+             *     ]
+             */
+            reminders?: number[] | null;
+            /**
+             * @description How a series recurs, as lines of RFC 5545: one `RRULE`, and `EXDATE` and `RDATE` in UTC, with `TZID` or as dates. The rule follows the `timeZone` of the event, and has to give its `start`. Microsoft has patterns for some rules and no `EXDATE` or `RDATE`: other parts are 400.
+             * @example [
+             *       "RRULE:FREQ=WEEKLY;BYDAY=TH;COUNT=10",
+             *       "EXDATE:20261210T090000Z"
+             *     ]
+             */
+            recurrence?: string[];
+            /**
+             * @description The zone in which the event is stored, and in which times without an offset are read. Default: the header `X-Timezone`. Only with both `start` and `end`, and not for an all-day event.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
             /** @description Ties the copies of a unified event together; of your choice, or generated. */
             metaId?: string;
         };
@@ -2631,30 +3804,6 @@ export interface components {
              */
             end: string;
         };
-        /** @description A window on one date, as in the request. */
-        DateWindowAnswer: {
-            /**
-             * @description The local time at which the window opens.
-             * @example 09:00
-             */
-            start: string;
-            /**
-             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
-             * @example 17:00
-             */
-            end: string;
-        };
-        /** @description The windows of one date, as in the request. */
-        OverrideAnswer: {
-            /**
-             * Format: date
-             * @description The local date whose windows are replaced.
-             * @example 2026-12-24
-             */
-            date: string;
-            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
-            windows: components["schemas"]["DateWindowAnswer"][];
-        };
         /** @description The parameters that the slots were computed with. */
         Options: {
             /**
@@ -2710,6 +3859,11 @@ export interface components {
             limit?: number;
             /** @description The overrides of dates that applied; only when they were given. */
             overrides?: components["schemas"]["OverrideAnswer"][];
+            /**
+             * @description True where the stored availability of a user applied; absent otherwise.
+             * @example true
+             */
+            profile?: boolean;
         };
         /** @description Slots of one user. */
         UserSlots: {
@@ -2723,51 +3877,6 @@ export interface components {
             data: components["schemas"]["UserSlots"];
             /** @description Empty, unless `onFailure=partial` lets the request succeed without them. */
             failedCalendars: components["schemas"]["FailedCalendar"][];
-        };
-        /** @description A weekly schedule window, in the zone of the request. */
-        Window: {
-            /**
-             * @description The local time at which the window opens.
-             * @example 09:00
-             */
-            start: string;
-            /**
-             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
-             * @example 17:00
-             */
-            end: string;
-            /**
-             * @description The weekdays on which the window opens. An empty array adds no time.
-             * @example [
-             *       "monday",
-             *       "thursday"
-             *     ]
-             */
-            days: components["schemas"]["Weekday"][];
-        };
-        /** @description A window on one date, in the zone of the request. */
-        DateWindow: {
-            /**
-             * @description The local time at which the window opens.
-             * @example 09:00
-             */
-            start: string;
-            /**
-             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
-             * @example 17:00
-             */
-            end: string;
-        };
-        /** @description The windows of one date, in the zone of the request. */
-        Override: {
-            /**
-             * Format: date
-             * @description The local date whose windows are replaced.
-             * @example 2026-12-24
-             */
-            date: string;
-            /** @description The windows that start on the date. An empty array closes it; the end of an overnight window of the day before remains. */
-            windows: components["schemas"]["DateWindow"][];
         };
         /** @description Weekly schedules of one user, or overrides. */
         RequiredSchedulesBody: {
@@ -2784,6 +3893,12 @@ export interface components {
         };
         /** @description One of several users; its own calendars, schedules and overrides replace those of the request. */
         WantedUser: {
+            /**
+             * @description The zone of the `schedules` and the `overrides` that apply here; default: that of the request.
+             * @default null
+             * @example Europe/Berlin
+             */
+            timeZone?: string | null;
             /**
              * @description Weekly windows. A slot lies inside their union. An empty array means no availability.
              * @default null
@@ -2816,27 +3931,6 @@ export interface components {
             overrides?: components["schemas"]["Override"][] | null;
             /** @description The users. The answer has an entry for each, in this order. */
             users: components["schemas"]["WantedUser"][];
-        };
-        /** @description A weekly schedule window, as in the request. */
-        WindowAnswer: {
-            /**
-             * @description The local time at which the window opens.
-             * @example 09:00
-             */
-            start: string;
-            /**
-             * @description The local time at which the window closes. `00:00` is the end of the day. A time before `start` lies on the next day.
-             * @example 17:00
-             */
-            end: string;
-            /**
-             * @description The weekdays on which the window opens. An empty array adds no time.
-             * @example [
-             *       "monday",
-             *       "thursday"
-             *     ]
-             */
-            days: components["schemas"]["Weekday"][];
         };
         /** @description One of several users, with slots. */
         SlotsEntry: {
@@ -2906,8 +4000,24 @@ export interface components {
             /** @description The members with a calendar that could not be read. They never appear as free. Empty when everything was read. */
             failedUsers: components["schemas"]["FailedUser"][];
         };
-        /** @description A group: users, or all members of an organization. */
+        /** @description A group: users, or all members of an organization. Its own schedules and overrides replace those of the request. A user in several groups is free in the windows of all of them only. */
         Group: {
+            /**
+             * @description The zone of the `schedules` and the `overrides` that apply here; default: that of the request.
+             * @default null
+             * @example Europe/Berlin
+             */
+            timeZone?: string | null;
+            /**
+             * @description Weekly windows. A slot lies inside their union. An empty array means no availability.
+             * @default null
+             */
+            schedules?: components["schemas"]["Window"][] | null;
+            /**
+             * @description Dates with windows of their own, instead of the weekly windows that start on them. Without `schedules`, all other dates are open all day.
+             * @default null
+             */
+            overrides?: components["schemas"]["Override"][] | null;
             /**
              * @description The ids of the users.
              * @example [
@@ -2999,6 +4109,11 @@ export interface components {
             calendarId: string;
             /** @description The provider of the account. */
             provider: components["schemas"]["Provider"];
+            /**
+             * @description The id of the connection.
+             * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+             */
+            connectionId: string;
             /**
              * @description The address of the account; null if it is not known.
              * @example ada@example.com
@@ -3115,7 +4230,7 @@ export interface components {
             reason: components["schemas"]["GroupVerdict"];
             /**
              * @description The same for people, in the zone of the request.
-             * @example 10:10 on Thursday 3 December 2026 (UTC) is not offered: of group 1, 1 of 2 are free.
+             * @example 10:10 on Thursday 3 December 2026 (UTC) is not offered: in the slot from 10:00 to 10:30, 1 is free, and 2 required.
              */
             sentence: string;
             /** @description The slot around the moment that `groups` is about: of several, the one that most groups share, then the earliest. Null if no slot may hold the moment. */
@@ -3378,6 +4493,8 @@ export interface components {
             maxOverlaps?: number;
             /** @description No slot starts earlier than this many minutes from now. */
             minimumNotice?: number;
+            /** @description `ignore`: the stored availability of the users does not count. */
+            profile?: components["schemas"]["ProfileUse"];
         };
         /** @description Time of users that is kept free. */
         HoldAnswer: {
@@ -3416,6 +4533,11 @@ export interface components {
             disabledAt?: string;
             /** @description Whether events wait instead of being sent. */
             paused: boolean;
+            /**
+             * @description Whether `event.created` and `event.updated` carry the event. It is then also in the log of deliveries, for 30 days.
+             * @example false
+             */
+            content?: boolean;
         };
         /** @description A list. Each element: An endpoint that receives events. */
         WebhookListAnswer: {
@@ -3433,12 +4555,18 @@ export interface components {
              */
             url: string;
             /**
-             * @description The events to send there. Without it those of calendars and connections; events of grants and holds are sent to endpoints that name them.
+             * @description The events to send there. Without it those of calendars and connections; events of grants, holds and single events are sent to endpoints that name them.
              * @example [
              *       "calendar.changed"
              *     ]
              */
             events?: components["schemas"]["WebhookEventType"][];
+            /**
+             * @description Whether `event.created` and `event.updated` carry the event. It is then also in the log of deliveries, for 30 days.
+             * @default false
+             * @example false
+             */
+            content?: boolean;
         };
         /** @description An endpoint with the secret that signs its deliveries. */
         NewWebhook: {
@@ -3474,6 +4602,11 @@ export interface components {
             /** @description Whether events wait instead of being sent. */
             paused: boolean;
             /**
+             * @description Whether `event.created` and `event.updated` carry the event. It is then also in the log of deliveries, for 30 days.
+             * @example false
+             */
+            content?: boolean;
+            /**
              * @description Signs deliveries by the Standard Webhooks scheme. It is shown only here.
              * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
              */
@@ -3502,6 +4635,11 @@ export interface components {
              *     ]
              */
             events?: components["schemas"]["WebhookEventType"][];
+            /**
+             * @description Whether `event.created` and `event.updated` carry the event. It is then also in the log of deliveries, for 30 days.
+             * @example false
+             */
+            content?: boolean;
             /** @description True: events wait until it is false again. False enables a disabled endpoint too. */
             paused?: boolean;
         };
@@ -3547,6 +4685,11 @@ export interface components {
             /** @description Whether events wait instead of being sent. */
             paused: boolean;
             /**
+             * @description Whether `event.created` and `event.updated` carry the event. It is then also in the log of deliveries, for 30 days.
+             * @example false
+             */
+            content?: boolean;
+            /**
              * @description Signs deliveries by the Standard Webhooks scheme. It is shown only here.
              * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
              */
@@ -3577,15 +4720,32 @@ export interface components {
             /** @description The provider of the account; absent from `webhook.test` and from events of a hold. */
             provider?: components["schemas"]["Provider"];
             /**
+             * @description The connection; only of events of a calendar or a connection.
+             * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+             */
+            connectionId?: string;
+            /**
              * @description Only of `webhook.test`: the endpoint that is tested.
              * @example wh_1f0c7e5d9a3b4c2e8d6f7a90
              */
             webhookId?: string;
             /**
-             * @description Only of `calendar.changed`: the id of the calendar, as in answers.
+             * @description Only of `calendar.changed` and `event.*`: the id of the calendar, as in answers.
              * @example ada@example.com
              */
             calendarId?: string;
+            /**
+             * @description Only of `event.*`: the id of the event, or of the series.
+             * @example 5k1q8e7t2b0c4d6f9a3h
+             */
+            eventId?: string;
+            /**
+             * @description Only of `event.*`: the id of the series of an occurrence. The same as `eventId` if the series has changed as a whole, or in several occurrences.
+             * @example 5k1q8e7t2b0c4d6f9a3h
+             */
+            seriesId?: string;
+            /** @description Only of `event.created` and `event.updated`, to endpoints with `content`: the event; of a series, its first occurrence that has changed. */
+            event?: components["schemas"]["Event"];
             /**
              * @description Only of events of a hold.
              * @example hold_5d9a3b4c2e8d6f7a901f0c7e
@@ -3689,11 +4849,302 @@ export interface components {
             /** @description `cursor` of the next page. Only with `limit` or `cursor`; null at the end. */
             nextCursor?: string | null;
         };
+        /** @description An API key, without the key itself. */
+        Key: {
+            /**
+             * @description The id of the key.
+             * @example key_12
+             */
+            id: string;
+            /**
+             * @description A name for your own records.
+             * @example billing
+             */
+            name: string;
+            /**
+             * @description The beginning of the key, by which lists and the audit log name it.
+             * @example alm_5Zb0Xq1m
+             */
+            visible: string;
+            /**
+             * @description The organization that the key is bound to; null: it reaches all.
+             * @example acme
+             */
+            organization: string | null;
+            /**
+             * @description The key can only read.
+             * @example false
+             */
+            readOnly: boolean;
+            /**
+             * @description The key can show access and refresh tokens.
+             * @example false
+             */
+            showTokens: boolean;
+            /** @description The key can manage keys. */
+            manageKeys: boolean;
+            /**
+             * Format: date-time
+             * @description When the key was created.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description From when on the key is refused; null if it does not expire.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            expiresAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was last used, to a minute; null if it never was.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            lastUsedAt: string | null;
+            /**
+             * @description Requests a minute. Null: as the setting `ALMANAC_RATE_LIMIT` says.
+             * @example 600
+             */
+            rateLimit: number | null;
+        };
+        /** @description A list. Each element: An API key, without the key itself. */
+        KeyListAnswer: {
+            /** @description The elements of the list. */
+            data: components["schemas"]["Key"][];
+            /** @description `cursor` of the next page. Only with `limit` or `cursor`; null at the end. */
+            nextCursor?: string | null;
+        };
+        /** @description A new key. */
+        KeyBody: {
+            /**
+             * @description A name for your own records.
+             * @example billing
+             */
+            name: string;
+            /**
+             * @description The organization to bind the key to. Default: that of the managing key; if that is bound to none, the new key reaches all organizations.
+             * @default null
+             * @example design-team
+             */
+            organization?: string | null;
+            /**
+             * @description The key can only read.
+             * @default false
+             * @example false
+             */
+            readOnly?: boolean;
+            /**
+             * @description The key can show access and refresh tokens.
+             * @default false
+             * @example false
+             */
+            showTokens?: boolean;
+            /**
+             * @description From when on the key is refused. Default: as the managing key.
+             * @default null
+             * @example 2026-11-20T09:00:00Z
+             * @example 2026-11-20
+             * @example 2026-11-20T10:00:00+01:00
+             */
+            expiresAt?: string | null;
+            /**
+             * @description Requests a minute. Default: as the managing key.
+             * @default null
+             */
+            rateLimit?: number | null;
+        };
+        /** @description An API key with the key itself. */
+        NewKey: {
+            /**
+             * @description The id of the key.
+             * @example key_12
+             */
+            id: string;
+            /**
+             * @description A name for your own records.
+             * @example billing
+             */
+            name: string;
+            /**
+             * @description The beginning of the key, by which lists and the audit log name it.
+             * @example alm_5Zb0Xq1m
+             */
+            visible: string;
+            /**
+             * @description The organization that the key is bound to; null: it reaches all.
+             * @example acme
+             */
+            organization: string | null;
+            /**
+             * @description The key can only read.
+             * @example false
+             */
+            readOnly: boolean;
+            /**
+             * @description The key can show access and refresh tokens.
+             * @example false
+             */
+            showTokens: boolean;
+            /** @description The key can manage keys. */
+            manageKeys: boolean;
+            /**
+             * Format: date-time
+             * @description When the key was created.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description From when on the key is refused; null if it does not expire.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            expiresAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was last used, to a minute; null if it never was.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            lastUsedAt: string | null;
+            /**
+             * @description Requests a minute. Null: as the setting `ALMANAC_RATE_LIMIT` says.
+             * @example 600
+             */
+            rateLimit: number | null;
+            /**
+             * @description The key. It is shown only here.
+             * @example alm_5Zb0Xq1mT8wQ0c3Jr7hKd2fLs9VyNa4e
+             */
+            key: string;
+        };
+        /** @description An API key with the key itself. */
+        NewKeyAnswer: {
+            data: components["schemas"]["NewKey"];
+        };
+        /** @description An API key, without the key itself. */
+        KeyAnswer: {
+            data: components["schemas"]["Key"];
+        };
+        /** @description A change of a key; absent fields stay unchanged. */
+        KeyChangeBody: {
+            /**
+             * @description A name for your own records.
+             * @example billing
+             */
+            name?: string;
+            /**
+             * @description The key can only read.
+             * @example false
+             */
+            readOnly?: boolean;
+            /**
+             * @description The key can show access and refresh tokens.
+             * @example false
+             */
+            showTokens?: boolean;
+            /**
+             * @description From when on the key is refused; null: it does not expire.
+             * @example 2026-11-20T09:00:00Z
+             * @example 2026-11-20
+             * @example 2026-11-20T10:00:00+01:00
+             */
+            expiresAt?: string | null;
+            /**
+             * @description Requests a minute. Null: as the setting `ALMANAC_RATE_LIMIT` says.
+             * @example 600
+             */
+            rateLimit?: number | null;
+        };
+        /** @description How a key is replaced. */
+        KeyRotationBody: {
+            /**
+             * @description For how long the replaced key is valid too. 0: it ends at once, as it should when it may be known to others.
+             * @default 86400
+             */
+            overlapSeconds?: number;
+        };
+        /** @description An API key with its new key. */
+        RotatedKey: {
+            /**
+             * @description The id of the key.
+             * @example key_12
+             */
+            id: string;
+            /**
+             * @description A name for your own records.
+             * @example billing
+             */
+            name: string;
+            /**
+             * @description The beginning of the key, by which lists and the audit log name it.
+             * @example alm_5Zb0Xq1m
+             */
+            visible: string;
+            /**
+             * @description The organization that the key is bound to; null: it reaches all.
+             * @example acme
+             */
+            organization: string | null;
+            /**
+             * @description The key can only read.
+             * @example false
+             */
+            readOnly: boolean;
+            /**
+             * @description The key can show access and refresh tokens.
+             * @example false
+             */
+            showTokens: boolean;
+            /** @description The key can manage keys. */
+            manageKeys: boolean;
+            /**
+             * Format: date-time
+             * @description When the key was created.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description From when on the key is refused; null if it does not expire.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            expiresAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was last used, to a minute; null if it never was.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            lastUsedAt: string | null;
+            /**
+             * @description Requests a minute. Null: as the setting `ALMANAC_RATE_LIMIT` says.
+             * @example 600
+             */
+            rateLimit: number | null;
+            /**
+             * @description The key. It is shown only here.
+             * @example alm_5Zb0Xq1mT8wQ0c3Jr7hKd2fLs9VyNa4e
+             */
+            key: string;
+            /**
+             * Format: date-time
+             * @description Until when the replaced key is valid; null if it has ended.
+             * @example 2026-11-20T09:00:00.000Z
+             */
+            previousKeyUntil: string | null;
+        };
+        /** @description An API key with its new key. */
+        RotatedKeyAnswer: {
+            data: components["schemas"]["RotatedKey"];
+        };
         /**
          * @description A level of access: `write` (events too), `read`, or `free-busy` (no contents of events). `edit` is the old name of `write`.
          * @enum {string}
          */
         AccessLevel: "free-busy" | "read" | "write" | "edit";
+        /**
+         * @description How an event has changed.
+         * @enum {string}
+         */
+        ChangeType: "updated" | "deleted";
         /**
          * @description What an account may do with a calendar, from the least to the most.
          * @enum {string}
@@ -3705,10 +5156,15 @@ export interface components {
          */
         AccessType: "offline" | "online";
         /**
+         * @description A provider with consents and grants of organizations.
+         * @enum {string}
+         */
+        ConsentProvider: "google" | "microsoft";
+        /**
          * @description How an account is connected.
          * @enum {string}
          */
-        ConnectionType: "oauth2" | "delegated";
+        ConnectionType: "oauth2" | "delegated" | "basic" | "feed";
         /**
          * @description The state of a delivery.
          * @enum {string}
@@ -3718,7 +5174,7 @@ export interface components {
          * @description What is wrong, for programs. A code is never renamed.
          * @enum {string}
          */
-        ErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "metricsTokenInvalid" | "authorizationInvalid" | "keyReadOnly" | "keyMayNotShowTokens" | "keyBoundToOrganization" | "userInOtherOrganizations" | "metricsForbidden" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "organizationNotFound" | "connectionNotFound" | "grantNotFound" | "noConnectedCalendars" | "organizationHasNoMembers" | "calendarNotFound" | "eventNotFound" | "memberNotFound" | "holdNotFound" | "webhookNotFound" | "deliveryNotFound" | "channelNotFound" | "notFound" | "providerNotConfigured" | "pathNotFound" | "methodNotAllowed" | "requestTimeout" | "userExists" | "organizationExists" | "connectionDelegated" | "webhookPaused" | "webhookDisabled" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "tooManyWebhooks" | "slotTaken" | "holdInUse" | "eventChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "grantRefused" | "apiKeyMissing" | "apiKeyInvalid" | "metricsTokenInvalid" | "authorizationInvalid" | "keyReadOnly" | "keyMayNotManageKeys" | "keyExceedsManager" | "keyMayNotShowTokens" | "keyBoundToOrganization" | "userInOtherOrganizations" | "metricsForbidden" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "organizationNotFound" | "connectionNotFound" | "grantNotFound" | "noConnectedCalendars" | "organizationHasNoMembers" | "calendarNotFound" | "eventNotFound" | "memberNotFound" | "holdNotFound" | "webhookNotFound" | "keyNotFound" | "deliveryNotFound" | "channelNotFound" | "notFound" | "providerNotConfigured" | "pathNotFound" | "methodNotAllowed" | "requestTimeout" | "userExists" | "organizationExists" | "connectionDelegated" | "webhookPaused" | "webhookDisabled" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "tooManyWebhooks" | "tooManyKeys" | "slotTaken" | "holdInUse" | "eventChanged" | "availabilityChanged" | "cursorExpired" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /**
          * @description Whether an event takes place.
          * @enum {string}
@@ -3729,6 +5185,11 @@ export interface components {
          * @enum {string}
          */
         FailureReason: "accessDenied" | "authorizationInvalid" | "insufficientScopes" | "invalidCalendarId" | "mailboxUnavailable" | "notFound" | "providerError" | "providerNotConfigured" | "rateLimited" | "tooManyCalendars";
+        /**
+         * @description A person or a room of a directory.
+         * @enum {string}
+         */
+        DirectoryKind: "user" | "room";
         /**
          * @description What the administrator of an organization has authorized.
          * @enum {string}
@@ -3745,15 +5206,30 @@ export interface components {
          */
         OnFailure: "fail" | "partial";
         /**
+         * @description Whether the stored availability of the users counts.
+         * @enum {string}
+         */
+        ProfileUse: "apply" | "ignore";
+        /**
          * @description A calendar provider.
          * @enum {string}
          */
-        Provider: "google" | "microsoft";
+        Provider: "google" | "microsoft" | "caldav" | "ics";
         /**
          * @description What one organization may use only a share of at once.
          * @enum {string}
          */
-        Quota: "waitingReads" | "waitingWrites" | "heldUsers" | "bodyBytes";
+        Quota: "waitingReads" | "waitingWrites" | "heldUsers" | "bodyBytes" | "requestsPerMinute";
+        /**
+         * @description An answer to an invitation.
+         * @enum {string}
+         */
+        InvitationResponse: "accepted" | "declined" | "tentative";
+        /**
+         * @description The part of a series that a change of an occurrence concerns.
+         * @enum {string}
+         */
+        SeriesScope: "occurrence" | "following" | "series";
         /**
          * @description A relation of a user.
          * @enum {string}
@@ -3773,27 +5249,42 @@ export interface components {
          * @description An event that an endpoint may receive; `webhook.test` is sent on request only.
          * @enum {string}
          */
-        SentEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "hold.created" | "hold.expired" | "hold.released" | "webhook.test";
+        SentEventType: "calendar.changed" | "event.created" | "event.updated" | "event.deleted" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "hold.created" | "hold.expired" | "hold.released" | "webhook.test";
         /**
-         * @description Whether the owner of the calendar counts as busy during an event.
+         * @description How a calendar shows its owner during an event.
          * @enum {string}
          */
-        ShowAs: "busy" | "free";
+        ShowAs: "busy" | "free" | "tentative" | "outOfOffice" | "workingElsewhere";
         /**
          * @description Where slots start: at the start of each free stretch, or at multiples of `slotStep` on the local clock.
          * @enum {string}
          */
         SlotAlignment: "start" | "clock";
         /**
+         * @description How an account is connected by tokens or a grant.
+         * @enum {string}
+         */
+        TokenConnectionType: "oauth2" | "delegated";
+        /**
+         * @description The order of the users of a slot.
+         * @enum {string}
+         */
+        UserOrder: "request" | "leastBusy";
+        /**
          * @description Why a moment is, or is not, offered; the set is closed.
          * @enum {string}
          */
         Verdict: "outsideRange" | "outsideWindow" | "tooSoon" | "busy" | "padding" | "tooManyOverlaps" | "offered" | "beyondLimit" | "tooShort" | "remainder" | "betweenSlots" | "calendarUnread" | "noCalendars";
         /**
+         * @description The readers of a shared calendar who see the content of an event.
+         * @enum {string}
+         */
+        Visibility: "default" | "public" | "private";
+        /**
          * @description What has happened.
          * @enum {string}
          */
-        WebhookEventType: "calendar.changed" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "hold.created" | "hold.expired" | "hold.released";
+        WebhookEventType: "calendar.changed" | "event.created" | "event.updated" | "event.deleted" | "connection.expired" | "connection.restored" | "grant.expired" | "grant.restored" | "hold.created" | "hold.expired" | "hold.released";
         /**
          * @description A day of the week.
          * @enum {string}
@@ -3844,6 +5335,15 @@ export interface components {
          * @enum {string}
          */
         DeleteUserErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Export a user's data. */
+        ExportUserError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ExportUserErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Export a user's data.
+         * @enum {string}
+         */
+        ExportUserErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyBoundToOrganization" | "userNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List a user's organizations. */
         ListUserOrganizationsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListUserOrganizationsErrorCode"];
@@ -3853,6 +5353,42 @@ export interface components {
          * @enum {string}
          */
         ListUserOrganizationsErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Read what counts for a user. */
+        GetAvailabilityError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["GetAvailabilityErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Read what counts for a user.
+         * @enum {string}
+         */
+        GetAvailabilityErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: State what counts for a user. */
+        StoreAvailabilityError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["StoreAvailabilityErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: State what counts for a user.
+         * @enum {string}
+         */
+        StoreAvailabilityErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "requestTimeout" | "availabilityChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
+        /** @description The body of error responses to: Change a part of what counts for a user. */
+        UpdateAvailabilityError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["UpdateAvailabilityErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Change a part of what counts for a user.
+         * @enum {string}
+         */
+        UpdateAvailabilityErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "requestTimeout" | "availabilityChanged" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
+        /** @description The body of error responses to: Forget what counts for a user. */
+        DeleteAvailabilityError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["DeleteAvailabilityErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Forget what counts for a user.
+         * @enum {string}
+         */
+        DeleteAvailabilityErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "availabilityChanged" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List organizations. */
         ListOrganizationsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListOrganizationsErrorCode"];
@@ -3880,15 +5416,15 @@ export interface components {
          * @enum {string}
          */
         GetOrganizationErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
-        /** @description The body of error responses to: Rename an organization. */
+        /** @description The body of error responses to: Rename an organization, or change its quotas. */
         UpdateOrganizationError: components["schemas"]["Error"] & {
             code?: components["schemas"]["UpdateOrganizationErrorCode"];
         };
         /**
-         * @description The codes of errors of: Rename an organization.
+         * @description The codes of errors of: Rename an organization, or change its quotas.
          * @enum {string}
          */
-        UpdateOrganizationErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "organizationNotFound" | "requestTimeout" | "organizationExists" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
+        UpdateOrganizationErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyBoundToOrganization" | "organizationNotFound" | "requestTimeout" | "organizationExists" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Delete an organization. */
         DeleteOrganizationError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteOrganizationErrorCode"];
@@ -3988,48 +5524,57 @@ export interface components {
          * @enum {string}
          */
         ImportGrantMembersErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "organizationNotFound" | "grantNotFound" | "requestTimeout" | "userExists" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
-        /** @description The body of error responses to: List a user's connections. */
+        /** @description The body of error responses to: List the directory. */
+        ListDirectoryError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ListDirectoryErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: List the directory.
+         * @enum {string}
+         */
+        ListDirectoryErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "organizationNotFound" | "grantNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: List a user's default connections. */
         ListConnectionsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListConnectionsErrorCode"];
         };
         /**
-         * @description The codes of errors of: List a user's connections.
+         * @description The codes of errors of: List a user's default connections.
          * @enum {string}
          */
         ListConnectionsErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyMayNotShowTokens" | "userNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
-        /** @description The body of error responses to: Read a connection. */
-        GetConnectionError: components["schemas"]["Error"] & {
-            code?: components["schemas"]["GetConnectionErrorCode"];
-        };
-        /**
-         * @description The codes of errors of: Read a connection.
-         * @enum {string}
-         */
-        GetConnectionErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyMayNotShowTokens" | "userNotFound" | "connectionNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
-        /** @description The body of error responses to: Store a connection. */
+        /** @description The body of error responses to: Store the default connection with a provider. */
         StoreConnectionError: components["schemas"]["Error"] & {
             code?: components["schemas"]["StoreConnectionErrorCode"];
         };
         /**
-         * @description The codes of errors of: Store a connection.
+         * @description The codes of errors of: Store the default connection with a provider.
          * @enum {string}
          */
         StoreConnectionErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "organizationNotFound" | "grantNotFound" | "memberNotFound" | "requestTimeout" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
-        /** @description The body of error responses to: Delete a connection. */
+        /** @description The body of error responses to: Read the default connection with a provider. */
+        GetConnectionError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["GetConnectionErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Read the default connection with a provider.
+         * @enum {string}
+         */
+        GetConnectionErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyMayNotShowTokens" | "userNotFound" | "connectionNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Delete the default connection with a provider. */
         DeleteConnectionError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteConnectionErrorCode"];
         };
         /**
-         * @description The codes of errors of: Delete a connection.
+         * @description The codes of errors of: Delete the default connection with a provider.
          * @enum {string}
          */
         DeleteConnectionErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "connectionNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
-        /** @description The body of error responses to: Read an access token in force. */
+        /** @description The body of error responses to: Read an access token of the default connection. */
         GetAccessTokenError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetAccessTokenErrorCode"];
         };
         /**
-         * @description The codes of errors of: Read an access token in force.
+         * @description The codes of errors of: Read an access token of the default connection.
          * @enum {string}
          */
         GetAccessTokenErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyMayNotShowTokens" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "notFound" | "providerNotConfigured" | "connectionDelegated" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
@@ -4041,7 +5586,7 @@ export interface components {
          * @description The codes of errors of: Make a link to connect an account.
          * @enum {string}
          */
-        CreateConsentLinkErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
+        CreateConsentLinkErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "connectionNotFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
         /** @description The body of error responses to: Make a link to connect an account, by query. */
         GetConsentLinkError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetConsentLinkErrorCode"];
@@ -4050,7 +5595,7 @@ export interface components {
          * @description The codes of errors of: Make a link to connect an account, by query.
          * @enum {string}
          */
-        GetConsentLinkErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "providerNotConfigured" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        GetConsentLinkErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "connectionNotFound" | "providerNotConfigured" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Make a link for each configured provider. */
         ListConsentLinksError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListConsentLinksErrorCode"];
@@ -4059,7 +5604,7 @@ export interface components {
          * @description The codes of errors of: Make a link for each configured provider.
          * @enum {string}
          */
-        ListConsentLinksErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        ListConsentLinksErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "connectionNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: Finish a consent whose redirect came to you. */
         VerifyConsentError: components["schemas"]["Error"] & {
             code?: components["schemas"]["VerifyConsentErrorCode"];
@@ -4069,6 +5614,51 @@ export interface components {
          * @enum {string}
          */
         VerifyConsentErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "consentFailed" | "accountMismatch" | "calendarAccessNotGranted" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: List all connections of a user. */
+        ListUserConnectionsError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ListUserConnectionsErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: List all connections of a user.
+         * @enum {string}
+         */
+        ListUserConnectionsErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Connect an account. */
+        AddConnectionError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["AddConnectionErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Connect an account.
+         * @enum {string}
+         */
+        AddConnectionErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "accessDenied" | "userNotFound" | "organizationNotFound" | "grantNotFound" | "memberNotFound" | "notFound" | "requestTimeout" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: Read a connection by its id. */
+        GetUserConnectionError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["GetUserConnectionErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Read a connection by its id.
+         * @enum {string}
+         */
+        GetUserConnectionErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "connectionNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Change the label of a connection, or make it the default one. */
+        UpdateConnectionError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["UpdateConnectionErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Change the label of a connection, or make it the default one.
+         * @enum {string}
+         */
+        UpdateConnectionErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "connectionNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
+        /** @description The body of error responses to: Delete a connection by its id. */
+        DeleteUserConnectionError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["DeleteUserConnectionErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Delete a connection by its id.
+         * @enum {string}
+         */
+        DeleteUserConnectionErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "userInOtherOrganizations" | "userNotFound" | "connectionNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
         /** @description The body of error responses to: List a user's calendars. */
         ListCalendarsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListCalendarsErrorCode"];
@@ -4077,7 +5667,7 @@ export interface components {
          * @description The codes of errors of: List a user's calendars.
          * @enum {string}
          */
-        ListCalendarsErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListCalendarsErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: List a user's events, over all calendars. */
         ListEventsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListEventsErrorCode"];
@@ -4086,7 +5676,7 @@ export interface components {
          * @description The codes of errors of: List a user's events, over all calendars.
          * @enum {string}
          */
-        ListEventsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListEventsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Create an event. */
         CreateEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["CreateEventErrorCode"];
@@ -4123,6 +5713,24 @@ export interface components {
          * @enum {string}
          */
         DeleteEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "eventNotFound" | "notFound" | "providerNotConfigured" | "eventChanged" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: Answer an invitation. */
+        RespondToEventError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["RespondToEventErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Answer an invitation.
+         * @enum {string}
+         */
+        RespondToEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "calendarNotFound" | "eventNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        /** @description The body of error responses to: List the changes in a user's calendars. */
+        ListChangesError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ListChangesErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: List the changes in a user's calendars.
+         * @enum {string}
+         */
+        ListChangesErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "cursorExpired" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Create a unified event. */
         CreateUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["CreateUnifiedEventErrorCode"];
@@ -4131,7 +5739,7 @@ export interface components {
          * @description The codes of errors of: Create a unified event.
          * @enum {string}
          */
-        CreateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        CreateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "eventExists" | "eventCopiesDiffer" | "metaIdInUse" | "idempotencyKeyInUse" | "slotTaken" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Read a unified event. */
         GetUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["GetUnifiedEventErrorCode"];
@@ -4140,7 +5748,7 @@ export interface components {
          * @description The codes of errors of: Read a unified event.
          * @enum {string}
          */
-        GetUnifiedEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        GetUnifiedEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Change every copy of a unified event. */
         UpdateUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["UpdateUnifiedEventErrorCode"];
@@ -4149,7 +5757,7 @@ export interface components {
          * @description The codes of errors of: Change every copy of a unified event.
          * @enum {string}
          */
-        UpdateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        UpdateUnifiedEventErrorCode: "validationFailed" | "malformedBody" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "eventUnreadable" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Delete every copy of a unified event. */
         DeleteUnifiedEventError: components["schemas"]["Error"] & {
             code?: components["schemas"]["DeleteUnifiedEventErrorCode"];
@@ -4158,7 +5766,7 @@ export interface components {
          * @description The codes of errors of: Delete every copy of a unified event.
          * @enum {string}
          */
-        DeleteUnifiedEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
+        DeleteUnifiedEventErrorCode: "validationFailed" | "invalidCalendarId" | "tooManyCalendars" | "eventRefused" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "keyReadOnly" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "eventNotFound" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "outcomeUnknown" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Busy periods of a user, over all calendars. */
         ListUserBusyPeriodsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListUserBusyPeriodsErrorCode"];
@@ -4167,7 +5775,7 @@ export interface components {
          * @description The codes of errors of: Busy periods of a user, over all calendars.
          * @enum {string}
          */
-        ListUserBusyPeriodsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListUserBusyPeriodsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Busy periods of several users. */
         ListBusyPeriodsOfUsersError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListBusyPeriodsOfUsersErrorCode"];
@@ -4176,7 +5784,7 @@ export interface components {
          * @description The codes of errors of: Busy periods of several users.
          * @enum {string}
          */
-        ListBusyPeriodsOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListBusyPeriodsOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "connectionNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Busy periods of all members of an organization. */
         ListOrganizationBusyPeriodsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListOrganizationBusyPeriodsErrorCode"];
@@ -4185,7 +5793,7 @@ export interface components {
          * @description The codes of errors of: Busy periods of all members of an organization.
          * @enum {string}
          */
-        ListOrganizationBusyPeriodsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListOrganizationBusyPeriodsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "connectionNotFound" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots of a user. */
         ListUserSlotsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListUserSlotsErrorCode"];
@@ -4194,7 +5802,7 @@ export interface components {
          * @description The codes of errors of: Slots of a user.
          * @enum {string}
          */
-        ListUserSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListUserSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots of a user inside weekly schedules. */
         ListUserSlotsInSchedulesError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListUserSlotsInSchedulesErrorCode"];
@@ -4203,7 +5811,7 @@ export interface components {
          * @description The codes of errors of: Slots of a user inside weekly schedules.
          * @enum {string}
          */
-        ListUserSlotsInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListUserSlotsInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "invalidCalendarId" | "tooManyCalendars" | "apiKeyMissing" | "apiKeyInvalid" | "authorizationInvalid" | "accessDenied" | "mailboxUnavailable" | "insufficientScopes" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "notFound" | "providerNotConfigured" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "rateLimited" | "internalError" | "providerError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots of several users. */
         ListSlotsOfUsersError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListSlotsOfUsersErrorCode"];
@@ -4212,7 +5820,7 @@ export interface components {
          * @description The codes of errors of: Slots of several users.
          * @enum {string}
          */
-        ListSlotsOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListSlotsOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "connectionNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots of every member of an organization. */
         ListOrganizationSlotsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListOrganizationSlotsErrorCode"];
@@ -4221,7 +5829,7 @@ export interface components {
          * @description The codes of errors of: Slots of every member of an organization.
          * @enum {string}
          */
-        ListOrganizationSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListOrganizationSlotsErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "connectionNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots of an organization's members inside weekly schedules. */
         ListOrganizationSlotsInSchedulesError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListOrganizationSlotsInSchedulesErrorCode"];
@@ -4230,7 +5838,7 @@ export interface components {
          * @description The codes of errors of: Slots of an organization's members inside weekly schedules.
          * @enum {string}
          */
-        ListOrganizationSlotsInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListOrganizationSlotsInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "connectionNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Slots that groups share. */
         ListSharedSlotsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListSharedSlotsErrorCode"];
@@ -4239,7 +5847,7 @@ export interface components {
          * @description The codes of errors of: Slots that groups share.
          * @enum {string}
          */
-        ListSharedSlotsErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ListSharedSlotsErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "connectionNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment is, or is not, in a slot that groups share. */
         ExplainSharedMomentError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainSharedMomentErrorCode"];
@@ -4248,7 +5856,7 @@ export interface components {
          * @description The codes of errors of: Why a moment is, or is not, in a slot that groups share.
          * @enum {string}
          */
-        ExplainSharedMomentErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ExplainSharedMomentErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "connectionNotFound" | "organizationHasNoMembers" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment of a user is, or is not, offered. */
         ExplainUserMomentError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainUserMomentErrorCode"];
@@ -4257,7 +5865,7 @@ export interface components {
          * @description The codes of errors of: Why a moment of a user is, or is not, offered.
          * @enum {string}
          */
-        ExplainUserMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "noConnectedCalendars" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ExplainUserMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment is, or is not, inside weekly schedules. */
         ExplainUserMomentInSchedulesError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainUserMomentInSchedulesErrorCode"];
@@ -4266,7 +5874,7 @@ export interface components {
          * @description The codes of errors of: Why a moment is, or is not, inside weekly schedules.
          * @enum {string}
          */
-        ExplainUserMomentInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "noConnectedCalendars" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ExplainUserMomentInSchedulesErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "userNotFound" | "connectionNotFound" | "noConnectedCalendars" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment of several users is, or is not, offered. */
         ExplainMomentOfUsersError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainMomentOfUsersErrorCode"];
@@ -4275,7 +5883,7 @@ export interface components {
          * @description The codes of errors of: Why a moment of several users is, or is not, offered.
          * @enum {string}
          */
-        ExplainMomentOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ExplainMomentOfUsersErrorCode: "validationFailed" | "malformedBody" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "connectionNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: Why a moment of each member is, or is not, offered. */
         ExplainOrganizationMomentError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ExplainOrganizationMomentErrorCode"];
@@ -4284,7 +5892,7 @@ export interface components {
          * @description The codes of errors of: Why a moment of each member is, or is not, offered.
          * @enum {string}
          */
-        ExplainOrganizationMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
+        ExplainOrganizationMomentErrorCode: "validationFailed" | "rangeTooLarge" | "apiKeyMissing" | "apiKeyInvalid" | "organizationNotFound" | "connectionNotFound" | "organizationHasNoMembers" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded" | "noWorker";
         /** @description The body of error responses to: List holds. */
         ListHoldsError: components["schemas"]["Error"] & {
             code?: components["schemas"]["ListHoldsErrorCode"];
@@ -4402,6 +6010,60 @@ export interface components {
          * @enum {string}
          */
         ReplayDeliveryErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "webhookNotFound" | "deliveryNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: List API keys. */
+        ListKeysError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["ListKeysErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: List API keys.
+         * @enum {string}
+         */
+        ListKeysErrorCode: "validationFailed" | "apiKeyMissing" | "apiKeyInvalid" | "keyMayNotManageKeys" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Create an API key. */
+        CreateKeyError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["CreateKeyErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Create an API key.
+         * @enum {string}
+         */
+        CreateKeyErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyMayNotManageKeys" | "keyExceedsManager" | "organizationNotFound" | "requestTimeout" | "idempotencyKeyInUse" | "tooManyKeys" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
+        /** @description The body of error responses to: Read an API key. */
+        GetKeyError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["GetKeyErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Read an API key.
+         * @enum {string}
+         */
+        GetKeyErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyMayNotManageKeys" | "keyNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Change an API key. */
+        UpdateKeyError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["UpdateKeyErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Change an API key.
+         * @enum {string}
+         */
+        UpdateKeyErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyMayNotManageKeys" | "keyExceedsManager" | "keyNotFound" | "requestTimeout" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
+        /** @description The body of error responses to: Revoke an API key. */
+        DeleteKeyError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["DeleteKeyErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Revoke an API key.
+         * @enum {string}
+         */
+        DeleteKeyErrorCode: "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyMayNotManageKeys" | "keyNotFound" | "keyRateLimited" | "internalError" | "serviceUnavailable";
+        /** @description The body of error responses to: Replace an API key. */
+        RotateKeyError: components["schemas"]["Error"] & {
+            code?: components["schemas"]["RotateKeyErrorCode"];
+        };
+        /**
+         * @description The codes of errors of: Replace an API key.
+         * @enum {string}
+         */
+        RotateKeyErrorCode: "validationFailed" | "malformedBody" | "apiKeyMissing" | "apiKeyInvalid" | "keyReadOnly" | "keyMayNotManageKeys" | "keyExceedsManager" | "keyNotFound" | "requestTimeout" | "idempotencyKeyInUse" | "bodyTooLarge" | "unsupportedMediaType" | "bodyCompressed" | "idempotencyKeyReused" | "keyRateLimited" | "quotaExceeded" | "internalError" | "serviceUnavailable" | "overloaded";
     };
     responses: never;
     parameters: never;
@@ -4409,11 +6071,11 @@ export interface components {
     headers: {
         /** @description The id of the request: yours if you sent one. */
         "X-Request-Id": string;
-        /** @description Requests a minute, for each API key. Only if the installation has a limit. */
+        /** @description Requests a minute of this API key. Only if it or the installation has a limit. */
         "RateLimit-Limit": number;
-        /** @description How many requests are left. Only if the installation has a limit. */
+        /** @description How many requests are left. Only if there is a limit. */
         "RateLimit-Remaining": number;
-        /** @description Seconds until more requests are available. Only if the installation has a limit. */
+        /** @description Seconds until more requests are available. Only if there is a limit. */
         "RateLimit-Reset": number;
         /** @description The age in seconds of the oldest provider read in the answer. */
         Age: number;
@@ -5171,6 +6833,124 @@ export interface operations {
             };
         };
     };
+    exportUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonDataAnswer"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportUserError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyBoundToOrganization`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportUserError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportUserError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportUserError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportUserError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportUserError"];
+                };
+            };
+        };
+    };
     listUserOrganizations: {
         parameters: {
             query?: {
@@ -5290,6 +7070,621 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ListUserOrganizationsError"];
+                };
+            };
+        };
+    };
+    getAvailability: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileAnswer"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetAvailabilityError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetAvailabilityError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetAvailabilityError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetAvailabilityError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetAvailabilityError"];
+                };
+            };
+        };
+    };
+    storeAvailability: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The etag of what is written as you read it. When another client has changed it since, nothing is written and the status is 412. `*` stands for any etag. */
+                "If-Match"?: string | null;
+            };
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProfileBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `userInOtherOrganizations`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+            /** @description What is written no longer has the etag in `If-Match`: another client has changed it. `code` is `availabilityChanged`. */
+            412: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreAvailabilityError"];
+                };
+            };
+        };
+    };
+    deleteAvailability: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The etag of what is written as you read it. When another client has changed it since, nothing is written and the status is 412. `*` stands for any etag. */
+                "If-Match"?: string | null;
+            };
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuccessAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteAvailabilityError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteAvailabilityError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `userInOtherOrganizations`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteAvailabilityError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteAvailabilityError"];
+                };
+            };
+            /** @description What is written no longer has the etag in `If-Match`: another client has changed it. `code` is `availabilityChanged`. */
+            412: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteAvailabilityError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteAvailabilityError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteAvailabilityError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteAvailabilityError"];
+                };
+            };
+        };
+    };
+    updateAvailability: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The etag of what is written as you read it. When another client has changed it since, nothing is written and the status is 412. `*` stands for any etag. */
+                "If-Match"?: string | null;
+            };
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProfileBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `userInOtherOrganizations`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
+                };
+            };
+            /** @description What is written no longer has the etag in `If-Match`: another client has changed it. `code` is `availabilityChanged`. */
+            412: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateAvailabilityError"];
                 };
             };
         };
@@ -5739,7 +8134,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateOrganizationError"];
                 };
             };
-            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly`. */
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `keyBoundToOrganization`. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7101,7 +9496,7 @@ export interface operations {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -7231,7 +9626,7 @@ export interface operations {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -7379,7 +9774,7 @@ export interface operations {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -7572,6 +9967,172 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ImportGrantMembersError"];
+                };
+            };
+        };
+    };
+    listDirectory: {
+        parameters: {
+            query?: {
+                /** @description Only entries with this part in the name or the address, in any case. */
+                q?: string;
+                /** @description Only people, or only rooms; by default both. */
+                kind?: components["schemas"]["DirectoryKind"];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The slug of the organization.
+                 * @example acme
+                 */
+                orgSlug: string;
+                /**
+                 * @description The provider of the account.
+                 * @example google
+                 */
+                provider: components["schemas"]["ConsentProvider"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DirectoryAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `invalidCalendarId` or `tooManyCalendars`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDirectoryError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid` or `authorizationInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDirectoryError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `accessDenied` or `mailboxUnavailable` or `insufficientScopes`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDirectoryError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `grantNotFound` or `notFound` or `providerNotConfigured`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDirectoryError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDirectoryError"];
+                };
+            };
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError`. */
+            502: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDirectoryError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDirectoryError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDirectoryError"];
                 };
             };
         };
@@ -7888,7 +10449,7 @@ export interface operations {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -8247,7 +10808,7 @@ export interface operations {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -8423,7 +10984,7 @@ export interface operations {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -8489,7 +11050,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateConsentLinkError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8581,6 +11142,8 @@ export interface operations {
     getConsentLink: {
         parameters: {
             query?: {
+                /** @description Which connection the account replaces. `default`: the default one with the provider. `add`: none, it becomes another connection; the same account is renewed. The id of a connection: that one, and only its account is accepted. */
+                account?: string;
                 /** @description `offline`: also while the person is away, by a refresh token. */
                 accessType?: components["schemas"]["AccessType"];
                 /** @description Where the provider sends code and state instead of to this service; then call verify. The settings must allow it. */
@@ -8608,7 +11171,7 @@ export interface operations {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -8670,7 +11233,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetConsentLinkError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8734,6 +11297,8 @@ export interface operations {
     listConsentLinks: {
         parameters: {
             query?: {
+                /** @description Which connection the account replaces. `default`: the default one with the provider. `add`: none, it becomes another connection; the same account is renewed. The id of a connection: that one, and only its account is accepted. */
+                account?: string;
                 /** @description `offline`: also while the person is away, by a refresh token. */
                 accessType?: components["schemas"]["AccessType"];
                 /** @description Where the provider sends code and state instead of to this service; then call verify. The settings must allow it. */
@@ -8813,7 +11378,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListConsentLinksError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8883,7 +11448,7 @@ export interface operations {
                  * @description The provider of the account.
                  * @example google
                  */
-                provider: components["schemas"]["Provider"];
+                provider: components["schemas"]["ConsentProvider"];
             };
             cookie?: never;
         };
@@ -9053,6 +11618,798 @@ export interface operations {
             };
         };
     };
+    listUserConnections: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserConnectionListAnswer"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListUserConnectionsError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListUserConnectionsError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListUserConnectionsError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListUserConnectionsError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListUserConnectionsError"];
+                };
+            };
+        };
+    };
+    addConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chosen by you, unique for each request. A request that is repeated within 24 hours gets the first response, and nothing is created twice. Errors are not stored: the request runs again. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountBody"];
+            };
+        };
+        responses: {
+            /** @description The same account was connected already, and is replaced */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserConnectionAnswer"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserConnectionAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid` or `authorizationInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `userInOtherOrganizations` or `accessDenied`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `organizationNotFound` or `grantNotFound` or `memberNotFound` or `notFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `idempotencyKeyInUse`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The `Idempotency-Key` was used with another request; or the provider wrote an event and returned one that cannot be read. `code` is `idempotencyKeyReused`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError`. */
+            502: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddConnectionError"];
+                };
+            };
+        };
+    };
+    getUserConnection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+                /**
+                 * @description The id of the connection.
+                 * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+                 */
+                connectionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserConnectionAnswer"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetUserConnectionError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetUserConnectionError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetUserConnectionError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetUserConnectionError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetUserConnectionError"];
+                };
+            };
+        };
+    };
+    deleteUserConnection: {
+        parameters: {
+            query?: {
+                /** @description `false` leaves the grant valid at the provider. */
+                revoke?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+                /**
+                 * @description The id of the connection.
+                 * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+                 */
+                connectionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuccessAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteUserConnectionError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteUserConnectionError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `userInOtherOrganizations`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteUserConnectionError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteUserConnectionError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteUserConnectionError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteUserConnectionError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteUserConnectionError"];
+                };
+            };
+        };
+    };
+    updateConnection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+                /**
+                 * @description The id of the connection.
+                 * @example 5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c
+                 */
+                connectionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConnectionChangeBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserConnectionAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateConnectionError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateConnectionError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `userInOtherOrganizations`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateConnectionError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateConnectionError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateConnectionError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateConnectionError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateConnectionError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateConnectionError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateConnectionError"];
+                };
+            };
+        };
+    };
     listCalendars: {
         parameters: {
             query?: {
@@ -9060,6 +12417,8 @@ export interface operations {
                 limit?: number;
                 /** @description `nextCursor` of the page before. */
                 cursor?: string;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
             };
@@ -9131,7 +12490,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListCalendarsError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `notFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `notFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9219,6 +12578,8 @@ export interface operations {
                 limit?: number;
                 /** @description `nextCursor` of the page before. */
                 cursor?: string;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -9233,6 +12594,10 @@ export interface operations {
                 end?: string;
                 /** @description Only these calendars; `primary` is the main one of each account. */
                 calendarIds?: string[];
+                /** @description Only events with this text in the subject, the description, or the name or address of an attendee, in any letter case. Not with `minDate` and `maxDate`. */
+                q?: string;
+                /** @description Only events that were changed since, or whose last change the provider does not give. Deleted events are not listed. Not with `minDate` and `maxDate`. */
+                updatedSince?: string;
                 /**
                  * @deprecated
                  * @description ISO 8601, or milliseconds since 1970, for the answer as a bare array. Use `start` and `end`.
@@ -9319,7 +12684,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListEventsError"] | string;
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9400,6 +12765,8 @@ export interface operations {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
                 /** @description Minutes kept free before busy periods; default: `padding`. */
@@ -9410,11 +12777,13 @@ export interface operations {
                 maxOverlaps?: number;
                 /** @description No slot starts earlier than this many minutes from now. */
                 minimumNotice?: number;
+                /** @description The connection that has the calendar, by id; without it, each of the provider is searched for it, the default one first. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /** @description Only these calendars; `primary` is the main one of each account. */
                 calendarIds?: string[];
-                /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. */
+                /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. Not with `recurrence`. */
                 ifFree?: boolean;
                 /** @description Create the event only if this hold of the user covers its time; the hold is then used up. Otherwise 409 `slotTaken`. */
                 hold?: string;
@@ -9642,7 +13011,10 @@ export interface operations {
     };
     getEvent: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The connection that has the calendar, by id; without it, each of the provider is searched for it, the default one first. */
+                connection?: string[];
+            };
             header?: never;
             path: {
                 /**
@@ -9807,6 +13179,8 @@ export interface operations {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
                 /** @description Minutes kept free before busy periods; default: `padding`. */
@@ -9817,13 +13191,17 @@ export interface operations {
                 maxOverlaps?: number;
                 /** @description No slot starts earlier than this many minutes from now. */
                 minimumNotice?: number;
-                /** @description Move the event only if its new time is free, by a new read, while no other request can take it. The time that the event has now counts as free. Otherwise 409 `slotTaken`. */
+                /** @description The connection that has the calendar, by id; without it, each of the provider is searched for it, the default one first. */
+                connection?: string[];
+                /** @description Move the event only if its new time is free, by a new read, while no other request can take it. The time that the event has now counts as free. Otherwise 409 `slotTaken`. Not with `recurrence`, and not with another `scope` than `occurrence`. */
                 ifFree?: boolean;
+                /** @description The part of its series, if the event is an occurrence: only this `occurrence` (default), this and all `following` ones, or the whole `series`. For other events all three mean the event. */
+                scope?: components["schemas"]["SeriesScope"];
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
                 "X-Timezone"?: string;
-                /** @description The `etag` of the event as you read it. When another client has changed the event since, nothing is written and the status is 412. `*` stands for any etag. */
+                /** @description The etag of what is written as you read it. When another client has changed it since, nothing is written and the status is 412. `*` stands for any etag. */
                 "If-Match"?: string | null;
             };
             path: {
@@ -9940,7 +13318,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateEventError"];
                 };
             };
-            /** @description The event no longer has the etag in `If-Match`: another client has changed it. `code` is `eventChanged`. */
+            /** @description What is written no longer has the etag in `If-Match`: another client has changed it. `code` is `eventChanged`. */
             412: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10061,11 +13439,15 @@ export interface operations {
     deleteEvent: {
         parameters: {
             query?: {
+                /** @description The connection that has the calendar, by id; without it, each of the provider is searched for it, the default one first. */
+                connection?: string[];
                 /** @description Whether guests are notified; Microsoft always does. Default: the provider's own. */
                 sendNotifications?: boolean;
+                /** @description The part of its series, if the event is an occurrence: only this `occurrence` (default), this and all `following` ones, or the whole `series`. For other events all three mean the event. */
+                scope?: components["schemas"]["SeriesScope"];
             };
             header?: {
-                /** @description The `etag` of the event as you read it. When another client has changed the event since, nothing is written and the status is 412. `*` stands for any etag. */
+                /** @description The etag of what is written as you read it. When another client has changed it since, nothing is written and the status is 412. `*` stands for any etag. */
                 "If-Match"?: string | null;
             };
             path: {
@@ -10164,7 +13546,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteEventError"];
                 };
             };
-            /** @description The event no longer has the etag in `If-Match`: another client has changed it. `code` is `eventChanged`. */
+            /** @description What is written no longer has the etag in `If-Match`: another client has changed it. `code` is `eventChanged`. */
             412: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10240,11 +13622,411 @@ export interface operations {
             };
         };
     };
+    respondToEvent: {
+        parameters: {
+            query?: {
+                /** @description The connection that has the calendar, by id; without it, each of the provider is searched for it, the default one first. */
+                connection?: string[];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+                /**
+                 * @description The provider of the account.
+                 * @example google
+                 */
+                provider: components["schemas"]["Provider"];
+                /**
+                 * @description The id of the calendar at the provider, or `primary` for the main one.
+                 * @example primary
+                 */
+                calendarId: string;
+                /**
+                 * @description The id of the event at the provider.
+                 * @example 5k0q7ja3hrfgt8e1u6p2m9c4db
+                 */
+                eventId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResponseBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody` or `invalidCalendarId` or `tooManyCalendars` or `eventRefused`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid` or `authorizationInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `accessDenied` or `mailboxUnavailable` or `insufficientScopes`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `calendarNotFound` or `eventNotFound` or `notFound` or `providerNotConfigured`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description The `Idempotency-Key` was used with another request; or the provider wrote an event and returned one that cannot be read. `code` is `eventUnreadable`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError` or `outcomeUnknown`. */
+            502: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RespondToEventError"];
+                };
+            };
+        };
+    };
+    listChanges: {
+        parameters: {
+            query?: {
+                /** @description The same as the header `X-Timezone`, which it overrides. */
+                timeZone?: string;
+                /** @description Only these connections, by id. */
+                connection?: string[];
+                /** @description Only accounts of these. */
+                provider?: components["schemas"]["Provider"][];
+                /**
+                 * @description ISO 8601; a bare date is its first moment. Required without `cursor`.
+                 * @example 2026-12-03
+                 */
+                start?: string;
+                /**
+                 * @description ISO 8601, not included. Without it, the range is as long as the installation allows.
+                 * @example 2026-12-04
+                 */
+                end?: string;
+                /** @description Only these calendars; `primary` is the main one of each account. */
+                calendarIds?: string[];
+                /** @description `cursor` of the answer before. */
+                cursor?: string;
+            };
+            header?: {
+                /** @description Time zone of the times in the request, an IANA name. */
+                "X-Timezone"?: string;
+                /** @description `no-cache` requires a fresh read, `max-age=10` one that is at most ten seconds old. */
+                "Cache-Control"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the user, chosen by you.
+                 * @example ada
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangesAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `rangeTooLarge` or `invalidCalendarId` or `tooManyCalendars`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangesError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid` or `authorizationInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangesError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `accessDenied` or `mailboxUnavailable` or `insufficientScopes`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangesError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangesError"];
+                };
+            };
+            /** @description A provider no longer knows what has changed since the `cursor`: begin again without it. `code` is `cursorExpired`. */
+            410: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangesError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded` or `rateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangesError"];
+                };
+            };
+            /** @description The provider could not be reached, or gave an unreadable answer. `code` is `providerError`. */
+            502: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangesError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded` or `noWorker`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangesError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangesError"];
+                };
+            };
+        };
+    };
     createUnifiedEvent: {
         parameters: {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /** @description Minutes kept free before and after busy periods. */
                 padding?: number;
                 /** @description Minutes kept free before busy periods; default: `padding`. */
@@ -10255,11 +14037,13 @@ export interface operations {
                 maxOverlaps?: number;
                 /** @description No slot starts earlier than this many minutes from now. */
                 minimumNotice?: number;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /** @description Only these calendars; `primary` is the main one of each account. */
                 calendarIds?: string[];
-                /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. */
+                /** @description Create the event only if its time is free, by a new read, while no other request can take it. Otherwise 409 `slotTaken`. Not with `recurrence`. */
                 ifFree?: boolean;
                 /** @description Create the event only if this hold of the user covers its time; the hold is then used up. Otherwise 409 `slotTaken`. */
                 hold?: string;
@@ -10342,7 +14126,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateUnifiedEventError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10478,6 +14262,8 @@ export interface operations {
     getUnifiedEvent: {
         parameters: {
             query?: {
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
             };
@@ -10554,7 +14340,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetUnifiedEventError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `eventNotFound` or `notFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars` or `eventNotFound` or `notFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10635,6 +14421,8 @@ export interface operations {
             query?: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
             };
@@ -10718,7 +14506,7 @@ export interface operations {
                     "application/json": components["schemas"]["UpdateUnifiedEventError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `eventNotFound` or `notFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars` or `eventNotFound` or `notFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10839,6 +14627,8 @@ export interface operations {
     deleteUnifiedEvent: {
         parameters: {
             query?: {
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /** @description Providers that notify guests; others do not. */
@@ -10917,7 +14707,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeleteUnifiedEventError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `eventNotFound` or `notFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars` or `eventNotFound` or `notFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11000,6 +14790,8 @@ export interface operations {
                 timeZone?: string;
                 /** @description Only the main calendar of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -11089,7 +14881,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListUserBusyPeriodsError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11172,6 +14964,8 @@ export interface operations {
                 timeZone?: string;
                 /** @description Only the main calendar of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -11236,6 +15030,20 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBusyPeriodsOfUsersError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `connectionNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -11325,6 +15133,8 @@ export interface operations {
                 timeZone?: string;
                 /** @description Only the main calendar of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -11398,7 +15208,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListOrganizationBusyPeriodsError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `connectionNotFound`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11464,6 +15274,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /**
                  * @description How long a slot is, in minutes.
                  * @example 60
@@ -11491,6 +15303,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -11582,7 +15396,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListUserSlotsError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11663,6 +15477,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /**
                  * @description How long a slot is, in minutes.
                  * @example 60
@@ -11690,6 +15506,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -11785,7 +15603,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListUserSlotsInSchedulesError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars` or `notFound` or `providerNotConfigured`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11894,6 +15712,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /**
                  * @description How long a slot is, in minutes.
                  * @example 60
@@ -11921,6 +15741,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -11985,6 +15807,20 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSlotsOfUsersError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `connectionNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -12072,6 +15908,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /**
                  * @description How long a slot is, in minutes.
                  * @example 60
@@ -12099,6 +15937,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -12111,6 +15951,8 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
+                /** @description `leastBusy`: users of one slot by how much they are booked in the seven days before and after its start, the least booked first. */
+                order?: components["schemas"]["UserOrder"];
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -12172,7 +16014,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListOrganizationSlotsError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `connectionNotFound` or `organizationHasNoMembers`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12238,6 +16080,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /**
                  * @description How long a slot is, in minutes.
                  * @example 60
@@ -12265,6 +16109,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -12277,6 +16123,8 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
+                /** @description `leastBusy`: users of one slot by how much they are booked in the seven days before and after its start, the least booked first. */
+                order?: components["schemas"]["UserOrder"];
             };
             header?: {
                 /** @description Time zone of the times in the request, an IANA name. */
@@ -12342,7 +16190,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListOrganizationSlotsInSchedulesError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `connectionNotFound` or `organizationHasNoMembers`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12436,6 +16284,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /**
                  * @description How long a slot is, in minutes.
                  * @example 60
@@ -12463,6 +16313,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -12475,6 +16327,8 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
+                /** @description `leastBusy`: users of one slot by how much they are booked in the seven days before and after its start, the least booked first. */
+                order?: components["schemas"]["UserOrder"];
                 /** @description `partial`: `required: all` means all members whose calendars could be read. */
                 onFailure?: components["schemas"]["OnFailure"];
             };
@@ -12536,7 +16390,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListSharedSlotsError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `connectionNotFound` or `organizationHasNoMembers`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12630,6 +16484,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /**
                  * @description How long a slot is, in minutes.
                  * @example 60
@@ -12657,6 +16513,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -12669,6 +16527,8 @@ export interface operations {
                  * @example 2026-12-03T12:00
                  */
                 end: string;
+                /** @description `leastBusy`: users of one slot by how much they are booked in the seven days before and after its start, the least booked first. */
+                order?: components["schemas"]["UserOrder"];
                 /** @description `partial`: `required: all` means all members whose calendars could be read. */
                 onFailure?: components["schemas"]["OnFailure"];
                 /**
@@ -12735,7 +16595,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainSharedMomentError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `connectionNotFound` or `organizationHasNoMembers`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12829,6 +16689,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /** @description How long a slot is, in minutes. */
                 slotDuration?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
@@ -12853,6 +16715,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -12935,7 +16799,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainUserMomentError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13001,6 +16865,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /** @description How long a slot is, in minutes. */
                 slotDuration?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
@@ -13025,6 +16891,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -13111,7 +16979,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainUserMomentInSchedulesError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `noConnectedCalendars`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `userNotFound` or `connectionNotFound` or `noConnectedCalendars`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13205,6 +17073,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /** @description How long a slot is, in minutes. */
                 slotDuration?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
@@ -13229,6 +17099,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -13298,6 +17170,20 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainMomentOfUsersError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `connectionNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
@@ -13385,6 +17271,8 @@ export interface operations {
             query: {
                 /** @description The same as the header `X-Timezone`, which it overrides. */
                 timeZone?: string;
+                /** @description `ignore`: the stored availability of the users does not count. */
+                profile?: components["schemas"]["ProfileUse"];
                 /** @description How long a slot is, in minutes. */
                 slotDuration?: number;
                 /** @description Minutes between the starts of slots; default: `slotDuration`. */
@@ -13421,6 +17309,8 @@ export interface operations {
                 minimumNotice?: number;
                 /** @description `false`: all calendars of each account. */
                 primaryOnly?: boolean;
+                /** @description Only these connections, by id. */
+                connection?: string[];
                 /** @description Only accounts of these. */
                 provider?: components["schemas"]["Provider"][];
                 /**
@@ -13433,6 +17323,8 @@ export interface operations {
                  * @example 2026-12-04
                  */
                 end: string;
+                /** @description `leastBusy`: users of one slot by how much they are booked in the seven days before and after its start, the least booked first. */
+                order?: components["schemas"]["UserOrder"];
                 /**
                  * @description The moment to explain, ISO 8601. It may lie outside the range.
                  * @example 2026-12-03T09:10:00Z
@@ -13499,7 +17391,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainOrganizationMomentError"];
                 };
             };
-            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `organizationHasNoMembers`. */
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound` or `connectionNotFound` or `organizationHasNoMembers`. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15446,6 +19338,966 @@ export interface operations {
             };
         };
     };
+    listKeys: {
+        parameters: {
+            query?: {
+                /** @description The longest page, 1 to 1000. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyListAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListKeysError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListKeysError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyMayNotManageKeys`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListKeysError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListKeysError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListKeysError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListKeysError"];
+                };
+            };
+        };
+    };
+    createKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chosen by you, unique for each request. A request that is repeated within 24 hours gets the first response, and nothing is created twice. Errors are not stored: the request runs again. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyBody"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewKeyAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `keyMayNotManageKeys` or `keyExceedsManager`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `organizationNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `idempotencyKeyInUse` or `tooManyKeys`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description The `Idempotency-Key` was used with another request; or the provider wrote an event and returned one that cannot be read. `code` is `idempotencyKeyReused`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateKeyError"];
+                };
+            };
+        };
+    };
+    getKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the API key.
+                 * @example key_12
+                 */
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyAnswer"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetKeyError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyMayNotManageKeys`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetKeyError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `keyNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetKeyError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetKeyError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetKeyError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetKeyError"];
+                };
+            };
+        };
+    };
+    deleteKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the API key.
+                 * @example key_12
+                 */
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuccessAnswer"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteKeyError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `keyMayNotManageKeys`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteKeyError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `keyNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteKeyError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteKeyError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteKeyError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteKeyError"];
+                };
+            };
+        };
+    };
+    updateKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the API key.
+                 * @example key_12
+                 */
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyChangeBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateKeyError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateKeyError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `keyMayNotManageKeys` or `keyExceedsManager`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateKeyError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `keyNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateKeyError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateKeyError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateKeyError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateKeyError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateKeyError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateKeyError"];
+                };
+            };
+        };
+    };
+    rotateKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chosen by you, unique for each request. A request that is repeated within 24 hours gets the first response, and nothing is created twice. Errors are not stored: the request runs again. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the API key.
+                 * @example key_12
+                 */
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyRotationBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedKeyAnswer"];
+                };
+            };
+            /** @description The request cannot be understood; `error` names the field. `code` is `validationFailed` or `malformedBody`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description The API key is missing or not valid; or the provider rejected the account's tokens. `code` is `apiKeyMissing` or `apiKeyInvalid`. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description The API key does not allow this; or the provider denies access, or granted scopes do not suffice. `code` is `keyReadOnly` or `keyMayNotManageKeys` or `keyExceedsManager`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description The resource does not exist, or this API key does not reach it. `code` is `keyNotFound`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` is still being processed. `code` is `idempotencyKeyInUse`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description The body is larger than 1 MiB. `code` is `bodyTooLarge`. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description The body is not `application/json`. `code` is `unsupportedMediaType` or `bodyCompressed`. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description The `Idempotency-Key` was used with another request; or the provider wrote an event and returned one that cannot be read. `code` is `idempotencyKeyReused`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description The API key has used up its requests of this minute, or its organization its share; or the provider limits requests. `retryAfter` is the number of seconds to wait, if it is known. `code` is `keyRateLimited` or `quotaExceeded`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description The service is temporarily unavailable. `code` is `serviceUnavailable` or `overloaded`. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Link: components["headers"]["Link"];
+                    Allow: components["headers"]["Allow"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotateKeyError"];
+                };
+            };
+        };
+    };
     calendarChanged: {
         parameters: {
             query?: never;
@@ -15470,6 +20322,7 @@ export interface operations {
                  *       "data": {
                  *         "userId": "ada",
                  *         "provider": "google",
+                 *         "connectionId": "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c",
                  *         "calendarId": "ada@example.com"
                  *       }
                  *     }
@@ -15480,6 +20333,195 @@ export interface operations {
                      * @constant
                      */
                     type?: "calendar.changed";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is disabled, and pending deliveries to it are given up. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery is tried again, up to ten times within two days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    eventCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same for every attempt. An event may arrive more than once. */
+                "webhook-id": string;
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description The signature of id, timestamp and body. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The event. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "event.created",
+                 *       "timestamp": "2026-11-20T09:00:00.000Z",
+                 *       "data": {
+                 *         "userId": "ada",
+                 *         "provider": "google",
+                 *         "connectionId": "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c",
+                 *         "calendarId": "ada@example.com",
+                 *         "eventId": "5k1q8e7t2b0c4d6f9a3h"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookEvent"] & {
+                    /**
+                     * @description The event.
+                     * @constant
+                     */
+                    type?: "event.created";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is disabled, and pending deliveries to it are given up. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery is tried again, up to ten times within two days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    eventUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same for every attempt. An event may arrive more than once. */
+                "webhook-id": string;
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description The signature of id, timestamp and body. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The event. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "event.updated",
+                 *       "timestamp": "2026-11-20T09:00:00.000Z",
+                 *       "data": {
+                 *         "userId": "ada",
+                 *         "provider": "google",
+                 *         "connectionId": "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c",
+                 *         "calendarId": "ada@example.com",
+                 *         "eventId": "5k1q8e7t2b0c4d6f9a3h"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookEvent"] & {
+                    /**
+                     * @description The event.
+                     * @constant
+                     */
+                    type?: "event.updated";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is disabled, and pending deliveries to it are given up. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery is tried again, up to ten times within two days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    eventDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same for every attempt. An event may arrive more than once. */
+                "webhook-id": string;
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description The signature of id, timestamp and body. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The event. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "event.deleted",
+                 *       "timestamp": "2026-11-20T09:00:00.000Z",
+                 *       "data": {
+                 *         "userId": "ada",
+                 *         "provider": "google",
+                 *         "connectionId": "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c",
+                 *         "calendarId": "ada@example.com",
+                 *         "eventId": "5k1q8e7t2b0c4d6f9a3h"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookEvent"] & {
+                    /**
+                     * @description The event.
+                     * @constant
+                     */
+                    type?: "event.deleted";
                 };
             };
         };
@@ -15530,7 +20572,8 @@ export interface operations {
                  *       "timestamp": "2026-11-20T09:00:00.000Z",
                  *       "data": {
                  *         "userId": "ada",
-                 *         "provider": "google"
+                 *         "provider": "google",
+                 *         "connectionId": "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c"
                  *       }
                  *     }
                  */
@@ -15590,7 +20633,8 @@ export interface operations {
                  *       "timestamp": "2026-11-20T09:00:00.000Z",
                  *       "data": {
                  *         "userId": "ada",
-                 *         "provider": "google"
+                 *         "provider": "google",
+                 *         "connectionId": "5f0c3e9a7b1d4e2f8a6c9d0b1e3f5a7c"
                  *       }
                  *     }
                  */

@@ -5,12 +5,15 @@ const CREATIONS = {
     "/v1/organizations": true,
     "/v1/organizations/{orgSlug}/members": true,
     "/v1/organizations/{orgSlug}/grants/{provider}/members": true,
+    "/v1/users/{userId}/connections": true,
     "/v1/users/{userId}/oauth/{provider}": true,
     "/v1/users/{userId}/calendar/events/{provider}/{calendarId}": true,
     "/v1/users/{userId}/calendar/events/meta": true,
     "/v1/holds": true,
     "/v1/webhooks": true,
     "/v1/webhooks/{webhookId}/secret": true,
+    "/v1/keys": true,
+    "/v1/keys/{keyId}/rotate": true,
 };
 // Requests that have a body and only read.
 const READS_BY_POST = [

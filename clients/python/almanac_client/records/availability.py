@@ -33,6 +33,7 @@ class FailedCalendar(Record):
 
     calendar_id: str
     provider: Provider
+    connection_id: str
     reason: FailureReason
     message: str
     code: ErrorCode
@@ -104,6 +105,35 @@ class Options(Record, kw_only=True):
     minimum_notice: int | None = None
     limit: int | None = None
     overrides: list[OverrideAnswer] | None = None
+    # True where the stored availability of a user applied.
+    profile: bool | None = None
+
+
+class CountingCalendarAnswer(Record):
+    """A calendar that counts for a user."""
+
+    connection_id: str
+    calendar_id: str
+
+
+class HolidaysAnswer(Record):
+    """Whose public holidays close days."""
+
+    country: str
+    subdivision: str | None = None
+
+
+class Profile(Record, kw_only=True):
+    """What counts for a user on every route of scheduling; None: not stated."""
+
+    time_zone: str | None
+    schedules: list[WindowAnswer] | None
+    overrides: list[OverrideAnswer] | None
+    calendars: list[CountingCalendarAnswer] | None
+    padding_before: int | None
+    padding_after: int | None
+    minimum_notice: int | None
+    holidays: HolidaysAnswer | None
 
 
 class UserSlots(Record):
@@ -184,6 +214,7 @@ class Blocking(Record):
     end: datetime
     calendar_id: str
     provider: Provider
+    connection_id: str
     email: str | None
     padded_start: datetime
     padded_end: datetime
@@ -210,12 +241,25 @@ class Hold(Record):
     note: str | None = None
 
 
+class BusyCalendar(Record):
+    """A calendar that is busy."""
+
+    connection_id: str
+    calendar_id: str
+
+
 class Conflict(Record):
-    """A part of the time that is taken, for one user."""
+    """A part of the time that is taken, for one user.
+
+    ``calendars`` are the busy ones, where those of the user were named; ``reason`` is given where the user's
+    hours or notice are the reason.
+    """
 
     user_id: str
     start: datetime
     end: datetime
+    calendars: list[BusyCalendar] | None = None
+    reason: str | None = None
 
 
 class _Explained(Record, kw_only=True):

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
+from almanac_client.records.availability import FailedCalendar
 from almanac_client.records.base import Record
 
 if TYPE_CHECKING:
-    from almanac_client.words import AccessRole, EventStatus, Provider, ResponseStatus, ShowAs
+    from almanac_client.words import (
+        AccessRole,
+        ChangeType,
+        EventStatus,
+        Provider,
+        ResponseStatus,
+        ShowAs,
+        Visibility,
+    )
 else:
     # A newer server may use further words, so any text is decoded.
-    AccessRole = EventStatus = Provider = ResponseStatus = ShowAs = str
+    AccessRole = ChangeType = EventStatus = Provider = ResponseStatus = ShowAs = Visibility = str
 
 
 class Calendar(Record):
@@ -21,6 +30,7 @@ class Calendar(Record):
 
     id: str
     provider: Provider
+    connection_id: str
     subject: str
     access_role: AccessRole
     primary: bool
@@ -31,12 +41,15 @@ class Calendar(Record):
     original: dict[str, Any] | None
 
 
-class Attendee(Record):
+class Attendee(Record, kw_only=True):
     """An attendee of an event. ``is_self`` marks the account that owns the calendar."""
 
     email: str
     is_self: bool = field(name="self")
     response_status: ResponseStatus
+    name: str | None = None
+    optional: bool = False
+    resource: bool = False
     original: dict[str, Any] | None
 
 
@@ -57,6 +70,8 @@ class EventCopy(Record, kw_only=True):
     organizer: Organizer | None = None
     web_link: str | None = None
     recurring_event_id: str | None = None
+    series_id: str | None = None
+    original_start: datetime | None = None
     updated_at: datetime | None = None
     etag: str | None = None
 
@@ -73,9 +88,42 @@ class Event(EventCopy, kw_only=True):
     meeting_url: str | None = None
     status: EventStatus | None = None
     show_as: ShowAs | None = None
+    visibility: Visibility | None = None
+    # Minutes before the start; None: those of the calendar, or not known.
+    reminders: list[int] | None = None
+    time_zone: str | None = None
+    # Only of a series, which its own id reads.
+    recurrence: list[str] | None = None
+    # Sanitized; only where the provider has HTML.
+    description_html: str | None = None
     meta_id: str | None = None
     attendees: list[Attendee]
     original: dict[str, Any] | None
+
+
+class Change(Record, kw_only=True):
+    """A change in a calendar: the ``event`` as it is now, or the ``id`` of an event or series that is gone.
+
+    It replaces what you have by that id: the event, and all events whose ``recurring_event_id`` it is.
+    """
+
+    type: ChangeType
+    event: Event | None = None
+    id: str | None = None
+    calendar_id: str
+    connection_id: str
+
+
+class ChangesAnswer(Record):
+    """The changes, the ``cursor`` for the next request, and whether there is ``more`` already.
+
+    Calendars that could not be read keep their place in the cursor.
+    """
+
+    changes: list[Change] = field(name="data")
+    cursor: str
+    more: bool
+    failed_calendars: list[FailedCalendar]
 
 
 class UnifiedAttendee(Record):
@@ -98,6 +146,14 @@ class UnifiedEvent(Record, kw_only=True):
     meeting_url: str | None = None
     status: EventStatus | None = None
     show_as: ShowAs | None = None
+    visibility: Visibility | None = None
+    # Minutes before the start; None: those of the calendar, or not known.
+    reminders: list[int] | None = None
+    time_zone: str | None = None
+    # Only of a series, which its own id reads.
+    recurrence: list[str] | None = None
+    # Sanitized; only where the provider has HTML.
+    description_html: str | None = None
     meta_id: str
     attendees: list[UnifiedAttendee]
     originals: list[dict[str, Any] | None]

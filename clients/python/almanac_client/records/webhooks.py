@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from almanac_client.records.base import Record
+from almanac_client.records.events import Event
 
 if TYPE_CHECKING:
     from almanac_client.words import DeliveryStatus, Provider, ReleaseReason, SentEventType, WebhookEventType
@@ -23,6 +24,7 @@ class Webhook(Record, kw_only=True):
     created_at: datetime
     disabled_at: datetime | None = None
     paused: bool
+    content: bool = False
 
 
 class NewWebhook(Webhook):
@@ -45,14 +47,19 @@ class WebhookData(Record, kw_only=True):
     """The subject of an event; ``webhook.test`` has only the ``webhook_id``.
 
     Events of a grant have an ``organization`` and no ``user_id``. Events of a hold have a ``hold_id`` and
-    ``users``.
+    ``users``. Those of single events of calendars have an ``event_id``, and the ``event`` if the endpoint has
+    ``content``.
     """
 
     user_id: str | None = None
     organization: str | None = None
     provider: Provider | None = None
+    connection_id: str | None = None
     webhook_id: str | None = None
     calendar_id: str | None = None
+    event_id: str | None = None
+    series_id: str | None = None
+    event: Event | None = None
     hold_id: str | None = None
     users: list[str] | None = None
     start: datetime | None = None
