@@ -1,8 +1,10 @@
 # syntax=docker/dockerfile:1
 # Python and Debian are pinned by name, and get their security fixes when the image is rebuilt. To pin every
 # byte: --build-arg PYTHON=python:3.12-slim-bookworm@sha256:... (docker buildx imagetools inspect shows it).
-# docker-bake.json builds it for both architectures.
+# deploy/docker-bake.json builds it for both architectures.
 ARG PYTHON=python:3.12-slim-bookworm
+# The version of the package, without the v of its tag. The build has no repository that could tell it.
+ARG VERSION=1.1.0.dev0
 
 FROM ${PYTHON} AS build
 WORKDIR /build
@@ -18,11 +20,12 @@ RUN --mount=type=cache,target=/root/.cache \
     /opt/build/bin/uv pip install --python /opt/almanac/bin/python --compile-bytecode --only-binary :all: \
     --require-hashes -r requirements/runtime.txt
 COPY . .
-RUN PATH=/opt/build/bin:$PATH uv build --wheel --no-build-isolation --python /opt/build/bin/python --out-dir /opt/dist
+ARG VERSION
+RUN PATH=/opt/build/bin:$PATH RELEASE_VERSION=$VERSION uv build --wheel --no-build-isolation --python /opt/build/bin/python --out-dir /opt/dist
 RUN /opt/build/bin/uv pip install --python /opt/almanac/bin/python --compile-bytecode --no-deps /opt/dist/almanac-*.whl
 
 FROM ${PYTHON}
-ARG VERSION=1.0.0
+ARG VERSION
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Almanac" \
       org.opencontainers.image.description="Calendar availability and events over Google Calendar and Microsoft 365, self-hosted" \

@@ -134,8 +134,7 @@ def test_image_has_page_assets_and_no_other_project_files(image, tmp_path):
     ):
         assert not (packages / absent).exists(), absent
     page = (
-        "from app.web import create_app; "
-        "from store.config.settings import read_settings as r; c = create_app(r())"
+        "from app.web import create_app; from workers.settings import read_settings as r; c = create_app(r())"
     )
     shown = run(
         image, "python", "-c", f"{page}; print(c.test_client().get('/v1/docs').status)", data=tmp_path

@@ -1,24 +1,21 @@
-"""The Helm chart and the kustomize base, rendered by Helm and kubectl, against the schemas of Kubernetes."""
+"""The Helm chart, rendered by Helm, against the schemas of Kubernetes."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from app.cli import secrets
-from store.config.declaration import SETTINGS
-from tests.packaging import kustomize
 from tests.packaging.chart import CHART, EVERYTHING, Manifest, named, pods, render
-from tests.packaging.files import ROOT, dockerfile, of
+from tests.packaging.files import dockerfile, of
 from tests.packaging.test_compose import parse
 from workers.queues import Queue
+from workers.settings import SETTINGS
 
 pytestmark = pytest.mark.manifests
 
@@ -50,13 +47,6 @@ def validate(manifests: list[Manifest]) -> None:
         check=False,
     )
     assert told.returncode == 0, told.stdout + told.stderr
-
-
-def kubectl(folder: Path) -> list[Manifest]:
-    command = ["kubectl", "kustomize", str(folder)]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    return list(yaml.safe_load_all(made.stdout))
 
 
 def test_helm_finds_no_fault_in_the_chart():
@@ -97,40 +87,6 @@ def test_every_secret_setting_is_refused_among_the_others():
     refused = schema["properties"]["settings"]["propertyNames"]["not"]["anyOf"][1]["enum"]
 
     assert set(refused) - {"ALMANAC_DATA_DIR"} == {setting.name for setting in SETTINGS if setting.secret}
-
-
-def test_the_base_is_what_the_chart_renders():
-    """`make manifests` writes it again."""
-    written = {
-        str(path.relative_to(kustomize.FOLDER)): path.read_text() for path in kustomize.FOLDER.rglob("*.yaml")
-    }
-
-    assert written == kustomize.files()
-
-
-def test_kubectl_builds_the_base_and_it_is_valid():
-    made = kubectl(kustomize.FOLDER / "base")
-
-    validate(made)
-    assert set(pods(made)) == {"web", "worker", "beat", "migrate"}
-    assert "replicas" in named(made, "Deployment")["almanac-worker"]["spec"]
-
-
-def test_an_overlay_with_the_autoscaler_is_valid(tmp_path):
-    shutil.copytree(kustomize.FOLDER, tmp_path / "kustomize")
-    overlay = tmp_path / "kustomize/mine"
-    overlay.mkdir()
-    (overlay / "kustomization.yaml").write_text(
-        "resources: [../base]\ncomponents: [../keda]\nnamespace: calendar\n"
-    )
-
-    made = kubectl(overlay)
-
-    validate(made)
-    assert "replicas" not in named(made, "Deployment")["almanac-worker"]["spec"]
-    assert named(made, "ScaledObject")["almanac-worker"]["spec"]["scaleTargetRef"] == {
-        "name": "almanac-worker"
-    }
 
 
 @pytest.mark.parametrize("values", RELEASES, ids=["defaults", "everything", "rabbitmq"])
@@ -211,36 +167,3 @@ def test_workers_do_not_reach_private_networks_beside_the_stores():
         assert len(spec["egress"]) == (3 if name == "almanac-worker" else 2)
     outside = policies["almanac-worker"]["spec"]["egress"][2]["to"]
     assert "169.254.0.0/16" in outside[0]["ipBlock"]["except"]
-
-
-def test_the_versions_are_that_of_the_package():
-    (version,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    bake = json.loads((ROOT / "docker-bake.json").read_text())
-
-    assert chart["appVersion"] == version
-    assert bake["variable"]["VERSION"]["default"] == version
-    assert f"VERSION={version}" in of(dockerfile()[-1], "ARG")
-    named = [
-        found
-        for page in (ROOT / "docs/operate").glob("*.md")
-        for found in re.findall(r"(?:almanac-|newTag: )(\d+\.\d+\.\d+)", page.read_text())
-    ]
-    assert named
-    assert set(named) == {version}
-
-
-def test_the_overlay_of_the_documentation_is_valid(tmp_path):
-    text = (ROOT / "docs/operate/kubernetes.md").read_text()
-    (overlay,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    shutil.copytree(kustomize.FOLDER, tmp_path / "kustomize")
-    (tmp_path / "kustomize/mine").mkdir()
-    (tmp_path / "kustomize/mine/kustomization.yaml").write_text(overlay)
-
-    made = kubectl(tmp_path / "kustomize/mine")
-
-    validate(made)
-    for pod in pods(made).values():
-        (container,) = pod["containers"]
-        assert container["image"] == "registry.example.com/almanac:1.0.0"
-        assert {"name": "ALMANAC_PUBLIC_URL", "value": "https://calendar.example.com"} in container["env"]

@@ -147,10 +147,10 @@ def test_the_procfile_serves_and_a_second_worker_may_come_and_go(installation, s
 
 
 def documented() -> list[str]:
-    """The lines with which docs/operate/deploy.md starts the Procfile."""
+    """The lines with which docs/operate/one-machine.md starts the Procfile."""
     (block,) = (
         block
-        for block in blocks(ROOT / "docs/operate/deploy.md")
+        for block in blocks(ROOT / "docs/operate/one-machine.md")
         if block.info.get("reason") == "tests/packaging runs it: the Procfile"
     )
     return block.text.splitlines()

@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import almanac_start
+from tests.packaging import rehearsal
 from tests.packaging.files import ROOT
+from tests.packaging.rehearsal import run
 
-UV = str(Path(sys.executable).parent / "uv")
 TOP = {*almanac_start.PACKAGES, "almanac_start.py"}
-
-
-def run(*command: str, folder: Path, **ours: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ALMANAC_", "PYTHON"))}
-    return subprocess.run(command, cwd=folder, env=kept | ours, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    made = run(
-        UV, "build", "--wheel", "--quiet", "--python", sys.executable, "--out-dir", str(folder), folder=ROOT
-    )
-    assert made.returncode == 0, made.stderr
-    (file,) = folder.glob("*.whl")
-    return file
+    return rehearsal.build(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clean environment, with the packages of the lock file."""
-    folder = tmp_path_factory.mktemp("installed")
-    environment = folder / "environment"
-    python = str(environment / "bin/python")
-    locked = ["-c", str(ROOT / "requirements/runtime.txt")]
-    for command in (
-        [UV, "venv", "--quiet", "--python", sys.executable, str(environment)],
-        # As `pipx install` does: the versions are chosen by pip; here they are those of the lock file.
-        [UV, "pip", "install", "--quiet", "--python", python, str(wheel), *locked],
-    ):
-        done = run(*command, folder=folder)
-        assert done.returncode == 0, done.stderr
-    return environment / "bin/almanac"
+    # As `pipx install` does: the versions are chosen by pip; here they are those of the lock file.
+    return rehearsal.install(
+        wheel, tmp_path_factory.mktemp("installed"), "-c", str(ROOT / "requirements/runtime.txt")
+    )
 
 
 @pytest.mark.slow
@@ -91,3 +70,12 @@ def test_packages_of_another_project_are_named(installed, tmp_path):
 
 def test_this_environment_has_no_such_package():
     assert list(almanac_start.collisions()) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_demo_of_the_wheel_answers_with_slots_without_the_repository(installed, tmp_path):
+    """The limit of a minute is that of the rehearsal of a release."""
+    rehearsal.first_slots(installed, tmp_path)
+
+    assert [file.name for file in tmp_path.iterdir()] == ["demo.log"]
