@@ -10,9 +10,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from app.events.bodies import event_view
 from providers.base import Failed, Read
 from providers.errors import ProviderError
+from providers.event_views import event_view
 from providers.events import CreateResult, Event
 from tests.fuzz.conversations import END, START, TEAM, Conversation, Recorded
 from tests.fuzz.counting import count

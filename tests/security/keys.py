@@ -22,10 +22,17 @@ class Kind:
     bound: bool = False
     read_only: bool = False
     shows_tokens: bool = False
+    manages_keys: bool = False
 
     def may(self, kind: str) -> bool:
         """Whether its rights are enough for a row of the matrix, apart from its organization."""
-        return {"read": True, "write": not self.read_only, "show": self.shows_tokens}[kind]
+        return {
+            "read": True,
+            "write": not self.read_only,
+            "show": self.shows_tokens,
+            "list keys": self.manages_keys,
+            "change keys": self.manages_keys and not self.read_only,
+        }[kind]
 
 
 IN_FORCE = {
@@ -33,6 +40,9 @@ IN_FORCE = {
     for whose in ("all", "own")
     for rights in ("reads", "writes")
     for shows in (False, True)
+} | {
+    f"{whose} {rights} manages keys": Kind(whose == "own", rights == "reads", manages_keys=True)
+    for whose, rights in (("all", "writes"), ("own", "writes"), ("own", "reads"))
 }
 BOUND = {name: kind for name, kind in IN_FORCE.items() if kind.bound}
 
@@ -44,11 +54,11 @@ def create(stores: Stores, kind: Kind, slug: str = "", **more: Any) -> str:
         return api_keys.create(
             session,
             prefix="alm_",
-            name="matrix",
             organization_id=number,
             read_only=kind.read_only,
             shows_tokens=kind.shows_tokens,
-            **more,
+            manages_keys=kind.manages_keys,
+            **{"name": "matrix", **more},
         )
 
 

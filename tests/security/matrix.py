@@ -38,10 +38,10 @@ NAME = re.compile(r"\{(\w+)\}")
 class Row:
     """``status`` is the owner's answer, ``foreign`` the answer to a key of another organization.
 
-    ``kind`` is the right that a key needs: to ``read``, to ``write``, or to ``show`` tokens. ``bound`` is the
-    answer to a key of the owner's organization where it differs from that of an unbound key. ``ends``: the
-    call moves or deletes the named resource. In ``query`` and ``body``, names in braces stand for the owner's
-    resources.
+    ``kind`` is the right that a key needs: to ``read``, to ``write``, to ``show`` tokens, to ``list keys`` or
+    to ``change keys``. ``bound`` is the answer to a key of the owner's organization where it differs from
+    that of an unbound key. ``ends``: the call moves or deletes the named resource. In ``query`` and ``body``,
+    names in braces stand for the owner's resources.
     """
 
     operation: str
@@ -91,12 +91,24 @@ def write(operation: str, status: int = 200, **more: Any) -> Row:
     return Row(operation, status, kind="write", **more)
 
 
+def list_keys(operation: str, **more: Any) -> Row:
+    return Row(operation, kind="list keys", **more)
+
+
+def change_keys(operation: str, status: int = 200, **more: Any) -> Row:
+    return Row(operation, status, kind="change keys", **more)
+
+
 USER, ORG = "/users/{userId}", "/organizations/{orgSlug}"
 OAUTH = USER + "/oauth/{provider}"
+CONNECTIONS = USER + "/connections"
+CONNECTION = CONNECTIONS + "/{connectionId}"
+AVAILABILITY = USER + "/availability"
 EVENTS = USER + "/calendar/events"
 EVENT = EVENTS + "/{provider}/{calendarId}/{eventId}"
 META = EVENTS + "/meta/{metaId}"
 HOOK = "/webhooks/{webhookId}"
+KEY = "/keys/{keyId}"
 
 ROWS = (
     read("GET /users"),
@@ -104,6 +116,8 @@ ROWS = (
     read(f"GET {USER}"),
     write(f"PUT {USER}", ends=True, body={"userId": "{new}"}),
     write(f"DELETE {USER}", ends=True),
+    # Organizations share a person, whose data are also of others.
+    read(f"GET {USER}/export", foreign=403, bound=403),
     read(f"GET {USER}/organizations"),
     read("GET /organizations"),
     write("POST /organizations", ends=True, bound=403, body={"slug": "{new}", "name": "New"}),
@@ -120,6 +134,7 @@ ROWS = (
     read(f"GET {ORG}/grants/{{provider}}"),
     write(f"DELETE {ORG}/grants/{{provider}}", ends=True),
     write(f"POST {ORG}/grants/{{provider}}/members", ends=True, body=IMPORT),
+    read(f"GET {ORG}/grants/{{provider}}/directory"),
     read(f"GET {USER}/oauth"),
     read(f"GET {OAUTH}"),
     write(f"POST {OAUTH}", 201, ends=True, body=TOKENS),
@@ -135,12 +150,25 @@ ROWS = (
         body={"code": "{code}", "state": "{state}"},
     ),
     read(f"GET {OAUTH}/token", kind="show"),
+    read(f"GET {CONNECTIONS}"),
+    # Calendars are read of every account, so of this one too, which the provider does not know.
+    write(f"POST {CONNECTIONS}", 201, ends=True, body={"provider": "{provider}", **TOKENS}),
+    read(f"GET {CONNECTION}"),
+    write(f"PATCH {CONNECTION}", body={"label": "Renamed"}),
+    write(f"DELETE {CONNECTION}", ends=True),
+    read(f"GET {AVAILABILITY}"),
+    write(f"PUT {AVAILABILITY}", body={"minimumNotice": 5}),
+    write(f"PATCH {AVAILABILITY}", body={"paddingAfter": 5}),
+    write(f"DELETE {AVAILABILITY}"),
     read(f"GET {USER}/calendar"),
     read(f"GET {USER}/calendar/busy", query=DAY),
     read(f"GET {EVENTS}", query=DAY),
+    read(f"GET {USER}/calendar/changes", query=DAY),
     write(f"POST {EVENTS}/{{provider}}/{{calendarId}}", 201, body=NINE),
     read(f"GET {EVENT}"),
     write(f"PUT {EVENT}", body={"subject": "Changed"}),
+    # The account was not invited to its own event.
+    write(f"POST {EVENT}/response", 400, body={"response": "accepted"}),
     write(f"DELETE {EVENT}", ends=True),
     write(f"POST {EVENTS}/meta", 201, body=NINE),
     read(f"GET {META}"),
@@ -175,6 +203,12 @@ ROWS = (
     write(f"POST {HOOK}/test"),
     read(f"GET {HOOK}/deliveries"),
     write(f"POST {HOOK}/deliveries/{{deliveryId}}/replay"),
+    list_keys("GET /keys"),
+    change_keys("POST /keys", 201, body={"name": "new", "organization": "{orgSlug}"}),
+    list_keys(f"GET {KEY}"),
+    change_keys(f"PATCH {KEY}", body={"name": "Renamed"}),
+    change_keys(f"POST {KEY}/rotate", body={}),
+    change_keys(f"DELETE {KEY}", ends=True),
 )
 
 # Routes without an API key by design: their other credential, and the status without it.
@@ -184,7 +218,7 @@ OPEN = {
     "POST /push/microsoft": 400,
     "GET /openapi.json": 200,
     "GET /docs": 200,
-    "GET /docs/scalar.js": 200,
+    "GET /docs/swagger-ui.js": 200,
 }
 
 FOREIGN = tuple(row for row in ROWS if row.names)

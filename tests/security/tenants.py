@@ -13,7 +13,8 @@ from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from providers.sandbox.client import Sandbox, SandboxAccount
-from store.sql.models import Base, WebhookDelivery, now
+from store.security.crypto import digest as digest_of
+from store.sql.models import ApiKey, Base, WebhookDelivery, now
 from store.sql.queries import connection_rows, organizations, webhook_events, webhooks
 from store.sql.queries.webhook_events import WebhookEvent
 from store.stores import Stores
@@ -23,8 +24,19 @@ from tests.security import keys
 from tests.security.keys import Kind
 from tests.security.matrix import APPLICATION, NINE, SERVICE_ACCOUNT, URL, Row
 
+# The names that are random, and so do not hold the word of their tenant.
+PRIVATE = ("eventId", "connectionId", "webhookId", "deliveryId", "holdId")
 # Written now and then by any request.
 UNASKED = {("api_keys", "last_used_at")}
+
+# Calendars, and the directory.
+GRANTED = {
+    "google": (
+        *("openid", "email", "calendar", "admin.directory.user.readonly"),
+        "admin.directory.resource.calendar.readonly",
+    ),
+    "microsoft": ("Calendars.ReadWrite", "MailboxSettings.Read", "User.Read.All", "Place.Read.All"),
+}
 
 
 @dataclass
@@ -73,6 +85,7 @@ def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str 
         connect(api, names["userId"], account)
         accounts.append(account)
     by_provider = {each.provider: each for each in accounts}
+    names["connectionId"] = connection_of(api, names["userId"], by_provider[provider].email)
     (there,) = AtProvider(sandbox, by_provider[provider]).events()
     names["eventId"] = there["id"]
     unified = f"/users/{names['userId']}/calendar/events/meta"
@@ -81,14 +94,13 @@ def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str 
     _listen(tenant, stores, word)
     _grant(api, sandbox, tenant, word)
     _hold(api, stores, tenant, word)
+    _key(stores, tenant, word)
     # The first read of an account stores what the provider says about it.
     day = {"start": "2099-01-06", "end": "2099-01-07"}
     assert api.get(f"/organizations/{tenant.slug}/calendar/busy", **day).status_code == 200
     secrets = {tenant.names["privateKey"][30:60], tenant.names["clientSecret"]}
     tokens = {token for each in accounts for token in (each.access_token, each.refresh_token)}
-    tenant.words = frozenset(
-        {word, *(names[each] for each in ("eventId", "webhookId", "deliveryId", "holdId"))} | tokens | secrets
-    )
+    tenant.words = frozenset({word, *(names[each] for each in PRIVATE)} | tokens | secrets)
     return tenant
 
 
@@ -116,7 +128,9 @@ def _grant(api: Api, sandbox: Sandbox, tenant: Tenant, word: str) -> None:
     domain = f"{word}.example"
     event = {"subject": f"Subject of the domain {word}", **NINE}
     mailboxes = [{"email": f"{each}@{domain}", "events": [event]} for each in ("delegated", "spare")]
-    google, microsoft = (sandbox.domain(each, domain, mailboxes) for each in ("google", "microsoft"))
+    google, microsoft = (
+        sandbox.domain(each, domain, mailboxes, scope=GRANTED[each]) for each in ("google", "microsoft")
+    )
     tenant.names |= {
         "domain": domain,
         "robot": google.service_account_key["client_email"],
@@ -142,6 +156,21 @@ def _hold(api: Api, stores: Stores, tenant: Tenant, word: str) -> None:
     tenant.names["holdId"] = _made(own.post("/holds", body), 201)["id"]
 
 
+def _key(stores: Stores, tenant: Tenant, word: str) -> None:
+    """An API key of the organization."""
+    key = keys.create(stores, Kind(bound=True), tenant.slug, name=f"Key {word}")
+    with stores.database.reading() as session:
+        row = session.scalars(select(ApiKey).where(ApiKey.digest == digest_of(key))).one()
+    tenant.names["keyId"] = row.public_id
+
+
+def connection_of(api: Api, user: str, email: str) -> str:
+    """The id of the user's connection with this address."""
+    listed = _made(api.get(f"/users/{user}/connections"), 200)
+    (found,) = [each["id"] for each in listed if each["email"] == email]
+    return found
+
+
 def consent(api: Api, tenant: Tenant) -> dict[str, str]:
     """The names of a consent that was given and not used yet."""
     path = f"/users/{tenant.user}/oauth/{tenant.names['provider']}/link"
@@ -156,7 +185,9 @@ def consent(api: Api, tenant: Tenant) -> dict[str, str]:
 def of_nobody(names: Mapping[str, str]) -> dict[str, str]:
     """Names of the same shape and length, of no existing resource."""
     kept = ("provider", "calendarId", "new")
-    return {name: value if name in kept else _other(value) for name, value in names.items()}
+    other = {name: value if name in kept else _other(value) for name, value in names.items()}
+    # Ids of keys are counted, so the next one may be that of another tenant.
+    return other | ({"keyId": "key_999999999"} if "keyId" in names else {})
 
 
 def _other(value: str) -> str:

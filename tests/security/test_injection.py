@@ -105,6 +105,7 @@ def _put(body: Any, path: Place, value: object) -> Any:
 READS = [row for row in ROWS if row.kind != "write"]
 WITH_PATH = [row for row in ROWS if "{" in row.path]
 WITH_BODY = [row for row in ROWS if row.body is not None]
+EXPORT = "GET /users/{userId}/export"
 EVERY = {"ids": lambda row: row.operation}
 
 
@@ -166,7 +167,11 @@ def test_no_parameter_of_a_query_breaks_anything(api, tenant: Tenant, stores, op
         tried += [{name: ["1", "2"]}, {name: ["x"] * 500}]
         for query in tried:
             harmless(api.call(method, path, query_string=asked | query, **more), query)
-    assert digest(stores) == before
+    after = digest(stores)
+    if row.operation == EXPORT:
+        # The audit records say who has exported a person.
+        before["audit_records"] = after["audit_records"]
+    assert after == before
 
 
 @pytest.mark.parametrize("row", ASKED_BY_HEADERS, **EVERY)

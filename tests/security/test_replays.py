@@ -32,11 +32,15 @@ OF_USERS = {
     "POST /organizations/{orgSlug}/members": "userId",
     "POST /organizations/{orgSlug}/grants/{provider}/members": "new",
     "POST /users/{userId}/oauth/{provider}": "userId",
+    "POST /users/{userId}/connections": "userId",
     "POST /users/{userId}/calendar/events/{provider}/{calendarId}": "userId",
     "POST /users/{userId}/calendar/events/meta": "userId",
     "POST /holds": "userId",
 }
-OF_OTHERS = {"POST /organizations", "POST /webhooks", "POST /webhooks/{webhookId}/secret"}
+OF_OTHERS = {
+    *("POST /organizations", "POST /webhooks", "POST /webhooks/{webhookId}/secret"),
+    *("POST /keys", "POST /keys/{keyId}/rotate"),
+}
 CREATING = tuple(row for row in ROWS if row.operation in OF_USERS.keys() | OF_OTHERS)
 OF_EVENTS = tuple(row for row in CREATING if "/calendar/events/" in row.operation)
 WRITES = {name: kind for name, kind in IN_FORCE.items() if not kind.read_only}
@@ -64,6 +68,11 @@ class Repeater:
         return first
 
 
+def needed(row: Row, **rights: bool) -> Kind:
+    """The rights that a row needs."""
+    return Kind(manages_keys=row.kind == "change keys", **rights)
+
+
 def replayed(answer: TestResponse) -> bool:
     return answer.headers.get("Idempotency-Replayed") == "true"
 
@@ -81,11 +90,11 @@ def leave(stores: Stores, *names: str) -> None:
         session.execute(delete(Membership).where(Membership.user_id.in_(ids)))
 
 
-def refused(answer: TestResponse, status: int, tenant: Tenant, row: Row) -> None:
-    """It is an error, and reveals nothing that was not in the request."""
+def refused(answer: TestResponse, status: int, tenant: Tenant, row: Row, known: str = "") -> None:
+    """It is an error, and reveals nothing that was not in the request, or is ``known`` to the caller."""
     assert answer.status_code == status, (row, answer.text)
     assert not replayed(answer)
-    assert list(leaks(answer, tenant.words, str(row.request(tenant.names)))) == []
+    assert list(leaks(answer, tenant.words, f"{row.request(tenant.names)} {known}")) == []
 
 
 def test_every_idempotent_route_has_a_replay_test(app):
@@ -131,7 +140,7 @@ def test_a_replay_is_refused_to_a_key_that_is_revoked_or_reads_only(
     caller, new_tenant: Settle, stores, row: Row
 ):
     own = new_tenant()
-    repeater = Repeater(caller(Kind(), own), row, own.names)
+    repeater = Repeater(caller(needed(row), own), row, own.names)
     repeater.make()
 
     reader = caller(Kind(read_only=True), own)
@@ -159,10 +168,10 @@ def test_a_replay_is_refused_to_a_key_that_is_revoked_or_reads_only(
 @EACH
 def test_a_kept_answer_belongs_to_its_key(caller, new_tenant: Settle, row: Row):
     own, other = new_tenant(), new_tenant()
-    repeater = Repeater(caller(Kind(), own), row, own.names)
+    repeater = Repeater(caller(needed(row), own), row, own.names)
     repeater.make()
 
-    answer = repeater.send(caller(Kind(bound=True), other))
+    answer = repeater.send(caller(needed(row, bound=True), other))
 
     assert not replayed(answer)
     if row.operation == "POST /webhooks":
@@ -182,7 +191,8 @@ def test_event_is_not_replayed_without_grant_or_scope(caller, new_tenant: Settle
     for values, status in zip(wanted, (403, 401), strict=True):
         with stores.database.writing() as session:
             session.execute(_own_connections(update(OAuthConnection), own).values(**values))
-        refused(repeater.send(), status, own, row)
+        # The answer names the tenant's own connection that failed.
+        refused(repeater.send(), status, own, row, known=own.names["connectionId"])
     with stores.database.writing() as session:
         session.execute(_own_connections(delete(OAuthConnection), own))
     refused(repeater.send(), 404, own, row)
@@ -220,3 +230,17 @@ def test_a_deleted_webhook_s_secret_is_not_replayed(api, caller, new_tenant: Set
     answer = repeater.send()
     refused(answer, 404, own, row)
     assert made["secret"] not in answer.text
+
+
+@pytest.mark.security
+def test_a_revoked_key_is_not_replayed(api, caller, new_tenant: Settle):
+    own = new_tenant()
+    (row,) = (row for row in CREATING if row.operation == "POST /keys")
+    repeater = Repeater(caller(needed(row, bound=True), own), row, own.names)
+    made = repeater.make().json["data"]
+
+    assert repeater.api.delete(f"/keys/{made['id']}").status_code == 200
+
+    answer = repeater.send()
+    refused(answer, 404, own, row)
+    assert made["key"] not in answer.text

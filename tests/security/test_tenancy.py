@@ -19,6 +19,7 @@ from tests.security.tenants import Settle, consent, digest, leaks, of_nobody
 # Headers that depend on the request or the time.
 OWN_HEADERS = {"X-Request-Id", "Date", "Age"}
 READ_ONLY = {"error": "This API key is read-only", "code": "keyReadOnly"}
+NO_KEYS = {"error": "This API key may not manage API keys", "code": "keyMayNotManageKeys"}
 NO_TOKENS = {"error": "This API key may not show tokens", "code": "keyMayNotShowTokens"}
 # They have an entry for each user of the body.
 OF_USERS = {f"POST /users/{each}" for each in ("scheduling", "calendar/busy", "scheduling/explain")}
@@ -87,6 +88,7 @@ def refused(request, stores, api, new_organization) -> Headers:
 def nobodys() -> dict[str, str]:
     names = {"userId": "nobody", "orgSlug": "nowhere", "metaId": "x", "eventId": "x", "calendarId": "primary"}
     ids = {"webhookId": f"wh_{0:024x}", "deliveryId": f"msg_{0:032x}", "holdId": f"hold_{0:024x}"}
+    ids |= {"keyId": "key_999999999", "connectionId": "0" * 32}
     application = {"tenant": "x", "clientId": "x", "clientSecret": "x"}
     grant = {"robot": "x", "privateKey": "x", "subject": "x", "domain": "x", **application}
     return names | ids | {"provider": "google", "new": "new"} | grant | {"code": "x", "state": "x"}
@@ -153,10 +155,36 @@ def test_what_is_foreign_does_not_exist(caller, new_tenant: Settle, api, stores,
     assert digest(stores) == before
 
 
+@pytest.mark.security
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_no_calendar_of_a_foreign_connection_counts_for_a_user(
+    caller, new_tenant: Settle, api, stores, method: str
+):
+    """Neither to a key of the organization nor to one of all: the connection is another user's."""
+    own, theirs = new_tenant(), new_tenant()
+    foreign = theirs.names["connectionId"]
+    unknown = of_nobody({"connectionId": foreign})["connectionId"]
+    bearers = (api, caller(Kind(bound=True), own))
+    before = digest(stores)
+
+    for bearer in bearers:
+        answers = []
+        for each in (foreign, unknown):
+            body = {"calendars": [{"connectionId": each, "calendarId": "primary"}]}
+            answers.append(bearer.call(method, f"/users/{own.user}/availability", json=body))
+            assert list(leaks(answers[-1], theirs.words, str(body))) == []
+        assert [each.status_code for each in answers] == [400, 400]
+        assert answers[0].json == answers[1].json
+
+    assert digest(stores) == before
+
+
 def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, str]) -> None:
     """A key without the right gets 403 for everything; one with it gets 404."""
     if not rights.may(row.kind):
-        refusal = NO_TOKENS if row.kind == "show" else READ_ONLY
+        refusal = {"show": NO_TOKENS, "list keys": NO_KEYS, "change keys": NO_KEYS}.get(row.kind, READ_ONLY)
+        if row.kind == "change keys" and rights.read_only:
+            refusal = READ_ONLY
         assert (answer.status_code, answer.json) == (403, {"data": None, **refusal}), row
         return
     assert answer.status_code == row.foreign, (row, answer.text)

@@ -212,7 +212,7 @@ def impatient(environment: dict[str, str], database: object) -> Iterator[int]:
 DEAF = WEB_THREADS + 16
 TURNS = 30
 UNTAKEN = {
-    "a file": b"GET /v1/docs/scalar.js HTTP/1.1\r\nHost: x\r\n\r\n" * TURNS,
+    "a file": b"GET /v1/docs/swagger-ui.js HTTP/1.1\r\nHost: x\r\n\r\n" * TURNS,
     "a text": b"GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * TURNS,
     "a goodbye": HEALTH,
 }
