@@ -9,6 +9,7 @@ from tests.conftest import stores_of
 from tests.contract.rows import (
     INVALID,
     LATER,
+    OTHER_ETAG,
     PROVIDERS,
     TAKEN,
     THROTTLED,
@@ -31,6 +32,7 @@ from tests.contract.rows import (
 )
 from tests.contract.shapes import (
     CALENDAR,
+    CHANGE,
     DONE,
     ENTRY,
     ERROR,
@@ -42,6 +44,7 @@ from tests.contract.shapes import (
     UNIFIED,
     data,
 )
+from tests.contract.world import EVENT as EXISTING
 from tests.contract.world import World
 
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
@@ -59,7 +62,40 @@ LONG = NEW | {"end": "2028-12-03T12:00:00Z"}
 RENAMED = {"subject": "New"}
 OWN = {"provider": "{provider}"}
 GOOGLE = ("google",)
+MICROSOFT = ("microsoft",)
+DAY = {"start": "2026-12-03", "end": "2026-12-04"}
+GUEST = {"email": "grace@example.com", "name": "Grace Hopper"}
+ROOM = {"email": "room@example.com", "optional": True, "resource": True}
+INVITED = {"attendees": [GUEST, {"email": "bob@example.com", "optional": True}]}
+ACCEPTED = {"response": "accepted"}
+DECLINED = {"response": "declined", "comment": "I am on leave", "notify": True}
+SHOWN = {"showAs": "tentative", "visibility": "private", "reminders": [10]}
+WEEKLY = {"recurrence": ["RRULE:FREQ=WEEKLY;COUNT=3"], "timeZone": "Europe/Berlin"}
+DAILY = {"recurrence": ["RRULE:FREQ=DAILY"]}
+ON_MONDAYS = {"recurrence": ["RRULE:FREQ=DAILY;BYDAY=MO"]}
+LEAPS = {"recurrence": ["RRULE:FREQ=DAILY;BYMONTHDAY=3"]}
+BAD_RULE = {"recurrence": ["RRULE:FREQ=DAILY;COUNT=3;UNTIL=20270101T000000Z"]}
+SERIES, FOLLOWING = {"scope": "series"}, {"scope": "following"}
 PARTLY = {"failedCalendars": [FAILED_CALENDAR]}
+EXPIRED = ERROR | PARTLY
+
+
+def invited(world: World) -> None:
+    """The event of the account is an invitation."""
+    account = world.account
+    event = EXISTING | {"responseStatus": "needsAction"}
+    world.accounts[world.provider] = world.sandbox.account(account.provider, account.email, events=[event])
+    world.connect()
+    world.names["eventId"] = world.event_id()
+
+
+def occurrence(world: World) -> None:
+    """The event is the second occurrence of a series."""
+    account = world.account
+    event = EXISTING | {"recurrence": "RRULE:FREQ=DAILY;COUNT=5"}
+    world.accounts[world.provider] = world.sandbox.account(account.provider, account.email, events=[event])
+    world.connect()
+    world.names["eventId"] = world.second_occurrence()
 
 
 def held(world: World) -> None:
@@ -113,6 +149,12 @@ def unreadable(world: World) -> None:
         world.sandbox.fault(operation=operation, body="html")
 
 
+def unreadable_invitation(world: World) -> None:
+    """The event is an invitation, and answers to writes are unreadable."""
+    invited(world)
+    unreadable(world)
+
+
 def unified_and(then: Any) -> Any:
     """There is a unified event; then ``then`` happens."""
 
@@ -129,6 +171,26 @@ def throttled(world: World) -> None:
 
 def providers_down(world: World) -> None:
     world.sandbox.fault(status=503, retry_after=LATER)
+
+
+def followed(world: World) -> None:
+    """An earlier request for changes has given a cursor."""
+    path = f"/users/{world.names['userId']}/calendar/changes"
+    answer = world.api.get(path, **RANGE, provider=world.names["provider"])
+    assert answer.status_code == 200, answer.text
+    world.names["cursor"] = answer.json["cursor"]
+
+
+def changed(world: World) -> None:
+    """The existing event was deleted since that request."""
+    followed(world)
+    event_deleted(world)
+
+
+def expired(world: World) -> None:
+    """The provider does not know that cursor any more."""
+    followed(world)
+    world.sandbox.expire_sync_tokens()
 
 
 def event_deleted(world: World) -> None:
@@ -163,7 +225,6 @@ ONE = IN_CALENDAR + "/{eventId}"
 # A valid form of id at Google; Graph calls any other form malformed.
 NO_CALENDAR = {"calendarId": "AAMk/no such#%"}
 NO_EVENT = {"eventId": "AAMk/no such#%"}
-OTHER_ETAG = {"If-Match": 'W/"1"'}
 
 LIST: tuple[Row, ...] = (
     *of(
@@ -172,6 +233,11 @@ LIST: tuple[Row, ...] = (
         ok(data([EVENT], **PARTLY), query=RANGE | OWN, providers=PROVIDERS),
         ok(data([EVENT], **PARTLY), query=RANGE | {"calendarIds": "primary"}),
         ok(data([EVENT], **PARTLY), query=RANGE, setup=microsoft_down),
+        ok(data([EVENT], **PARTLY), query=RANGE | {"q": "review", "updatedSince": "2026-11-01"}),
+        ok(data([], **PARTLY), query=RANGE | {"q": "nothing"}),
+        bad("q must have 1 to 256 characters", query=RANGE | {"q": "x" * 257}),
+        bad("updatedSince must be an ISO 8601 date", query=RANGE | {"updatedSince": "soon"}),
+        bare("q must not be given for the list with minDate", 400, query=BARE_RANGE | {"q": "review"}),
         ok([EVENT], query=BARE_RANGE),
         ok([EVENT], query=BARE_RANGE | OWN | {"timeZone": "Europe/Berlin"}, providers=PROVIDERS),
         ok([EVENT], query=BARE_RANGE, setup=microsoft_down),
@@ -191,6 +257,28 @@ LIST: tuple[Row, ...] = (
     ),
 )
 
+CHANGES_ROUTE = "/users/{userId}/calendar/changes"
+CURSOR = {"cursor": "{cursor}"}
+FEED = data([CHANGE], cursor=str, more=bool, **PARTLY)
+
+CHANGES: tuple[Row, ...] = (
+    *of(
+        f"GET {CHANGES_ROUTE}",
+        ok(FEED, query=RANGE),
+        ok(FEED, query=RANGE | OWN, providers=PROVIDERS),
+        ok(FEED, query={"start": "2026-12-03", "calendarIds": "primary"}),
+        ok(FEED, query=CURSOR, setup=changed, providers=PROVIDERS),
+        ok(FEED, query=RANGE, setup=microsoft_down),
+        bad("start is required without a cursor"),
+        bad("cursor is not one", query={"cursor": "x"}),
+        bad("The range from", 400, "rangeTooLarge", shape=INVALID, query=RANGE | {"end": "2028-12-04"}),
+        bad("The provider no longer", 410, "cursorExpired", query=CURSOR, setup=expired, shape=EXPIRED),
+        no_user(query=RANGE),
+        missing(NO_CALENDARS, names=LONELY, query=RANGE),
+        *of_provider(query=RANGE | OWN, providers=PROVIDERS),
+    ),
+)
+
 EVENTS: tuple[Row, ...] = (
     *of(
         f"POST {IN_CALENDAR}",
@@ -198,9 +286,29 @@ EVENTS: tuple[Row, ...] = (
         ok(data(EVENT), 201, body=NEW | {"metaId": "m-1", "attendees": [{"email": "bob@example.com"}]}),
         ok(data(EVENT), 201, body={"start": "2026-12-03", "end": "2026-12-04", "meeting": True}),
         ok(data(EVENT), 201, body=ELEVEN, query={"ifFree": "true"}),
+        ok(data(EVENT), 201, body=NEW | SHOWN | INVITED),
+        ok(data(EVENT), 201, body=NEW | WEEKLY),
+        bad("recurrence must have a valid RRULE: COUNT and UNTIL", body=NEW | BAD_RULE),
+        bad(
+            "recurrence must have an RRULE that gives",
+            body=ELEVEN | {"recurrence": ["RRULE:FREQ=DAILY;BYDAY=MO"]},
+        ),
+        bad("recurrence must not have BYMONTHDAY", body=NEW | LEAPS, providers=MICROSOFT),
+        bad("ifFree must not be given with recurrence", body=NEW | WEEKLY, query=IF_FREE),
+        bad(
+            "attendees[0].optional must be true or false", body=NEW | {"attendees": [GUEST | {"optional": 1}]}
+        ),
+        bad("attendees must not be both", body=NEW | {"attendees": [ROOM]}, providers=MICROSOFT),
         bad("The time is taken", 409, "slotTaken", shape=TAKEN, body=NEW, query={"ifFree": "true"}),
         bad("The time from", 400, "rangeTooLarge", shape=INVALID, body=LONG, query={"ifFree": "true"}),
         bad("end must not be before start", body=NEW | {"end": "2026-12-02T00:00:00Z"}),
+        bad("showAs must be one of busy, free", body=NEW | {"showAs": "oof"}),
+        bad("visibility must be one of", body=NEW | {"visibility": "secret"}),
+        bad("visibility cannot be public", body=NEW | {"visibility": "public"}, providers=MICROSOFT),
+        bad("reminders must have at most 1", body=NEW | {"reminders": [5, 10]}, providers=MICROSOFT),
+        bad("reminders[0] must be between 0 and 40320", body=NEW | {"reminders": [-1]}),
+        bad("timeZone must be a time zone name", body=NEW | {"timeZone": "Mars/Olympus"}),
+        bad("timeZone needs start and end", body=DAY | {"timeZone": "Europe/Berlin"}),
         bad("start is required", body={"end": NINE["end"]}),
         unknown_provider(body=NEW),
         missing("Calendar not found", names=NO_CALENDAR, body=NEW),
@@ -251,6 +359,16 @@ EVENTS: tuple[Row, ...] = (
         ok(data(EVENT), body=RENAMED),
         ok(data(EVENT), body={}),
         ok(data(EVENT), body=RENAMED, headers={"If-Match": "*"}),
+        ok(data(EVENT), body=SHOWN | {"reminders": []}),
+        ok(data(EVENT), body=INVITED),
+        ok(data(EVENT), body=RENAMED, query=SERIES, setup=occurrence),
+        ok(data(EVENT), body=RENAMED, query=FOLLOWING, setup=occurrence),
+        bad("recurrence must not be", 400, "eventRefused", shape=INVALID, body=DAILY, setup=occurrence),
+        bad("scope must be one of", body=RENAMED, query={"scope": "all"}),
+        bad("ifFree must not be given with scope", body=ELEVEN, query=IF_FREE | SERIES),
+        ok(data(EVENT), body={"reminders": None}, providers=GOOGLE),
+        bad("reminders must not be null", body={"reminders": None}, providers=MICROSOFT),
+        bad("timeZone needs start and end", body={"timeZone": "Europe/Berlin"}),
         ok(data(EVENT), body=ELEVEN, query={"ifFree": "true"}),
         ok(data(EVENT), body=RENAMED, query={"ifFree": "true"}),
         bad("The time is taken", 409, "slotTaken", shape=TAKEN, body=ELEVEN, query=IF_FREE, setup=held),
@@ -277,10 +395,36 @@ EVENTS: tuple[Row, ...] = (
         *provider_down(unknown=GOOGLE, body=RENAMED),
     ),
     *of(
+        f"POST {ONE}/response",
+        ok(data(EVENT), body=ACCEPTED, setup=invited),
+        ok(data(EVENT), body=DECLINED, setup=invited),
+        bad("response is required", body={}),
+        bad("response must be one of accepted, declined, tentative", body={"response": "needsAction"}),
+        bad("", 400, "eventRefused", body=ACCEPTED),
+        missing("Event not found", names=NO_EVENT, body=ACCEPTED),
+        missing("Calendar not found", names=NO_CALENDAR, body=ACCEPTED),
+        missing("OAuth connection not found", names=LONELY | NO_EVENT, body=ACCEPTED),
+        no_user(body=ACCEPTED),
+        bad(
+            "Google Calendar has written",
+            422,
+            "eventUnreadable",
+            setup=unreadable_invitation,
+            body=ACCEPTED,
+            providers=GOOGLE,
+        ),
+        ended(body=ACCEPTED),
+        too_narrow("calendar.events.update", body=ACCEPTED),
+        may_not_write(body=ACCEPTED),
+        *provider_down(body=ACCEPTED),
+    ),
+    *of(
         f"DELETE {ONE}",
         ok(data(DONE)),
         ok(data(DONE), query={"sendNotifications": "true"}),
         ok(data(DONE), headers={"If-Match": "*"}),
+        ok(data(DONE), query=SERIES, setup=occurrence),
+        ok(data(DONE), query=FOLLOWING, setup=occurrence),
         bad("The event in", 412, "eventChanged", headers=OTHER_ETAG),
         bad("sendNotifications", query={"sendNotifications": "yes"}),
         missing("Event not found", setup=event_deleted),
@@ -302,6 +446,8 @@ UNIFIED_ROWS: tuple[Row, ...] = (
         ok(data(UNIFIED, **PARTLY), 201, body=NEW),
         ok(data(UNIFIED, **PARTLY), 201, body=NEW, query=OWN, providers=PROVIDERS),
         ok(data(UNIFIED, **PARTLY), 201, body=ELEVEN, query={"ifFree": "true"}),
+        ok(data(UNIFIED, **PARTLY), 201, body=NEW | SHOWN),
+        bad("visibility cannot be public: Microsoft", body=NEW | {"visibility": "public"}),
         bad("The time is taken", 409, "slotTaken", shape=TAKEN, body=NEW, query={"ifFree": "true"}),
         bad("The time from", 400, "rangeTooLarge", shape=INVALID, body=LONG, query={"ifFree": "true"}),
         bad("sendNotificationsFor[0]", body=NEW | {"sendNotificationsFor": ["apple"]}),
@@ -414,6 +560,11 @@ BUSY: tuple[Row, ...] = (
             body={"users": [HERE]},
         ),
         bad("end is required", query={"start": "2026-12-03"}, body={"users": []}),
+        missing(
+            "OAuth connection not found",
+            query=RANGE | {"connection": f"{0:032x}"},
+            body={"users": [{"id": "{userId}"}]},
+        ),
     ),
     *of(
         "GET /users/{userId}/calendar/busy",
@@ -531,6 +682,11 @@ SCHEDULING: tuple[Row, ...] = (
         bad("users is required", query=RANGE, body={}),
         bad("users[0].overrides[1].date", query=RANGE, body={"users": [HERE | REPEATED]}),
         bad("end is required", query={"start": "2026-12-03"}, body={"users": []}),
+        missing(
+            "OAuth connection not found",
+            query=RANGE | {"connection": f"{0:032x}"},
+            body={"users": [{"id": "{userId}"}]},
+        ),
     ),
     *of(
         "GET /organizations/{orgSlug}/scheduling",
@@ -572,4 +728,4 @@ SCHEDULING: tuple[Row, ...] = (
     ),
 )
 
-ROWS = CALENDARS + LIST + EVENTS + UNIFIED_ROWS + BUSY + SCHEDULING
+ROWS = CALENDARS + LIST + CHANGES + EVENTS + UNIFIED_ROWS + BUSY + SCHEDULING

@@ -15,7 +15,7 @@ import orjson
 from werkzeug.test import TestResponse
 
 from app.openapi.examples import EXAMPLES, FILE
-from app.schemas.fields import DELIVERY_ID, HOLD_ID, WEBHOOK_ID
+from app.schemas.fields import CONNECTION_ID, DELIVERY_ID, HOLD_ID, KEY_ID, WEBHOOK_ID
 from app.schemas.fields import EXAMPLES as IDENTIFIERS
 from tests.contract.world import World
 
@@ -30,6 +30,7 @@ NAMES = {
     "taken": "design-team",
     "code": "4/0AVMBsJh",
     "state": "q2Vw8cJ5",
+    "cursor": "AWnXo2Jt8kRkq1vSTpJ0wz",
     "robot": "almanac@acme-calendars.iam.gserviceaccount.com",
     "tenant": "3aa9e1e8-3e55-4d5c-9d57-0f5c9b8f9a10",
     "clientId": "8f6b2c1e-6d0a-4b57-9a53-2f1c7e5d9a3b",
@@ -37,7 +38,9 @@ NAMES = {
 }
 MOMENT = "2026-11-20T09:00:00.000Z"
 FIXED = {
-    **dict.fromkeys(("createdAt", "timestamp", "updatedAt", "previousSecretUntil"), MOMENT),
+    **dict.fromkeys(
+        ("createdAt", "timestamp", "updatedAt", "previousSecretUntil", "previousKeyUntil"), MOMENT
+    ),
     **dict.fromkeys(("lastAttemptAt", "nextAttemptAt", "deliveredAt"), MOMENT),
     "etag": 'W/"3529324800000000"',
     "webLink": "https://www.google.com/calendar/event?eid=N2MxZjBhNmU",
@@ -47,6 +50,9 @@ FIXED = {
     "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     "private_key": "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----\n",
     "nextCursor": "YWRh",
+    "cursor": "AWnXo2Jt8kRkq1vSTpJ0wz",
+    "key": "alm_5Zb0Xq1mT8wQ0c3Jr7hKd2fLs9VyNa4e",
+    **dict.fromkeys(("visible", "actor"), "alm_5Zb0Xq1m"),
     "retryAfter": 60,
     "link": "https://accounts.google.com/o/oauth2/v2/auth?client_id=almanac&state=q2Vw8cJ5",
 }
@@ -55,13 +61,20 @@ PATTERNS = {
     WEBHOOK_ID: IDENTIFIERS[WEBHOOK_ID],
     DELIVERY_ID: IDENTIFIERS[DELIVERY_ID],
     HOLD_ID: IDENTIFIERS[HOLD_ID],
+    KEY_ID: IDENTIFIERS[KEY_ID],
     re.compile(r"http://127\.0\.0\.1:\d+/hook"): "https://app.example.com/hooks/almanac",
+    re.compile(rf"\b{CONNECTION_ID.pattern}\b"): IDENTIFIERS[CONNECTION_ID],
     # Ids that providers and this service choose.
     re.compile(r"AAMk[\w=-]{20,}"): "AAMkAGIwYjZkAAA=",
     re.compile(r"\b[a-v0-9]{20,}\b"): "5k0q7ja3hrfgt8e1u6p2m9c4db",
 }
 # The worker may or may not have made an attempt already, and the copies of an event change in any order.
-CHANGED = {"userId": "ada", "provider": "google", "calendarId": "ada@example.com"}
+CHANGED = {
+    "userId": "ada",
+    "provider": "google",
+    "connectionId": IDENTIFIERS[CONNECTION_ID],
+    "calendarId": "ada@example.com",
+}
 DELIVERED = {
     "payload": {"type": "calendar.changed", "timestamp": MOMENT, "data": CHANGED},
     "status": "delivered",
@@ -145,6 +158,9 @@ def _normal(value: Any, patterns: Mapping[re.Pattern[str], str], key: str = "") 
             return [_normal(each, patterns, key) for each in value]
         case str() | int() if key in FIXED:
             return FIXED[key]
+        case int() if key == "id":
+            # Of a record of the audit log.
+            return 1
         case str():
             for pattern, known in patterns.items():
                 value = pattern.sub(known, value)

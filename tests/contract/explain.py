@@ -65,6 +65,11 @@ ROWS: tuple[Row, ...] = (
         bad("users is required", query=ASKED, body={}),
         bad("at is required", query=RANGE, body={"users": []}),
         bad("onFailure must not be given here", query=ASKED | {"onFailure": "fail"}, body={"users": []}),
+        missing(
+            "OAuth connection not found",
+            query=ASKED | {"connection": f"{0:032x}"},
+            body={"users": [{"id": "{userId}"}]},
+        ),
     ),
     *of(
         "GET /organizations/{orgSlug}/scheduling/explain",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from providers.sandbox.client import SandboxDomain
 from tests.conftest import stores_of
 from tests.contract.rows import (
+    LATER,
+    THROTTLED,
     Row,
     bad,
     bad_slug,
@@ -52,6 +55,24 @@ DELEGATED_CONNECTION = CONNECTION | {
 KEY_FILE = {"type": "service_account", "client_email": "{robot}", "private_key": "{private_key}"}
 SERVICE_ACCOUNT = {"serviceAccountKey": KEY_FILE, "subject": "{subject}"}
 APPLICATION = {"tenant": "{tenant}", "clientId": "{clientId}", "clientSecret": "{clientSecret}"}
+GOOGLE_DIRECTORY = (
+    "openid",
+    "email",
+    "calendar",
+    "admin.directory.user.readonly",
+    "admin.directory.resource.calendar.readonly",
+)
+MICROSOFT_DIRECTORY = ("Calendars.ReadWrite", "MailboxSettings.Read", "User.Read.All", "Place.Read.All")
+ENTRY = {
+    "kind": frozenset({"user", "room"}),
+    "id": str,
+    "email": str,
+    "name": str,
+    "building?": str,
+    "capacity?": int,
+    "userId?": str,
+}
+UNLISTED = {"data": None, "error": str, "code": str, "reason": str}
 IMPORTED = {"created": [str], "changed": [str], "unchanged": [str]}
 MEMBER = {"userId": "{new}", "email": "nova@acme.example"}
 IMPORT = {"members": [MEMBER, {"userId": "{userId}", "email": "ada@acme.example"}]}
@@ -62,6 +83,10 @@ def domains(world: World) -> None:
     """A Google domain and a Microsoft tenant whose administrators have authorized an application."""
     google = world.sandbox.domain("google", "acme.example", ["ada@acme.example"])
     microsoft = world.sandbox.domain("microsoft", "acme.example", ["ada@acme.example"])
+    named(world, google, microsoft)
+
+
+def named(world: World, google: SandboxDomain, microsoft: SandboxDomain) -> None:
     world.names |= {
         "robot": google.service_account_key["client_email"],
         "private_key": google.service_account_key["private_key"],
@@ -75,6 +100,10 @@ def domains(world: World) -> None:
 def granted(world: World) -> None:
     """The organization has a grant with the provider of the row."""
     domains(world)
+    store(world)
+
+
+def store(world: World) -> None:
     body = SERVICE_ACCOUNT if world.provider == "google" else APPLICATION
     path = f"/organizations/{world.names['orgSlug']}/grants/{world.provider}"
     answer = world.api.put(path, world.filled(body))
@@ -86,6 +115,33 @@ def delegated(world: World) -> None:
     granted(world)
     path = f"/users/{world.names['userId']}/oauth/{world.provider}"
     assert world.api.post(path, world.filled(DELEGATED)).status_code == 201
+
+
+def listing(world: World) -> None:
+    """As ``granted``, and the grant may list people and rooms; the user is a member of its directory."""
+    rooms = {"email": "aurora@acme.example", "name": "Aurora", "building": "HQ", "capacity": 8}
+    google = world.sandbox.domain(
+        "google", "acme.example", ["ada@acme.example"], rooms=[rooms], scope=GOOGLE_DIRECTORY
+    )
+    microsoft = world.sandbox.domain(
+        "microsoft", "acme.example", ["ada@acme.example"], rooms=[rooms], scope=MICROSOFT_DIRECTORY
+    )
+    named(world, google, microsoft)
+    store(world)
+    path = f"/users/{world.names['userId']}/oauth/{world.provider}"
+    assert world.api.post(path, world.filled(DELEGATED)).status_code == 201
+
+
+def listing_down(world: World) -> None:
+    """As ``listing``, and the provider does not list people."""
+    listing(world)
+    world.sandbox.fault(operation=f"{world.provider}.users.list", status=503, retry_after=LATER)
+
+
+def listing_throttled(world: World) -> None:
+    """As ``listing``, and the provider limits the rate."""
+    listing(world)
+    world.sandbox.fault(operation=f"{world.provider}.users.list", status=429, retry_after=LATER)
 
 
 def own_registration(world: World) -> None:
@@ -141,6 +197,10 @@ ROWS: tuple[Row, ...] = (
         "PUT /organizations/{orgSlug}/grants/microsoft",
         ok(data(MICROSOFT_GRANT), body=APPLICATION, setup=domains),
         ok(data(MICROSOFT_GRANT), body={"tenant": "{tenant}"}, setup=own_registration),
+        *(
+            bad("scope must not be given for Microsoft", body=APPLICATION | {"scope": scope}, setup=domains)
+            for scope in ("read", ["Calendars.Read"])
+        ),
         bad("tenant must be one tenant", body=APPLICATION | {"tenant": "common"}, setup=domains),
         bad(
             "A grant without clientId and clientSecret needs",
@@ -185,6 +245,19 @@ ROWS: tuple[Row, ...] = (
             key=bound,
         ),
         may_not_write(body={"members": []}),
+    ),
+    *of(
+        "GET /organizations/{orgSlug}/grants/{provider}/directory",
+        ok(data([ENTRY]), setup=listing),
+        ok(data([ENTRY]), setup=listing, query={"kind": "room", "q": "AUR"}),
+        ok(data([]), setup=listing, query={"q": "nobody"}),
+        bad("kind must be one of", query={"kind": "car"}),
+        unknown_provider(),
+        no_organization(),
+        missing("There is no grant"),
+        bad("", 403, "insufficientScopes", shape=UNLISTED, setup=granted),
+        bad("", 502, "providerError", shape=UNLISTED, setup=listing_down),
+        bad("", 429, "rateLimited", shape=THROTTLED | UNLISTED, setup=listing_throttled),
     ),
     *of(
         "POST /users/{userId}/oauth/{provider}",

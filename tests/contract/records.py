@@ -8,6 +8,7 @@ from store.config.settings import Settings
 from tests.conftest import stores_of
 from tests.contract.rows import (
     LATER,
+    OTHER_ETAG,
     PROVIDER_ERROR,
     PROVIDERS,
     Row,
@@ -25,12 +26,30 @@ from tests.contract.rows import (
     token_endpoint_down,
     unknown_provider,
 )
-from tests.contract.shapes import CONNECTION, DONE, LISTED_USER, ORGANIZATION, TIME, USER, data, nullable
+from tests.contract.shapes import (
+    CONNECTION,
+    DONE,
+    LISTED_USER,
+    ORGANIZATION,
+    TIME,
+    USER,
+    USER_CONNECTION,
+    WINDOW,
+    data,
+    nullable,
+)
 from tests.contract.world import World
 
 NEXT = {"nextCursor": nullable(str)}
 NO_CONNECTIONS = {name: shape for name, shape in USER.items() if name != "oauthConnections"}
 LISTED_NO_CONNECTIONS = {name: shape for name, shape in LISTED_USER.items() if name != "oauthConnections"}
+EXPORTED = (
+    *("users", "memberships", "availabilityProfiles", "oauthConnections", "channels", "holds", "heldTimes"),
+    *("heldNames", "webhookDeliveries", "userInvitations", "auditRecords"),
+)
+# Other tests of the installation may have set some.
+_QUOTAS = ("requestsPerMinute?", "waitingReads?", "waitingWrites?", "heldUsers?", "webhookTurns?")
+LISTED_ORGANIZATION = ORGANIZATION | {"quotas?": dict.fromkeys(_QUOTAS, int)}
 NO_ORGANIZATIONS = {name: shape for name, shape in USER.items() if name != "organizations"}
 TOKENS = {
     "accessToken": "planted-access",
@@ -143,6 +162,36 @@ RETURN = "https://app.example.com/connected"
 CALLBACK = {"code": "{code}", "state": "{state}"}
 PAGE = {"media": "text/html", "key": None}
 
+OPEN = {"days": ["monday", "tuesday"], "start": "09:00", "end": "17:00"}
+FOREIGN = {"connectionId": "5b0a3c9d1e7f4a2b8c6d0e1f2a3b4c5d", "calendarId": "primary"}
+STATED = {
+    "timeZone": "Asia/Tokyo",
+    "schedules": [OPEN],
+    "overrides": [{"date": "2026-12-24", "windows": []}],
+    "paddingBefore": 5,
+    "minimumNotice": 60,
+    "holidays": {"country": "JP"},
+}
+SHARED_USER = "The user belongs to other organizations too", 403, "userInOtherOrganizations"
+
+
+PROFILE = {
+    "timeZone": nullable(str),
+    "schedules": nullable([WINDOW]),
+    "overrides": nullable([{"date": str, "windows": list}]),
+    "calendars": None,
+    "paddingBefore": nullable(int),
+    "paddingAfter": nullable(int),
+    "minimumNotice": nullable(int),
+    "holidays": nullable({"country": str}),
+}
+
+
+def profiled(world: World) -> None:
+    """Something counts for the user."""
+    assert world.api.put(f"/users/{world.names['userId']}/availability", STATED).status_code == 200
+
+
 USERS: tuple[Row, ...] = (
     *of(
         "GET /users",
@@ -157,11 +206,54 @@ USERS: tuple[Row, ...] = (
         "POST /users",
         ok(data(USER), 201, body={"id": "{new}", "organizationSlugs": ["{orgSlug}"]}),
         ok(data(USER), 201, body={"id": "{new}"}),
+        ok(data(USER), 201, body={"id": "{new}", "organizations": [], "orgSlug": None}),
         bad("id must match", body={"id": "a"}),
         bad("id is required", body={}),
+        *(
+            bad(f"{name} is no field of new users", body={"id": "{new}", name: "{orgSlug}"})
+            for name in ("organization", "organizations", "organizationSlug", "orgSlug")
+        ),
         missing("Organization not found", body={"id": "{new}", "organizationSlugs": ["nowhere"]}),
         bad("User already exists", 409, "userExists", body={"id": "{userId}"}),
         may_not_write(body={"id": "{new}"}),
+    ),
+    *of(
+        "GET /users/{userId}/availability",
+        ok(data(PROFILE), setup=profiled),
+        bad_user(),
+        no_user(),
+    ),
+    *of(
+        "PUT /users/{userId}/availability",
+        ok(data(PROFILE), body=STATED),
+        bad("schedules[0].days[0] must be one of", body={"schedules": [OPEN | {"days": ["noday"]}]}),
+        bad("holidays.country must be the ISO 3166 code", body={"holidays": {"country": "XX"}}),
+        bad("calendars[0].connectionId must be", body={"calendars": [FOREIGN]}),
+        bad("The availability", 412, "availabilityChanged", body=STATED, headers=OTHER_ETAG),
+        bad_user(body=STATED),
+        no_user(body=STATED),
+        bad(*SHARED_USER, body=STATED, key=bound),
+        may_not_write(body=STATED),
+    ),
+    *of(
+        "PATCH /users/{userId}/availability",
+        ok(data(PROFILE), body={"paddingBefore": 10}, setup=profiled),
+        bad("minimumNotice must be between", body={"minimumNotice": -1}),
+        bad("The availability", 412, "availabilityChanged", body=STATED, headers=OTHER_ETAG),
+        bad_user(body=STATED),
+        no_user(body=STATED),
+        bad(*SHARED_USER, body=STATED, key=bound),
+        may_not_write(body=STATED),
+    ),
+    *of(
+        "DELETE /users/{userId}/availability",
+        ok(data(DONE), setup=profiled),
+        bad("The availability", 412, "availabilityChanged", headers=OTHER_ETAG),
+        bad("If-Match must be one etag", headers={"If-Match": "1"}),
+        bad_user(),
+        no_user(),
+        bad(*SHARED_USER, key=bound),
+        may_not_write(),
     ),
     *of(
         "GET /users/{userId}",
@@ -169,6 +261,13 @@ USERS: tuple[Row, ...] = (
         ok(data(NO_CONNECTIONS), query={"include": "organizations"}),
         ok(data(NO_ORGANIZATIONS), query={"include[]": "oauthConnections"}),
         bad("include", query={"include": "secrets"}),
+        bad_user(),
+        no_user(),
+    ),
+    *of(
+        "GET /users/{userId}/export",
+        ok(data(dict.fromkeys(EXPORTED, list))),
+        bad("An export", 403, "keyBoundToOrganization", key=bound),
         bad_user(),
         no_user(),
     ),
@@ -211,7 +310,9 @@ USERS: tuple[Row, ...] = (
 
 ORGANIZATIONS: tuple[Row, ...] = (
     *of(
-        "GET /organizations", ok(data([ORGANIZATION])), bad("cursor", query={"cursor": "none", "limit": "1"})
+        "GET /organizations",
+        ok(data([LISTED_ORGANIZATION])),
+        bad("cursor", query={"cursor": "none", "limit": "1"}),
     ),
     *of(
         "POST /organizations",
@@ -228,6 +329,18 @@ ORGANIZATIONS: tuple[Row, ...] = (
         "PUT /organizations/{orgSlug}",
         ok(data(ORGANIZATION), body={"name": "New name", "slug": "{new}"}),
         ok(data(ORGANIZATION), body={}),
+        ok(
+            data(ORGANIZATION | {"quotas": {"requestsPerMinute": int, "heldUsers": int}}),
+            body={"quotas": {"requestsPerMinute": 600, "heldUsers": 2000, "waitingReads": None}},
+        ),
+        bad("quotas.heldUsers must be between 1 and", body={"quotas": {"heldUsers": 0}}),
+        bad(
+            "Changing the quotas of an organization needs",
+            403,
+            "keyBoundToOrganization",
+            body={"quotas": {"heldUsers": 2000}},
+            key=bound,
+        ),
         bad("slug must match", body={"slug": "-"}),
         no_organization(body={}),
         bad(
@@ -281,6 +394,30 @@ ORGANIZATIONS: tuple[Row, ...] = (
         may_not_write(),
     ),
 )
+
+
+def named_connection(world: World) -> None:
+    (first, *_) = world.api.get(f"/users/{world.names['userId']}/connections").json["data"]
+    world.names["connectionId"] = first["id"]
+
+
+def failing_connection(world: World) -> None:
+    """A connection whose last read has failed."""
+    world.inject_fault(status=404)
+    span = {"start": "2026-12-03T08:00:00Z", "end": "2026-12-03T18:00:00Z"}
+    world.api.get(f"/users/{world.names['userId']}/scheduling", {"Cache-Control": "no-cache"}, **span)
+    named_connection(world)
+
+
+SECOND = {**TOKENS, "provider": "google", "email": "ada.lovelace@example.com", "label": "Family"}
+
+# No server listens there.
+UNREACHABLE = {
+    "provider": "caldav",
+    "url": "https://127.0.0.1:9/",
+    "username": "ada",
+    "password": "planted",
+}
 
 CONNECTIONS: tuple[Row, ...] = (
     *of(
@@ -343,7 +480,64 @@ CONNECTIONS: tuple[Row, ...] = (
         *token_endpoint_down(stale_and_down, key=showing_tokens),
     ),
     *of(
+        "GET /users/{userId}/connections",
+        ok(data([USER_CONNECTION])),
+        no_user(),
+    ),
+    *of(
+        "POST /users/{userId}/connections",
+        ok(data(USER_CONNECTION), 201, body=SECOND),
+        ok(data(USER_CONNECTION), 200, body={**SECOND, "email": "{own}"}),
+        bad("accessToken is required", body={"provider": "google", "scope": ["read"]}),
+        bad("provider must be one of", body=TOKENS | {"provider": "yahoo"}),
+        bad("", 502, "providerError", shape=PROVIDER_ERROR, body=UNREACHABLE),
+        no_user(body=SECOND),
+        bad(
+            "The user belongs to other organizations too",
+            403,
+            "userInOtherOrganizations",
+            body=SECOND,
+            key=bound,
+        ),
+        may_not_write(body=SECOND),
+    ),
+    *of(
+        "GET /users/{userId}/connections/{connectionId}",
+        ok(data(USER_CONNECTION), setup=named_connection),
+        ok(data(USER_CONNECTION), setup=failing_connection),
+        missing("OAuth connection not found"),
+        missing("OAuth connection not found", names={"userId": "{lonely}"}, setup=named_connection),
+        no_user(),
+    ),
+    *of(
+        "PATCH /users/{userId}/connections/{connectionId}",
+        ok(data(USER_CONNECTION), body={"label": "Work"}, setup=named_connection),
+        ok(data(USER_CONNECTION), body={"default": True}, setup=named_connection),
+        bad("default must be true or false", body={"default": 1}, setup=named_connection),
+        bad("default cannot be false", body={"default": False}, setup=named_connection),
+        missing("OAuth connection not found", body={"label": "Work"}),
+        no_user(body={}),
+        bad(
+            "The user belongs to other organizations too",
+            403,
+            "userInOtherOrganizations",
+            body={"label": "Work"},
+            key=bound,
+        ),
+        may_not_write(body={}),
+    ),
+    *of(
+        "DELETE /users/{userId}/connections/{connectionId}",
+        ok(data(DONE), setup=named_connection),
+        bad("revoke must be true or false", query={"revoke": "maybe"}),
+        missing("OAuth connection not found"),
+        no_user(),
+        may_not_write(),
+    ),
+    *of(
         "POST /users/{userId}/oauth/{provider}/authorize",
+        ok(data(LINK), body={"account": "add"}),
+        missing("OAuth connection not found", body={"account": f"{0:032x}"}),
         ok(data(LINK), body={"scope": "read", "accessType": "online"}),
         ok(data(LINK), body={}),
         ok(data(LINK), body={"scope": "edit"}),
@@ -366,6 +560,7 @@ CONNECTIONS: tuple[Row, ...] = (
         ok(data(LINK), query={"scope": "free-busy"}),
         ok(data(LINK)),
         bad("accessType must be one of", query={"accessType": "sometimes"}),
+        missing("OAuth connection not found", query={"account": f"{0:032x}"}),
         no_user(),
         may_not_write(),
     ),
@@ -373,6 +568,7 @@ CONNECTIONS: tuple[Row, ...] = (
         "GET /users/{userId}/oauth/links",
         ok(data([{"provider": frozenset(PROVIDERS), **LINK}])),
         bad("scope must be one of", query={"scope": "all"}),
+        missing("OAuth connection not found", query={"account": f"{0:032x}"}),
         no_user(),
         may_not_write(),
     ),

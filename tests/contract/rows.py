@@ -19,6 +19,7 @@ TAKEN = {**ERROR, "conflicts": [{"userId": str, "start": TIME, "end": TIME}]}
 SCOPE_ERROR = {**UNREAD_ERROR, "operation": str, "validScopes": [str]}
 # A ``Retry-After`` beyond the deadline, so that calls are not retried and a row has no pauses.
 LATER = 60
+OTHER_ETAG = {"If-Match": 'W/"1"'}
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ MISSING = {
     "Webhook not found": "webhookNotFound",
     "Hold not found": "holdNotFound",
     "Delivery not found": "deliveryNotFound",
+    "API key not found": "keyNotFound",
 }
 # The codes that tests show for every operation, by status.
 COMMON = {

@@ -23,7 +23,9 @@ def nullable(shape: Any) -> Either:
     return Either((shape, None))
 
 
-PROVIDER = frozenset({"google", "microsoft"})
+# Accounts of all kinds, as other tests connect them too.
+PROVIDER = frozenset({"google", "microsoft", "caldav", "ics"})
+TYPE = frozenset({"oauth2", "delegated", "basic", "feed"})
 REASON = frozenset(
     {
         *("accessDenied", "authorizationInvalid", "insufficientScopes", "invalidCalendarId"),
@@ -31,11 +33,13 @@ REASON = frozenset(
         "tooManyCalendars",
     }
 )
+CONNECTION_ID = re.compile(r"[0-9a-f]{32}")
 ANSWERED = frozenset({"accepted", "declined", "needsAction", "tentative"})
 
 FAILED_CALENDAR = {
     "calendarId": str,
     "provider": PROVIDER,
+    "connectionId": CONNECTION_ID,
     "code": REASON,
     "reason": REASON,
     "message": str,
@@ -55,9 +59,22 @@ CONNECTION = {
     "alive": bool,
     "expiresAt": nullable(TIME),
     "scope": [str],
-    "type": frozenset({"oauth2", "delegated"}),
+    "type": TYPE,
     "accessToken": nullable(str),
     "refreshToken": nullable(str),
+}
+USER_CONNECTION = {
+    "id": CONNECTION_ID,
+    "provider": PROVIDER,
+    "type": TYPE,
+    "email": nullable(str),
+    "label": nullable(str),
+    "default": bool,
+    "alive": bool,
+    "scope": [str],
+    "expiresAt": nullable(TIME),
+    "createdAt": TIME,
+    "lastRead": nullable({"at": TIME, "ok": bool, "reason?": REASON, "message?": str, "since?": TIME}),
 }
 ORGANIZATION = {
     "slug": str,
@@ -78,6 +95,7 @@ WEBHOOK = {
     ],
     "createdAt": TIME,
     "paused": bool,
+    "content": bool,
 }
 DELIVERY = {
     "id": re.compile(r"msg_[0-9a-f]{32}"),
@@ -85,7 +103,7 @@ DELIVERY = {
     "payload": {
         "type": frozenset({"calendar.changed"}),
         "timestamp": TIME,
-        "data": {"userId": str, "provider": PROVIDER, "calendarId": str},
+        "data": {"userId": str, "provider": PROVIDER, "connectionId": CONNECTION_ID, "calendarId": str},
     },
     "attempts": int,
     "createdAt": TIME,
@@ -106,6 +124,7 @@ LISTED_USER = USER | {"organizations": [ORGANIZATION | {"membersTruncated?": boo
 CALENDAR = {
     "id": str,
     "provider": PROVIDER,
+    "connectionId": CONNECTION_ID,
     "subject": str,
     "accessRole": frozenset({"freeBusyReader", "reader", "writer", "owner"}),
     "primary": bool,
@@ -124,27 +143,45 @@ COPY = {
     "organizer": {"email": str, "self": bool, "name?": str},
     "webLink": str,
     "recurringEventId?": str,
+    "seriesId?": str,
+    "originalStart?": TIME,
     "updatedAt": TIME,
     "etag": ETAG,
 }
 WHAT = {
     "subject": str,
     "description": str,
+    "descriptionHtml?": str,
     "location": str,
     "start": TIME,
     "end": TIME,
     "allDay?": bool,
     "meetingUrl?": str,
     "status": frozenset({"confirmed", "tentative"}),
-    "showAs": frozenset({"busy", "free"}),
+    "showAs": frozenset({"busy", "free", "tentative", "outOfOffice", "workingElsewhere"}),
+    "visibility": frozenset({"default", "public", "private"}),
+    "reminders": nullable([int]),
+    "timeZone?": str,
+    "recurrence?": [str],
+}
+ATTENDEE = {
+    "email": str,
+    "self": bool,
+    "responseStatus": ANSWERED,
+    "name?": str,
+    "optional?": frozenset({True}),
+    "resource?": frozenset({True}),
+    "original": nullable(dict),
 }
 EVENT = {
     **WHAT,
     **COPY,
     "metaId?": str,
-    "attendees": [{"email": str, "self": bool, "responseStatus": ANSWERED, "original": nullable(dict)}],
+    "attendees": [ATTENDEE],
     "original": nullable(dict),
 }
+# Exactly one of the last two.
+CHANGE = {"type": str, "calendarId": str, "connectionId": str, "event?": EVENT, "id?": str}
 UNIFIED = {
     **WHAT,
     "metaId": str,
@@ -172,6 +209,7 @@ BLOCKING = {
     **PERIOD,
     "calendarId": str,
     "provider": PROVIDER,
+    "connectionId": CONNECTION_ID,
     "email": nullable(str),
     "paddedStart": TIME,
     "paddedEnd": TIME,

@@ -15,13 +15,13 @@ from app.server import wsgi_adapter
 from providers.errors import Problem, Reason
 from store.coordination.heartbeats import WORKERS
 from tests.conftest import Api, stores_of
-from tests.contract import calendars, explain, grants, holds, records, webhooks
+from tests.contract import calendars, explain, grants, holds, keys, records, webhooks
 from tests.contract.rows import COMMON
 from tests.contract.world import World
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-ROWS = records.ROWS + grants.ROWS + calendars.ROWS + explain.ROWS + holds.ROWS + webhooks.ROWS
+ROWS = records.ROWS + grants.ROWS + calendars.ROWS + explain.ROWS + holds.ROWS + webhooks.ROWS + keys.ROWS
 
 
 def busy(world: World) -> TestResponse:

@@ -45,7 +45,9 @@ class World:
             "provider": self.provider,
             "calendarId": "primary",
             "metaId": "m-1",
+            "connectionId": f"{0:032x}",
             "webhookId": f"wh_{0:024x}",
+            "keyId": "key_999999999",
             "holdId": f"hold_{0:024x}",
             "deliveryId": f"msg_{0:032x}",
             "new": f"new-{user}",
@@ -60,6 +62,17 @@ class World:
         """The id of the event at the provider."""
         (event,) = AtProvider(self.sandbox, self.account).events()
         return str(event["id"])
+
+    def second_occurrence(self) -> str:
+        """The id of the second occurrence of the series at the provider."""
+        series = quote(self.event_id(), safe="")
+        call = AtProvider(self.sandbox, self.account).call
+        if self.provider == "google":
+            found = call.get(f"calendars/primary/events/{series}/instances")["items"]
+        else:
+            window = {"startDateTime": "2026-12-01T00:00:00Z", "endDateTime": "2026-12-31T00:00:00Z"}
+            found = call.get(f"me/events/{series}/instances", **window)["value"]
+        return str(sorted(each["id"] for each in found)[1])
 
     def connect(self, **changed: Any) -> None:
         """Connect the account again, with changes."""
