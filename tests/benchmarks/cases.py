@@ -56,7 +56,7 @@ class Case:
         within = self.query.open_intervals().pairs()
         return [sweep(self.query, member, within) for member in self.members]
 
-    def times(self, rounds: int = 7) -> Times:
+    def times(self, rounds: int) -> Times:
         """Seconds of engine, sweep and sorts, after checking that engine and sweep agree."""
         expected = [(at, n) for n, starts in enumerate(self.sweeps()) for at in starts]
         found = self.ask()

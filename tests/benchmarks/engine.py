@@ -19,13 +19,13 @@ def run(_: Installation, report: Report, scale: Scale) -> None:
     report.note(
         "30-minute slots, padding 10, windows 09:00 to 17:00 New York; medians of interleaved rounds."
     )
-    one_member(report)
+    one_member(report, scale)
     many_members(report, scale)
-    writing(report)
-    beside_a_rival(report)
+    writing(report, scale)
+    beside_a_rival(report, scale)
 
 
-def one_member(report: Report) -> None:
+def one_member(report: Report, scale: Scale) -> None:
     """Goal 8."""
     for overlaps in (0, 2):
         progress(f"engine: one member, maxOverlaps {overlaps}")
@@ -35,7 +35,7 @@ def one_member(report: Report) -> None:
         report.table(f"One member, maxOverlaps {overlaps}", "busy periods", "range", *COLUMNS)
         for days in (30, 365):
             for busy in BUSY:
-                times = taken[busy] = Case.random(1, busy, days, overlaps).times()
+                times = taken[busy] = Case.random(1, busy, days, overlaps).times(scale.rounds)
                 sweep[busy].append(times.ratio("engine", "sweep"))
                 sorts[busy].append(times.ratio("engine", "sorts"))
                 report.row(f"{busy:,}", f"{days} d", *cells(times))
@@ -55,20 +55,20 @@ def many_members(report: Report, scale: Scale) -> None:
         for members in MEMBERS:
             if members > max(scale.sizes):
                 continue
-            times = Case.random(members, 200, 30, overlaps).times(rounds=5)
+            times = Case.random(members, 200, 30, overlaps).times(scale.rounds)
             report.row(f"{members:,}", *cells(times))
             if members == 1_000:
                 ratio = times.ratio("engine", "sweep")
         report.verdict(9, f"1 000 members, maxOverlaps {overlaps}", "a sweep for each", ratio, limit)
 
 
-def writing(report: Report) -> None:
+def writing(report: Report, scale: Scale) -> None:
     """Goal 10."""
     progress("engine: writing slots")
     report.table("Slots as JSON", "slots", "written", "marshmallow + json", "faster by")
     slowest = float("inf")
     for members in (3, 30, 300):
-        slots, times = writer.times(members)
+        slots, times = writer.times(members, scale.rounds)
         faster = times.ratio("marshmallow", "written")
         slowest = min(slowest, faster)
         both = seconds(times.seconds("written")), seconds(times.seconds("marshmallow"))
@@ -76,10 +76,10 @@ def writing(report: Report) -> None:
     report.verdict(10, "writing slots, faster by", "marshmallow + json", slowest, 40, at_least=True)
 
 
-def beside_a_rival(report: Report) -> None:
+def beside_a_rival(report: Report, scale: Scale) -> None:
     """Goal 11."""
     progress("engine: beside slotify-scheduling")
-    slots, times = competitor.times(rounds=7)
+    slots, times = competitor.times(scale.rounds)
     faster = times.ratio("competitor", "engine")
     report.table(
         f"{competitor.BUSY} busy periods, {competitor.DAYS} days, the same {slots} slots",

@@ -39,7 +39,11 @@ class Compared:
 
 
 def compare(
-    what: str, calls: Mapping[str, Callable[[], Answer]], installation: Installation, scale: Scale
+    what: str,
+    calls: Mapping[str, Callable[[], Answer]],
+    installation: Installation,
+    scale: Scale,
+    calls_a_round: int = CALLS_A_ROUND,
 ) -> Compared:
     """Make the calls; nothing of them may be read from the provider."""
     reads = installation.provider.record()["requests"]
@@ -49,7 +53,7 @@ def compare(
     for number in range(rounds):
         progress(f"{what}: round {number + 1} of {rounds}")
         for name, call in calls.items():
-            answers = [call() for _ in range(CALLS_A_ROUND)]
+            answers = [call() for _ in range(calls_a_round)]
             assert {answer.status for answer in answers} == {200}
             times[name].append([answer.seconds for answer in answers])
             sizes[name] = len(answers[-1].body)

@@ -17,7 +17,8 @@ import requests
 from app.server import commands
 from app.server.supervisor import WEB_PROCESSES, WORKER_PROCESSES, sandbox_environment
 from store.config.settings import Settings, new_secrets
-from store.sql.queries import api_keys, organizations
+from store.sql.queries import api_keys, availability_profiles, organizations, users
+from store.sql.queries.availability_profiles import StoredProfile
 from tests import services
 from tests.benchmarks import people
 from tests.benchmarks.client import Client
@@ -161,6 +162,14 @@ class Installation:
         """One more organization."""
         with self._made.stores.database.writing() as session:
             people.organize(session, slug, members)
+
+    def state(self, profiles: Mapping[int, StoredProfile]) -> None:
+        """Store the profile of each of these people."""
+        with self._made.stores.database.writing() as session:
+            for person, profile in profiles.items():
+                user = users.find(session, people.name(person), organization_id=None)
+                assert user is not None
+                availability_profiles.store(session, user.id, profile)
 
     def bound_key(self, slug: str) -> str:
         """One more key, bound to an organization."""

@@ -302,7 +302,7 @@ def _report(report: Report, times: dict[str, list[float]], notes: Sequence[str],
     title = f"95th percentile of cached slots, {RATE:.0f} requests a second, one web process"
     report.table(title, "beside", "median of the rounds", "min", "max", "ratio, min / median / max")
     alone = times["alone"]
-    report.row("nobody", seconds(median(alone)), seconds(min(alone)), seconds(max(alone)), "")
+    report.row("no other tenant", seconds(median(alone)), seconds(min(alone)), seconds(max(alone)), "")
     for name, taken in times.items():
         if name == "alone":
             continue

@@ -64,7 +64,7 @@ def _busy(port: int, name: str, email: str, token: str) -> list[calendars.Period
     """The main calendar's busy periods, through our adapter."""
     url = f"http://127.0.0.1:{port}"
     adapters = {
-        "google": Google(GoogleEndpoints(f"{url}/google/calendar/v3", url, url, url, url)),
+        "google": Google(GoogleEndpoints(f"{url}/google/calendar/v3", url, url, url, url, url)),
         "microsoft": Microsoft(MicrosoftEndpoints(f"{url}/microsoft/v1.0", url, "common")),
     }
     account = Account(email, frozenset(registry.scopes(name).level_scopes(Level.FREE_BUSY)), _Fixed(token))

@@ -131,6 +131,10 @@ class Connection(asyncio.Protocol):
             self._transport.write(self._desk.control(method, body))
             return
         bearer = BEARER.search(head)
+        if bearer is None and method != b"POST":
+            # A worker's probe, which a real provider answers at once however long its calendars take.
+            self._transport.write(NOT_FOUND)
+            return
         self._take(target, int(bearer[1]) if bearer else None, body)
 
     def _take(self, target: bytes, person: int | None, body: bytes) -> None:
@@ -192,6 +196,7 @@ def _written(status: int, document: object) -> bytes:
 
 
 TOKEN = _written(200, {"access_token": "person-0", "token_type": "Bearer", "expires_in": 3600})
+NOT_FOUND = _written(404, {"error": {"code": 404, "message": "Not Found"}})
 FAILURE = _written(500, {"error": {"code": 500, "message": "Backend Error"}})
 QUESTION = orjson.dumps(
     {

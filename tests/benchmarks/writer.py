@@ -36,7 +36,7 @@ def moment(time: int) -> datetime:
     return datetime.fromtimestamp(time / 1000, UTC)
 
 
-def times(members: int, rounds: int = 5) -> tuple[int, Times]:
+def times(members: int, rounds: int) -> tuple[int, Times]:
     """How many slots were written, and how long both took; both say the same."""
     found = Case.random(members, 200, 30, 0).ask()
     ids = [f"user-{member}" for member in range(members)]
