@@ -27,7 +27,7 @@ from app.web import create_app
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.process import running
 from store.config.garbage_collection import OF_ANSWERS, collect_seldom
-from store.config.settings import Settings, read_settings
+from store.config.settings import Settings
 from store.coordination.provider_limits import Access, Circuit, record_key
 from store.sql.database import Database
 from store.sql.models import Hold, Organization, WebhookEndpoint
@@ -37,10 +37,11 @@ from tests import people, services
 from tests.databases import new_database, opened
 from tests.installation.processes import running_redis, running_worker
 from tests.receiver import Receiver, receiving
+from workers.settings import read_settings
 
 hypothesis.settings.register_profile(
     "almanac",
-    max_examples=int(os.environ.get("ALMANAC_EXAMPLES", "25")),
+    max_examples=int(os.environ.get("ALMANAC_EXAMPLES", "15")),
     # Oracles are slow on purpose, and a slow machine is no failure.
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
@@ -127,6 +128,10 @@ def environment(sandbox_process: str, tmp_path_factory: pytest.TempPathFactory) 
         "ALMANAC_BREAKER_FAILURES": "0",
         # Receivers are on this machine, and unavailable ones come back soon.
         "ALMANAC_WEBHOOKS_ALLOW_PRIVATE": "true",
+        # So are CalDAV servers and feeds, whose content tests change.
+        "ALMANAC_CALDAV_ALLOW_PRIVATE": "true",
+        "ALMANAC_ICS_ALLOW_PRIVATE": "true",
+        "ALMANAC_ICS_REFRESH_SECONDS": "0",
         "ALMANAC_WEBHOOKS_RETRY_SECONDS": ",".join(["0.3"] * 300),
     }
     # Tests ignore the operator's own settings.

@@ -11,6 +11,7 @@ from store.security.crypto import Keyring
 from store.sql.models import OAuthConnection, Role, User
 from store.sql.queries import administrators, connections
 from store.sql.queries.connection_rows import Tokens
+from store.sql.queries.connections import Account
 from store.sql.queries.issuers import Issuer
 
 # An account that no provider has; its tokens do not expire.
@@ -60,14 +61,14 @@ def add_operator(session: Session, name: str) -> Issuer:
 
 
 def add_connection(
-    session: Session, keyring: Keyring, user: User, account: SandboxAccount = INVENTED, **changed: Any
+    session: Session, keyring: Keyring, user: User, connected: SandboxAccount = INVENTED, **changed: Any
 ) -> OAuthConnection:
     """Connect an account to a user; ``changed`` are arguments of ``connections.replace``."""
     arguments: dict[str, Any] = {
-        "provider": account.provider,
-        "email": account.email,
-        "scope": account.scope.split(),
-        "tokens": Tokens(account.access_token, account.refresh_token, account.expires_at),
+        "provider": connected.provider,
+        "email": connected.email,
+        "scope": connected.scope.split(),
+        "tokens": Tokens(connected.access_token, connected.refresh_token, connected.expires_at),
     }
     row, _ = connections.replace(session, keyring, user_id=user.id, **(arguments | changed))
     return row
@@ -88,7 +89,7 @@ def connected(
     """
     user = add_user(session, custom_id)
     for account in accounts:
-        row = add_connection(session, keyring, user, account, obtained=obtained)
+        row = add_connection(session, keyring, user, account, obtained=obtained, account=Account.ADD)
         if identified:
             identify(session, row.id, account)
     return user

@@ -171,6 +171,7 @@ def conflicts(answer: TestResponse) -> list[tuple[str, str]]:
 # The fields of an event that the provider sets, and no client.
 SET_BY_PROVIDER = {
     *("original", "status", "showAs", "organizer", "webLink", "recurringEventId", "updatedAt", "etag"),
+    *("visibility", "reminders", "timeZone", "seriesId", "originalStart"),
 }
 
 

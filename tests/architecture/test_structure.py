@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from store.config.declaration import SETTINGS
+from workers.settings import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from store.config import document
-from store.config.declaration import SETTINGS
-from store.config.document import document as generated_document
-from store.config.document import dotenv
+from app.docs_site import settings as document
+from app.docs_site.settings import document as generated_document
+from app.docs_site.settings import dotenv
 from store.config.setting import raw_values, value_text
+from workers.settings import SETTINGS
 
 
 @pytest.fixture

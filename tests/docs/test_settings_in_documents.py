@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from store.config.declaration import GROUPS
-from store.config.document import DOCUMENT, DOTENV, document, dotenv
-from store.config.setting import declared, value_text
+from app.docs_site.settings import DOCUMENT, DOTENV, document, dotenv
+from store.config.setting import value_text
 from tests.docs.fences import DOCUMENTS, ROOT
 from tests.live import credentials as live
+from workers.settings import GROUPS
 
-DECLARED = {setting.name: setting for group in GROUPS for setting in declared(group)}
+DECLARED = {setting.name: setting for _, group in GROUPS for setting in group}
 # Variables that are no settings: those of compose, of traces, and examples of what was removed.
 NOT_DECLARED = {
     *("ALMANAC_WORKER_MEMORY", "ALMANAC_WEBHOOK_SECRET", "ALMANAC_URL", "ALMANAC_API_KEY"),

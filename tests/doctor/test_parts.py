@@ -14,9 +14,10 @@ from app.cli.doctor import Diagnosis, State, storage
 from app.cli.doctor.diagnosis import Check, Examination
 from app.cli.doctor.report import report
 from store.coordination import heartbeats
-from store.sql.models import User
-from store.sql.queries import connections, provider_clients, webhooks
+from store.sql.models import Organization, User
+from store.sql.queries import connections, organization_grants, organizations, provider_clients, webhooks
 from store.sql.queries.connection_rows import Tokens
+from store.sql.queries.organization_grants import NewGrant
 from store.sql.queries.provider_clients import StoredClient
 from tests import services
 from tests.app.cli.test_commands import almanac
@@ -43,15 +44,17 @@ def test_each_line_is_there_when_its_check_is_done(installation, monkeypatch):
 
     folder = installation.settings.data_dir
     assert report(lambda: installation.settings, lines.append, as_json=False, data_dir=folder)
-    # The line of the settings was printed before the first check.
-    assert heard_by == {"one": 1, "two": 2}
+    # The lines of the version and of the settings were printed before the first check.
+    assert heard_by == {"one": 2, "two": 3}
 
 
 def test_a_missing_setting_is_the_only_line(tmp_path):
     refused = almanac("doctor", data=tmp_path, ALMANAC_REDIS_URL="redis://127.0.0.1:1/0")
 
     assert refused.exit_code == 1
-    assert refused.stdout.startswith("wrong    settings")
+    version, settings, *_ = refused.stdout.splitlines()
+    assert version.startswith("ok       version")
+    assert settings.startswith("wrong    settings")
     assert "ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS must be set" in refused.stdout
     assert "-> docs/reference/settings.md" in refused.stdout
     assert "database" not in refused.stdout.replace("ALMANAC_DATABASE_URL", "")
@@ -263,6 +266,32 @@ def test_a_beat_that_never_was_or_has_stopped_is_wrong(examination, stores):
 
     assert diagnosis.state is State.WRONG
     assert "almanac beat" in diagnosis.advice
+
+
+def test_ended_grants_of_organizations_are_named_with_their_reason(examination, stores):
+    grant = NewGrant("google", "admin@acme.example", "robot@acme.example", None, None, "planted", ["read"])
+    assert run_check(examination, "grants").sentence == "There are none"
+    with stores.database.writing() as session:
+        acme, borealis = Organization(slug="acme"), Organization(slug="borealis")
+        session.add_all([acme, borealis])
+        session.flush()
+        saved = [
+            organization_grants.save(session, stores.keyring, each.id, grant) for each in (acme, borealis)
+        ]
+    assert run_check(examination, "grants").sentence == "2 grants of organizations, none has ended"
+    with stores.database.writing() as session:
+        organization_grants.mark_dead(session, saved[0].id, "The delegation was withdrawn")
+
+    diagnosis = run_check(examination, "grants")
+
+    assert diagnosis.state is State.WARNING
+    assert diagnosis.sentence == (
+        "1 of 2 grants of organizations has ended, and members cannot be read. "
+        "acme at Google Calendar: The delegation was withdrawn"
+    )
+    with stores.database.writing() as session:
+        organizations.remove(session, acme.id)
+        organizations.remove(session, borealis.id)
 
 
 def at(installation: Installation, url: str) -> Diagnosis:

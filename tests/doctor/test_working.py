@@ -13,6 +13,7 @@ from tests.doctor.installation import Installation
 pytestmark = pytest.mark.long
 
 NAMES = [
+    "version",
     "settings",
     "database",
     "redis",
@@ -26,6 +27,8 @@ NAMES = [
     "beat",
     "google",
     "microsoft",
+    "grants",
+    "identity provider",
     "public URL",
     "proxies",
 ]

@@ -14,12 +14,12 @@ import click
 import orjson
 
 from providers.errors import ProviderError
-from store.config.settings import read_settings
 from tests.live import credentials
 from tests.live.credentials import LiveAccount
 from tests.live.recording import Recorder
 from tests.live.sanitizing import Sanitizer
 from tests.live.suite import Suite
+from workers.settings import read_settings
 
 RECORDED = Path(__file__).parent / "recorded"
 

@@ -167,6 +167,7 @@ def _account(name: str, given: Mapping[str, str], there: ProviderSettings, secon
             token=there.google_token_url,
             revoke=there.google_revoke_url,
             userinfo=there.google_userinfo_url,
+            directory=there.google_directory_url,
         )
         oauth = GoogleOAuth(endpoints, client)
     else:

@@ -15,6 +15,7 @@ from store.coordination.provider_limits import Access, Circuit, CircuitState
 from store.coordination.shares import Quota
 from store.metrics.counters import BOUNDS, Cache, Counts, Histogram, Totals
 from store.sql.queries.connections import ConnectionCounts
+from store.sql.queries.organization_grants import GrantCounts
 from tests.observability.scraping import parse
 from workers.queues import Queue
 
@@ -47,7 +48,7 @@ def full():
         LiveProcesses({"worker1@a": (1, 64)}, 1.0),
         {Circuit("google", Access.READS): CircuitState(open=True, accounts=1)},
         {Quota.WAITING_READS: QuotaUse(1, 128)},
-        Records({"google": ConnectionCounts(1, 1)}, 1, 1, QuotaUse(1, 1000)),
+        Records({"google": ConnectionCounts(1, 1)}, {"google": GrantCounts(1, 1)}, 1, 1, QuotaUse(1, 1000)),
         dict.fromkeys(Queue, 0),
     )
     return parse(generate_latest(Exposition(found)).decode())

@@ -174,6 +174,7 @@ def test_live_processes_and_queue_lengths_are_reported(busy, sandbox, unique):
     for provider in ("google", "microsoft"):
         assert found("almanac_worker_isolated", worker=name, provider=provider) == 0
     assert found("almanac_connections", provider="google", alive="true") >= 1
+    assert found("almanac_grants", provider="microsoft", alive="false") == 0
     assert found("almanac_queue_depth", queue="reads") == 0
     assert found("almanac_webhook_deliveries_waiting") == 0
     assert found.sum("almanac_build_info") == 1
@@ -234,13 +235,13 @@ def test_names_and_helps_are_as_prometheus_recommends(busy):
             assert name.endswith("_seconds")
 
 
-def test_scrape_takes_four_statements_and_no_provider_call(app, database, api, new_user, sandbox):
+def test_scrape_takes_five_statements_and_no_provider_call(app, database, api, new_user, sandbox):
     new_user(sandbox.account("google", "s@example.com"))
     sandbox.forget_requests()
     wired = app.extensions["almanac"]
     with statements(wired.stores.database) as (_, sent):
         assert app.test_client().get("/metrics").status_code == 200
-    assert len(sent) == 4
+    assert len(sent) == 5
     assert sandbox.requests().total == 0
 
 
@@ -313,6 +314,7 @@ def test_without_a_database_the_other_metrics_are_there(new_app):
     assert found("almanac_up", part="broker") == 1
     assert found("almanac_webhook_deliveries_waiting") is None
     assert found("almanac_holds_active") is None
+    assert found("almanac_grants", provider="google", alive="true") is None
 
 
 def test_without_redis_there_are_no_metrics(new_app):

@@ -11,11 +11,12 @@ import pytest
 import requests
 
 from store.config import settings as settings_module
-from store.config.settings import TRACES, SettingsError, read_settings
+from store.config.settings import TRACES, SettingsError
 from tests.installation.builder import installed
 from tests.installation.processes import web_server
 from tests.observability.collector import collecting
 from tests.waiting import until
+from workers.settings import read_settings
 from workers.telemetry import tracing
 
 # Starts a whole installation, which is too slow for the default run.

@@ -85,7 +85,7 @@ def _messages(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 def main() -> None:
     """Record the messages of this version."""
-    from store.config.settings import read_settings
+    from workers.settings import read_settings
 
     with create_celery(read_settings()) as celery:
         celery.loader.import_default_modules()

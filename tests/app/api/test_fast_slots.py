@@ -282,6 +282,29 @@ def test_both_paths_count_for_one_limit_and_each_request_once(production):
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "7")
 
 
+def test_both_paths_count_for_the_limit_of_an_organization(
+    app, api, new_api, new_organization, cached_people
+):
+    slug = new_organization()
+    api.post(f"/organizations/{slug}/members", {"userIds": ["plain-0-0"]})
+    key = new_api(organization=slug).key
+    plain = Api(app.test_client(), key)
+    with FastClient(app, key) as client:
+        until(lambda: plain.get(PATH, **DAY).status_code == 200 and client.get(PATH, **DAY) is not None)
+
+        api.put(f"/organizations/{slug}", {"quotas": {"requestsPerMinute": 3}})
+
+        # The first request after a change loads the key again.
+        until(lambda: plain.get(PATH, **DAY).headers.get("RateLimit-Limit") == "3")
+        answer = client.get(PATH, **DAY)
+        assert (answer.headers["RateLimit-Limit"], answer.headers["RateLimit-Remaining"]) == ("3", "1")
+        assert client.get(PATH, **DAY).headers["RateLimit-Remaining"] == "0"
+        assert client.get(PATH, **DAY) is None
+        assert client.scope[authentication.COUNTED].of_organization
+    refused = plain.get(PATH, **DAY)
+    assert (refused.status_code, refused.json["quota"]) == (429, "requestsPerMinute")
+
+
 def test_a_fast_request_is_logged(warm, api, caplog):
     with caplog.at_level("INFO", logger="app.http.requests"):
         warm.get(PATH, **DAY)
