@@ -14,16 +14,18 @@ BROWSERS ?= 2
 # Containers set this; then every process of the suite would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 # These have targets of their own.
-OTHERS := not clients and not generators and not manifests and not typescript and not browser and not long and not faults and not security and not fuzz
-SOURCES := almanac_start.py app workers scheduling providers store clients tests docs/site hatch_build.py
+OTHERS := not clients and not generators and not manifests and not typescript and not openid and not browser and not long and not faults and not security and not fuzz
+SOURCES := almanac_start.py app workers scheduling providers store clients tests docs/site deploy/wheel
 # The sources of the documentation site.
 SITE_SOURCES := mkdocs.yml $(shell find docs -path docs/engineering -prune -o -type f ! -name '*.pyc' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo audit test test-slow test-long test-races test-faults test-security test-live test-clients test-generators test-manifests manifests image-dry-run test-typescript client-types test-browser browser fuzz soak screenshots pictures check bench fix lock settings
+.PHONY: help setup docs demo access audit test test-slow test-long test-races test-faults test-security test-live test-clients test-generators test-openid test-manifests release-rehearsal image-dry-run test-typescript client-types bruno test-browser browser fuzz soak screenshots pictures check bench fix lock settings
 
 help: ## list the commands
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | grep -vE '^(test-|fuzz|soak)' | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
+	@echo "Longer tests, of which .ci/run has the order:"
+	@grep -E '^(test-[a-z]+|fuzz|soak):.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 setup: .venv/.installed build/site/index.html ## virtual environment in .venv, everything from the lock file
 
@@ -67,8 +69,9 @@ build/site/index.html: .venv/.installed $(SITE_SOURCES)
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
 	@touch $@
 
-demo: setup ## start everything with demo data; prints an example request; ARGS="--port 8180"
-	@$(BIN)/almanac demo $(ARGS)
+demo: setup ## start everything with demo data; prints an example request; PORT=8180 SANDBOX_PORT= BOOKING_PORT=
+	@$(BIN)/almanac demo $(if $(PORT),--port $(PORT)) $(if $(SANDBOX_PORT),--sandbox-port $(SANDBOX_PORT)) \
+	  $(if $(BOOKING_PORT),--booking-port $(BOOKING_PORT)) $(ARGS)
 
 test: setup ## the test suite; needs no other service
 	@$(BIN)/python -m pytest -m "$(OTHERS) and not slow" -n $(TEST_PROCESSES) --dist worksteal
@@ -107,17 +110,17 @@ test-clients: .venv/.clients ## the sandbox against the official Google and Micr
 test-generators: .venv/.generators tests/generators/node_modules/.package-lock.json ## clients generated from the OpenAPI document, in TypeScript and Python
 	@$(BIN)/python -m pytest tests/generators
 
+access: setup ## write the table of docs/operate/access.md again: routes by API keys and by roles
+	@ALMANAC_RECORD_ACCESS=1 $(BIN)/python -m pytest tests/security/test_access_table.py
+
 examples: setup ## record the examples of the OpenAPI document again, from the answers to the contract's rows
 	@ALMANAC_RECORD_EXAMPLES=1 $(BIN)/python -m pytest tests/contract
 
-test-manifests: .venv/.manifests tests/packaging/keda/node_modules/.package-lock.json ## the Helm chart, the kustomize base and the compose file: rendered, and validated by schemas
-	@command -v kubectl >/dev/null || ! command -v apt-get >/dev/null || { \
-	  echo "Installing kubectl (kubernetes-client) ..."; \
-	  apt-get install --yes --quiet --no-install-recommends kubernetes-client >/dev/null; }
+test-manifests: .venv/.manifests tests/packaging/keda/node_modules/.package-lock.json ## the Helm chart and the compose file: rendered, and validated by schemas
 	@$(BIN)/python -m pytest -m manifests tests/packaging
 
-manifests: .venv/.manifests ## generate deploy/kustomize from the Helm chart
-	@$(BIN)/python -m tests.packaging.kustomize
+release-rehearsal: setup ## build the wheel, install it outside of the repository, and start the demo there; TAG=v1.1.0
+	@$(BIN)/python -m tests.packaging.rehearsal $(TAG)
 
 image-dry-run: setup ## the steps of the Dockerfile in a clean Debian root, without a container engine; needs root
 	@command -v debootstrap >/dev/null || { \
@@ -128,9 +131,15 @@ image-dry-run: setup ## the steps of the Dockerfile in a clean Debian root, with
 test-typescript: setup clients/typescript/node_modules/.package-lock.json ## the TypeScript client, against a running service
 	@$(BIN)/python -m pytest -m typescript tests/almanac_typescript tests/docs/test_receivers.py
 
+test-openid: setup tests/identity_provider/node_modules/.package-lock.json ## signing in to the dashboard, at an OpenID Connect server that is not ours
+	@$(BIN)/python -m pytest tests/identity_provider
+
 client-types: setup clients/typescript/node_modules/.package-lock.json ## generate the types of the TypeScript client from the OpenAPI document, and the client for the booking page
 	@$(BIN)/python -m tests.almanac_typescript.types
 	@$(BIN)/python -m tests.almanac_typescript.booking
+
+bruno: setup ## generate the Bruno collection from the OpenAPI document
+	@$(BIN)/python -m tests.bruno.collection
 
 test-browser: browser ## the dashboard in a headless Chromium: pages, keyboard, accessibility, consent
 	@$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist worksteal
@@ -159,7 +168,7 @@ tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
 	fi
 
 # The generator of types and the compiler of TypeScript.
-tests/generators/node_modules/.package-lock.json tests/packaging/keda/node_modules/.package-lock.json clients/typescript/node_modules/.package-lock.json: \
+tests/generators/node_modules/.package-lock.json tests/packaging/keda/node_modules/.package-lock.json tests/identity_provider/node_modules/.package-lock.json clients/typescript/node_modules/.package-lock.json: \
 %/node_modules/.package-lock.json: %/package-lock.json
 	@command -v npm >/dev/null || { echo "Install npm, which comes with Node.js (apt-get install npm)"; exit 1; }
 	@npm ci --prefix $* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
@@ -185,8 +194,9 @@ bench: .venv/.bench ## run the benchmarks; writes docs/engineering/benchmarks.md
 soak: .venv/.bench ## a whole installation under load, with every answer checked; writes docs/engineering/soak.md; MINUTES=5
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5)
 
-settings: setup ## write the tables of settings and .env.example again, from the declarations
-	@$(BIN)/python -m store.config.document
+settings: setup ## write the tables of settings and providers and .env.example again, from the declarations
+	@$(BIN)/python -m app.docs_site.settings
+	@$(BIN)/python -m app.docs_site.providers
 
 fix: setup ## format the code, and apply the fixes of ruff
 	@$(BIN)/ruff check --fix $(SOURCES)
