@@ -71,7 +71,7 @@ def create_app(settings: Settings) -> flask.Flask:
     paths.check_identifiers(app)
     idempotency.install(app)
     # Last: it then runs first, whatever the other ones raise.
-    app.teardown_request(lambda _error: shares.end_turn())
+    app.teardown_request(shares.end_turn)
     api = document.Api(app)
     calendar = (calendars, events, changes, unified, busy, scheduling, group_scheduling, explain)
     accounts = (

@@ -14,7 +14,7 @@ from providers.base import CalendarProvider, Channels, IssuedTokens, MainCalenda
 from providers.changes import ChangeFeed
 from providers.directory import Directory
 from providers.errors import ProviderNotConfigured
-from providers.event_fields import EventFields
+from providers.event_writes import EventFields
 from providers.oauth.client import OAuth
 from providers.scopes import Scopes
 

@@ -1,4 +1,6 @@
-"""Parts of event writes for all adapters: unknown outcomes, and zones that a provider does not know.
+"""Parts of event writes for all adapters: fields, unknown outcomes, and zones that a provider does not know.
+
+Not every provider has every field of an event. A value that it cannot store is refused before the write.
 
 After a create whose answer was lost, the adapter looks for the event before it reports a failure. An update
 or a delete is safe to repeat, so the adapter only reports that its outcome is unknown.
@@ -10,7 +12,8 @@ or Windows' ``FLE Standard Time``. A write tries other spellings of a zone that 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,6 +23,7 @@ from providers.errors import (
     AuthorizationInvalid,
     EventExists,
     EventRefused,
+    FieldRefused,
     LocalResourceExhausted,
     OutcomeUnknown,
     ProviderError,
@@ -27,10 +31,82 @@ from providers.errors import (
     Unavailable,
     ZoneRefused,
 )
-from providers.events import CreateResult, Draft, Event
+from providers.events import (
+    Changes,
+    CreateResult,
+    Draft,
+    Event,
+    Recurrence,
+    Reminders,
+    ShowAs,
+    Visibility,
+    When,
+)
+from providers.recurrence import BadRecurrence
 from scheduling.zones import iana_zone
 
-# Seconds reserved for that lookup, and the largest share of the time left that it may take.
+
+@dataclass(frozen=True, slots=True)
+class EventFields:
+    """The values that a provider can store.
+
+    ``show_as`` has the word that is stored for each word. ``reminders`` is the greatest number of reminders,
+    and ``default_reminders`` says whether an event can have those of its calendar. ``optional_resources``: an
+    attendee can be a resource and optional. ``recurrence`` checks a recurrence for parts that the provider
+    does not have, given the start of the series if that is written too.
+    """
+
+    show_as: Mapping[ShowAs, ShowAs] = field(default_factory=dict)
+    visibility: Collection[Visibility] = ()
+    reminders: int = 0
+    default_reminders: bool = False
+    optional_resources: bool = False
+    recurrence: Callable[[Recurrence, When | None], None] = lambda given, start: None
+
+    def fit(self, changes: Changes, title: str, *, new: bool) -> Changes:
+        """The changes with the values that are stored; ``title`` is the provider's, ``new`` means a create.
+
+        :raise FieldRefused: for a value that has no equivalent
+        """
+        shown = changes.show_as
+        if shown is not None and (shown := self.show_as.get(shown)) is None:
+            raise FieldRefused("showAs", f"cannot be {changes.show_as}: {title} does not store it")
+        if changes.visibility is not None and changes.visibility not in self.visibility:
+            raise FieldRefused("visibility", f"cannot be {changes.visibility}: {title} does not store it")
+        if not self.optional_resources and any(
+            each.optional and each.resource for each in changes.guests or ()
+        ):
+            raise FieldRefused("attendees", f"must not be both optional and resource at {title}")
+        if changes.recurrence is not None:
+            try:
+                self.recurrence(changes.recurrence, changes.start)
+            except BadRecurrence as error:
+                raise FieldRefused("recurrence", str(error)) from None
+        return replace(changes, show_as=shown, reminders=self._reminders(changes.reminders, title, new=new))
+
+    def _reminders(self, reminders: Reminders | None, title: str, *, new: bool) -> Reminders | None:
+        if reminders is None:
+            return None
+        if reminders.minutes is None:
+            if not (self.default_reminders or new):
+                raise FieldRefused("reminders", f"must not be null: {title} has no reminders of a calendar")
+            # A new event without reminders gets what the provider adds to it.
+            return None if new else reminders
+        if len(reminders.minutes) > self.reminders:
+            raise FieldRefused("reminders", f"must have at most {self.reminders} elements at {title}")
+        return reminders
+
+
+# Google's limits on reminders, which the API has for all providers:
+# https://developers.google.com/workspace/calendar/api/v3/reference/events#reminders.overrides
+MAX_REMINDERS = 5
+MAX_REMINDER_MINUTES = 40_320
+
+# Every word is stored as it is.
+ALL_SHOWN: Mapping[ShowAs, ShowAs] = {each: each for each in ShowAs}
+
+# Seconds reserved for the lookup after a create without an answer, and the largest share of the time left
+# that it may take.
 # With the usual deadline two attempts of the insert still fit before it.
 LOOKUP_SECONDS = 1.5
 LOOKUP_SHARE = 0.2

@@ -377,8 +377,10 @@ def _load(
 ) -> tuple[Mapping[str, int], Mapping[str, Sequence[ConnectionRef]]]:
     organization_id = authentication.organization_id
     with services().stores.database.reading() as session:
-        numbers = users.ids(session, wanted, organization_id=organization_id)
         connections = connection_rows.of_users(session, wanted, organization_id=organization_id)
+        numbers = {user: refs[0].user_id for user, refs in connections.items() if refs}
+        if without := connections.keys() - numbers.keys():
+            numbers |= users.ids(session, without, organization_id=organization_id)
     if not numbers.keys() == connections.keys() == set(wanted):
         raise NotFound("User not found", Code.USER_NOT_FOUND)
     return numbers, connections

@@ -37,7 +37,7 @@ from app.schemas.parameters import (
 )
 from providers import recurrence, registry
 from providers.etags import ENTITY_TAG
-from providers.event_fields import MAX_REMINDER_MINUTES, MAX_REMINDERS
+from providers.event_writes import MAX_REMINDER_MINUTES, MAX_REMINDERS
 from providers.events import ResponseStatus, Scope, ShowAs, Visibility
 from providers.recurrence import BadRecurrence
 

@@ -9,7 +9,7 @@ from providers.base import Token
 from providers.caldav.credentials import opened
 from providers.caldav.scopes import SCOPES
 from providers.definition import Definition, Field, FormGuide, OneCallEach, OwnSetting, Preset, Provider
-from providers.event_fields import ALL_SHOWN, MAX_REMINDERS, EventFields
+from providers.event_writes import ALL_SHOWN, MAX_REMINDERS, EventFields
 from providers.events import Visibility
 
 TITLE = "CalDAV"

@@ -20,7 +20,7 @@ from providers.definition import (
     client_settings,
 )
 from providers.errors import GrantRefused
-from providers.event_fields import MAX_REMINDERS, EventFields
+from providers.event_writes import MAX_REMINDERS, EventFields
 from providers.events import ShowAs, Visibility
 from providers.google import organization_grants
 from providers.google.channels import GoogleChannels

@@ -9,7 +9,7 @@ from collections.abc import Sequence, Set
 from typing import cast
 
 from providers import recurrence
-from providers.event_fields import MAX_REMINDERS
+from providers.event_writes import MAX_REMINDERS
 from providers.events import Changes, Day, Draft, Guest, Moment, Reminders, Response, When
 from providers.google import parse_events
 from providers.google.parse import canonical

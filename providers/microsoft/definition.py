@@ -17,7 +17,7 @@ from providers.definition import (
     Quotas,
     client_settings,
 )
-from providers.event_fields import ALL_SHOWN, EventFields
+from providers.event_writes import ALL_SHOWN, EventFields
 from providers.events import Visibility
 from providers.microsoft import certificates, organization_grants
 from providers.microsoft.client import Costs, Microsoft

@@ -209,8 +209,8 @@ def take_turn(tenant: int) -> None:
     _take(_turns.setdefault(tenant, _Turns()))
 
 
-def end_turn() -> None:
-    """End the turn of this request, if it has one."""
+def end_turn(_error: BaseException | None = None) -> None:
+    """End the turn of this request, if it has one; Flask calls this with the error of the request."""
     if (turns := _taken.get()) is not None:
         _taken.set(None)
         turns.release()

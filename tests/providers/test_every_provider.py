@@ -14,7 +14,7 @@ from providers import registry
 from providers.base import Account, Failed, Outcome
 from providers.contents import has_changes
 from providers.errors import EventNotFound, EventRefused, FieldRefused, ProviderError, Reason
-from providers.event_fields import EventFields
+from providers.event_writes import EventFields
 from providers.events import (
     Changes,
     Day,
