@@ -158,7 +158,8 @@ def _shown(conflict: Overlap) -> dict[str, Any]:
     }
     if conflict.calendars:
         shown["calendars"] = [
-            {"connectionId": connection.id, "calendarId": name} for connection, _, name in conflict.calendars
+            {"connectionId": connection.public_id, "calendarId": name}
+            for connection, _, name in conflict.calendars
         ]
     if conflict.reason is not None:
         shown["reason"] = conflict.reason

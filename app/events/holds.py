@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from redis.exceptions import RedisError
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from app.availability import connections, parameters, profiles
 from app.availability.parameters import now_ms
@@ -164,11 +165,17 @@ def reserve(booking: Booking, time: Time, new: NewHold, *, limited: bool = False
             held = holds.held_users(session, new.organization_id, now=moment) if limited else 0
             most = services().settings.max_held_users
             if held > shares.own_quotas.get().get(Quota.HELD_USERS, most):
-                raise quota_exceeded(Quota.HELD_USERS)
+                raise quota_exceeded(Quota.HELD_USERS, _seconds_to_expiry(session, outcome, new, moment))
             return outcome
     except IntegrityError:
         # A user was deleted meanwhile, and the next attempt says so.
         raise ServiceUnavailable from None
+
+
+def _seconds_to_expiry(session: Session, taken: TakenHold, new: NewHold, moment: int) -> int:
+    """The seconds until the first other hold of the organization expires; 1 if it has no other."""
+    ends = holds.first_expiry(session, new.organization_id, besides=taken.id, now=moment)
+    return 1 if ends is None else -((moment - ends) // 1000)
 
 
 def lease_end(*, deadlines: float) -> int:

@@ -116,10 +116,13 @@ PAGES = frozenset({"dashboard", "invitation"})
 
 
 class Parser(FlaskParser):
-    """Answers 400 to validation errors, ignores unknown fields, and takes query arrays in any spelling."""
+    """Answers 400 to validation errors, and takes query arrays in any spelling.
+
+    Unknown parameters are ignored; the schema of a body decides about unknown fields.
+    """
 
     DEFAULT_VALIDATION_STATUS = 400
-    DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(LOCATIONS, EXCLUDE)
+    DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(LOCATIONS, EXCLUDE) | {"json": None}
 
     def load_querystring(self, req: Any, schema: Schema) -> MultiDictProxy:
         """The parameters of the query."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import RAISE, Schema, ValidationError, fields
 
 from app.schemas.fields import (
     KEY_ID,
@@ -54,11 +54,20 @@ class FutureInstant(Instant):
 USE_ORGANIZATION = "is no field of API keys: give the slug as organization"
 OTHER_ORGANIZATION = "cannot be changed: create another key"
 MANAGES_NONE = "must not be given here: API keys that are made by the API manage no keys"
-# What other routes call an organization. Ignored, it would leave a new key unbound: valid for all customers.
+# What other routes call an organization.
 OTHER_NAMES = ("organizationSlug", "organizationSlugs", "orgSlug", "organizations")
 
 
-class KeyBody(RefusingBody):
+class _WholeKeyBody(RefusingBody):
+    """A body of a key, without a field that keys do not have: ignored, it would leave a key stronger."""
+
+    error_messages = {"unknown": "is no field of API keys"}  # noqa: RUF012 - read by marshmallow, never changed
+
+    class Meta:
+        unknown = RAISE
+
+
+class KeyBody(_WholeKeyBody):
     """A new key."""
 
     refused = {**dict.fromkeys(OTHER_NAMES, USE_ORGANIZATION), "manageKeys": MANAGES_NONE}  # noqa: RUF012
@@ -87,7 +96,7 @@ class KeyBody(RefusingBody):
     )
 
 
-class KeyChangeBody(RefusingBody):
+class KeyChangeBody(_WholeKeyBody):
     """A change of a key; absent fields stay unchanged."""
 
     # A key that moved to another organization would take its holds and links along.

@@ -20,6 +20,7 @@ from app.schemas.fields import (
     Parsed,
     PathText,
     QuerySchema,
+    RefusingBody,
     Several,
     Text,
     TrueOrFalse,
@@ -205,8 +206,18 @@ class AttendeeBody(Body):
     )
 
 
-class EventChangeBody(Body):
+# Parameters of the query that decide where, when and whether an event is written.
+IN_QUERY = (
+    *("ifFree", "hold", "scope", "connection", "calendarIds"),
+    *("padding", "paddingBefore", "paddingAfter", "maxOverlaps", "minimumNotice", "profile"),
+)
+
+
+class EventChangeBody(RefusingBody):
     """A change of an event; absent fields stay unchanged."""
+
+    refused = dict.fromkeys(IN_QUERY, "must not be given in the body: it is a parameter of the query")
+    neutral = {"ifFree": False, "scope": "occurrence", "profile": "apply"}  # noqa: RUF012
 
     subject = Text(longest=1024, metadata=SUBJECT)
     description = LongText(longest=MAX_TEXT, metadata=about("A text of several lines."))

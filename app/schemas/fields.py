@@ -85,12 +85,14 @@ class RefusingBody(Body):
 
     @pre_load
     def refuse(self, data: Any, **_: Any) -> Any:
-        """Refuse the fields of other routes."""
-        for name, message in self.refused.items() if isinstance(data, dict) else ():
+        """Refuse the fields of other routes; leave out those that change nothing."""
+        if not isinstance(data, dict):
+            return data
+        for name, message in self.refused.items():
             value = data.get(name)
             if value is not None and value != self.neutral.get(name):
                 raise ValidationError(message, name)
-        return data
+        return {name: value for name, value in data.items() if name not in self.refused}
 
 
 class WholeBody(Schema):

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import orjson
-from marshmallow import Schema, ValidationError, fields, validates_schema
+from marshmallow import RAISE, Schema, ValidationError, fields, validates_schema
 
 from app.schemas.connections import ConnectionSchema, connection_view
 from app.schemas.fields import (
@@ -73,6 +73,11 @@ def _own_quota(metadata: dict[str, Any]) -> JsonInteger:
 
 class QuotasBody(Body):
     """A change of an organization's quotas: absent ones stay unchanged, null is the installation's."""
+
+    error_messages = {"unknown": "is no quota"}  # noqa: RUF012 - read by marshmallow, never changed
+
+    class Meta:
+        unknown = RAISE
 
     requestsPerMinute = _own_quota(REQUESTS_PER_MINUTE)
     waitingReads = _own_quota(WAITING_READS)

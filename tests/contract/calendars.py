@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.schemas.events import IN_QUERY
 from tests.app.at_provider import NINE
 from tests.conftest import stores_of
 from tests.contract.rows import (
@@ -310,6 +311,9 @@ EVENTS: tuple[Row, ...] = (
         bad("timeZone must be a time zone name", body=NEW | {"timeZone": "Mars/Olympus"}),
         bad("timeZone needs start and end", body=DAY | {"timeZone": "Europe/Berlin"}),
         bad("start is required", body={"end": NINE["end"]}),
+        # Ignored, each of these would write the event without its condition.
+        *(bad(f"{name} must not be given in the body", body=NEW | {name: "x"}) for name in IN_QUERY),
+        ok(data(EVENT), 201, body=NEW | {"ifFree": False, "hold": None}),
         unknown_provider(body=NEW),
         missing("Calendar not found", names=NO_CALENDAR, body=NEW),
         missing("OAuth connection not found", names=LONELY, body=NEW),

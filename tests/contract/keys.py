@@ -145,6 +145,11 @@ ROWS: tuple[Row, ...] = (
             bad(f"{name} is no field of API keys", body={"name": "x", name: "{orgSlug}"}, setup=managing_all)
             for name in OTHER_NAMES
         ),
+        # Ignored, these would make a key that may do more than was wanted.
+        *(
+            bad(f"{name} is no field of API keys", body={"name": "x", name: "north"}, setup=managing_all)
+            for name in ("readonly", "read_only", "expires", "rate_limit", "scopes", "tenant")
+        ),
         bad("manageKeys must not be given", body={"name": "x", "manageKeys": True}, setup=managing),
         ok(data(MADE), 201, body={"name": "x", "manageKeys": False, "orgSlug": None}, setup=managing),
         exceeding("showTokens would let", body={"name": "x", "showTokens": True}, setup=managing),
@@ -176,6 +181,7 @@ ROWS: tuple[Row, ...] = (
         bad("organization cannot be changed", body={"organization": "{orgSlug}"}, setup=managed),
         *(bad(f"{name} cannot be changed", body={name: "{orgSlug}"}, setup=managed) for name in OTHER_NAMES),
         bad("manageKeys cannot be changed", body={"manageKeys": True}, setup=managed),
+        bad("read_only is no field of API keys", body={"read_only": True}, setup=managed),
         exceeding("showTokens would let", body={"showTokens": True}, setup=managed),
         exceeding("showTokens would let", body={"name": "mine"}, setup=powerful),
         missing("API key not found", body={}, setup=elsewhere),

@@ -334,6 +334,7 @@ ORGANIZATIONS: tuple[Row, ...] = (
             body={"quotas": {"requestsPerMinute": 600, "heldUsers": 2000, "waitingReads": None}},
         ),
         bad("quotas.heldUsers must be between 1 and", body={"quotas": {"heldUsers": 0}}),
+        bad("quotas.held_users is no quota", body={"quotas": {"held_users": 2000}}),
         bad(
             "Changing the quotas of an organization needs",
             403,

@@ -64,7 +64,7 @@ def identity_provider(examination: Examination) -> CheckResult:
 
 
 def public_url(examination: Examination) -> CheckResult:
-    """The public URL leads to this service."""
+    """The public URL leads to an installation of Almanac; nothing says whether to this one."""
     url = examination.settings.public_url
     if not url:
         return (
@@ -85,7 +85,7 @@ def public_url(examination: Examination) -> CheckResult:
             f"{url} {fault}",
             "Check ALMANAC_PUBLIC_URL, its DNS entry and the proxy behind it",
         )
-    return State.OK, f"{url} leads to this service", ""
+    return State.OK, f"An Almanac answers at {url}", ""
 
 
 def proxies(examination: Examination) -> CheckResult:

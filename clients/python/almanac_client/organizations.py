@@ -7,6 +7,7 @@ from typing import TypedDict, Unpack
 from almanac_client.bodies import QuotasBody
 from almanac_client.messages import Request, path
 from almanac_client.operations import PAGE, Listing, Operation, data, rows
+from almanac_client.parameters import value_of
 from almanac_client.records import Organization
 from almanac_client.resources import Resource, TransportT, listing, operation
 
@@ -45,7 +46,7 @@ class Organizations(Resource[TransportT]):
         """
         fields: dict[str, object] = {"slug": slug, "name": name}
         if quotas is not None:
-            fields["quotas"] = quotas
+            fields["quotas"] = value_of(quotas)
         request = Request.create("/organizations", fields, idempotency_key=idempotency_key)
         return Operation(request, data(Organization))
 
@@ -65,7 +66,7 @@ class Organizations(Resource[TransportT]):
         >>> almanac.organizations.change("acme", quotas={"held_users": 2000})
         """
         # Not ``body``, which leaves a name of None out.
-        request = Request("PUT", path("/organizations/{}", org_slug), body=dict(changes))
+        request = Request("PUT", path("/organizations/{}", org_slug), body=value_of(changes))
         return Operation(request, data(Organization))
 
     @operation

@@ -136,6 +136,16 @@ def held_users(session: Session, organization_id: int | None, *, now: int) -> in
     return session.scalars(query).one()
 
 
+def first_expiry(session: Session, organization_id: int | None, *, besides: str, now: int) -> int | None:
+    """When the first of the holds that ``held_users`` counts expires, ``besides`` left out."""
+    query = select(func.min(Hold.expires_at)).where(
+        Hold.organization_id.is_not_distinct_from(organization_id),
+        Hold.expires_at > now,
+        Hold.id != besides,
+    )
+    return session.scalars(query).one()
+
+
 def promise(session: Session, hold_id: str, *, expires_at: int, now: int) -> HoldView | None:
     """Make a hold public and extend it; None if it has expired meanwhile."""
     if not renew(session, hold_id, expires_at=expires_at, now=now, promised=True):

@@ -374,7 +374,9 @@ def test_an_organization_holds_a_limited_number_of_users(
         "quotaExceeded",
         "heldUsers",
     )
-    assert "Retry-After" in refused.headers
+    # When the first of its holds expires.
+    assert 250 < refused.json["retryAfter"] <= 300
+    assert refused.headers["Retry-After"] == str(refused.json["retryAfter"])
     # Nothing of it is held, one user more may be, and others have a quota of their own.
     held(bound.post("/holds", {"users": [person.user], **TEN}))
     held(stranger.post("/holds", {"users": [other.user], **TEN}))

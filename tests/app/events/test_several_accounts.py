@@ -7,6 +7,7 @@ import pytest
 from tests import people
 from tests.app.at_provider import NINE, AtProvider
 from tests.app.days import MORNING, before_thursday, meeting, starts
+from tests.conftest import connect
 
 TEAM = "team@group.calendar.google.com"
 
@@ -126,6 +127,20 @@ def test_a_hold_takes_the_time_of_every_account(api, sandbox, worker, new_user, 
     assert starts(api.get(f"/users/{bruno}/scheduling", **MORNING)) == ["10:00", "11:00"]
     again = api.post("/holds", {"users": [bruno], **NINE})
     assert (again.status_code, again.json["code"]) == (409, "slotTaken")
+
+
+def test_a_conflict_names_the_connection_by_the_id_that_it_keeps(api, sandbox, worker, new_user):
+    account = sandbox.account("google", "ada@example.com", events=[NINE])
+    user = new_user(account)
+    (first,) = ids(api, user)
+    connect(api, user, account)
+    assert ids(api, user) == [first]
+
+    taken = create(api, user, "primary", query={"ifFree": "true", "calendarIds": "primary"})
+
+    assert (taken.status_code, taken.json["code"]) == (409, "slotTaken")
+    named = [each["connectionId"] for each in taken.json["conflicts"][0]["calendars"]]
+    assert named == [first]
 
 
 def test_a_unified_event_has_a_copy_in_each_account(api, user, there):
