@@ -10,7 +10,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 
 from store.config.settings import Settings
-from workers.celery_app import Almanac
+from workers.celery_app import Almanac, tls_options
 from workers.queues import Queue
 
 # Default timeout of each step, in seconds.
@@ -83,7 +83,12 @@ def _connection(settings: Settings, patience: float = CONNECT_SECONDS) -> Iterat
     if settings.broker_url.startswith("amqp"):
         timeouts = ("read_timeout", "write_timeout")
     options = dict.fromkeys(timeouts, patience)
-    with Connection(settings.broker_url, connect_timeout=patience, transport_options=options) as connection:
+    with Connection(
+        settings.broker_url,
+        connect_timeout=patience,
+        transport_options=options,
+        ssl=tls_options(settings.broker_url) or False,
+    ) as connection:
         yield connection
 
 

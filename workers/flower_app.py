@@ -12,7 +12,7 @@ from celery.signals import setup_logging
 from kombu import Queue as KombuQueue
 
 from store.config.settings import read_flower_settings, read_log_settings
-from workers.celery_app import transport_options
+from workers.celery_app import tls_options, transport_options
 from workers.queues import Queue
 from workers.telemetry import logs
 
@@ -30,6 +30,7 @@ def _create(broker_url: str) -> Celery:
         task_queues=[KombuQueue(queue) for queue in Queue],
         broker_connection_retry_on_startup=True,
         broker_transport_options=transport_options(broker_url),
+        broker_use_ssl=tls_options(broker_url),
         timezone="UTC",
     )
     return app

@@ -71,6 +71,9 @@ def broker(url: str) -> str:
             "ALMANAC_BROKER_URL must be like redis://host:6379/0, unix:///path or "
             "amqp://user:password@host:5672//"
         )
+    if url.startswith("rediss:") and "ssl_cert_reqs=" not in url:
+        # Redis' own client verifies the certificate by default, and kombu does not.
+        return f"{url}{'&' if urlsplit(url).query else '?'}ssl_cert_reqs=required"
     return _redis_socket(url) if url.startswith("unix:") else url
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import secrets
 import socket
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from queue import Queue as Received
 
 import pytest
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
+from store.config import service_urls
 from tests import services
+from tests.certificates import issue
 from workers import broker
 from workers.queues import Queue
 
@@ -61,3 +67,61 @@ def test_a_broker_that_hangs_is_given_up(runtime, url):
         with pytest.raises((OperationalError, OSError)):
             broker.lengths(settings)
         assert time.monotonic() - began < 10
+
+
+HOST = "127.0.0.1"
+
+
+class Listener:
+    """A TLS server with a certificate of its own; ``received`` is what each client sent to it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.certificate, self._context = issue(folder, name)
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.received: Received[bytes] = Received()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self.socket.accept()
+                try:
+                    with self._context.wrap_socket(client, server_side=True) as encrypted:
+                        self.received.put(encrypted.recv(100))
+                except OSError:
+                    self.received.put(b"")
+
+
+@pytest.fixture
+def listener(tmp_path, request):
+    found = Listener(tmp_path, getattr(request, "param", HOST))
+    yield found
+    found.socket.close()
+
+
+@pytest.mark.parametrize("scheme", ["rediss", "amqps"])
+def test_a_broker_with_an_unknown_certificate_gets_no_password(runtime, listener, scheme):
+    url = service_urls.broker(f"{scheme}://ada:secret@{HOST}:{listener.port}/0")
+
+    with pytest.raises((OperationalError, OSError)):
+        broker.transport(replace(runtime.settings, broker_url=url), seconds=1)
+
+    assert listener.received.get(timeout=5) == b""
+
+
+@pytest.mark.parametrize("scheme", ["rediss", "amqps"])
+@pytest.mark.parametrize(
+    ("listener", "known"), [(HOST, True), ("other.example", False)], indirect=["listener"]
+)
+def test_a_broker_is_known_by_a_trusted_certificate_for_its_name(
+    runtime, listener, scheme, known, monkeypatch
+):
+    # OpenSSL reads the variable, and trusts what the file has.
+    monkeypatch.setenv("SSL_CERT_FILE", str(listener.certificate))
+    url = service_urls.broker(f"{scheme}://ada:secret@{HOST}:{listener.port}/0")
+
+    with pytest.raises((OperationalError, OSError)):
+        broker.transport(replace(runtime.settings, broker_url=url), seconds=1)
+
+    assert bool(listener.received.get(timeout=5)) == known

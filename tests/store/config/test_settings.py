@@ -205,7 +205,9 @@ def test_an_unknown_choice_is_rejected_with_the_list_of_choices(monkeypatch):
     ("redis", "broker"),
     [
         ("redis://cache:6379/1", "redis://cache:6379/1"),
-        ("rediss://:p%40ss@cache/1", "rediss://:p%40ss@cache/1"),
+        ("rediss://:p%40ss@cache/1", "rediss://:p%40ss@cache/1?ssl_cert_reqs=required"),
+        ("rediss://cache/1?ssl_ca_certs=/ca", "rediss://cache/1?ssl_ca_certs=/ca&ssl_cert_reqs=required"),
+        ("rediss://cache/1?ssl_cert_reqs=none", "rediss://cache/1?ssl_cert_reqs=none"),
         ("unix:///run/redis.sock", "redis+socket:///run/redis.sock"),
         ("unix:///run/redis.sock?db=3", "redis+socket:///run/redis.sock?virtual_host=3"),
         ("unix://ada:p%40ss@/run/redis.sock", "redis+socket://ada:p%40ss@/run/redis.sock"),
