@@ -235,7 +235,7 @@ class SignIn(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 # Why a person is not signed in.
 SignInRefusal = Literal[
-    "unavailable", "busy", "issuer", "client", "clock", "untrusted", "code", "role", "name"
+    "unavailable", "busy", "notSet", "issuer", "client", "clock", "untrusted", "code", "role", "name"
 ]
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-# What Almanac writes into the folder, by the start of the name.
-OWN = ("almanac.db", "secrets", "redis.", "beat-schedule")
+# What Almanac writes into the folder, by the start of the name; the first two at its first start.
+STARTED = ("almanac.db", "secrets")
+OWN = (*STARTED, "redis.", "beat-schedule")
 OTHERS = 0o077
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS.
 MAX_SOCKET_PATH = 100

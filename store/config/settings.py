@@ -155,7 +155,7 @@ def empty_data_dir(data_dir: Path | None = None) -> Path | None:
     if given.database_url or given.redis_url:
         return None
     folder = (data_dir or given.data_dir).resolve()
-    return None if folder.is_dir() and any(folder.iterdir()) else folder
+    return None if any((folder / each).exists() for each in data_folder.STARTED) else folder
 
 
 def read_log_settings() -> LogSettings:

@@ -106,6 +106,13 @@ def test_a_stopped_worker_is_not_blamed_on_the_provider(signed_in, sandbox, new_
     assert "no worker of this service is running" in words(page.html.select_one(".notice.bad"))
 
 
+@pytest.mark.parametrize("delegated", [False, True])
 @pytest.mark.parametrize("reason", list(Reason))
-def test_every_reason_has_an_advice(reason):
-    assert unread.advice(LastRead(0, reason)).endswith(".")
+def test_every_reason_has_an_advice(reason, delegated):
+    assert unread.advice(LastRead(0, reason), delegated=delegated).endswith(".")
+
+
+def test_nobody_is_sent_to_connect_an_account_that_a_grant_reads():
+    for reason in Reason:
+        assert "onnect the account" not in unread.advice(LastRead(0, reason), delegated=True)
+    assert "management scope" in unread.advice(LastRead(0, Reason.ACCESS_DENIED), delegated=True)

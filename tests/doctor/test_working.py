@@ -75,4 +75,5 @@ def test_a_provider_that_cannot_be_reached_is_a_warning(working, sandbox, stores
 
     assert found["google"]["state"] == "warning"
     assert found["google"]["sentence"] == "Google could not be asked just now"
+    assert found["google"]["advice"] == "Run almanac doctor again when the provider answers"
     assert found["public URL"]["state"] == "ok"

@@ -29,7 +29,7 @@ def find_page(runtime: Runtime, deadline: float) -> Reply:
     """The page of the identity provider to which browsers are sent."""
     provider = runtime.identity_provider
     if provider is None:
-        return _refused("issuer")
+        return _refused("notSet")
     try:
         return Reply(sign_in=SignInResult(page=provider.page(deadline=deadline)))
     except ProviderError as error:

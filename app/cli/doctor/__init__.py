@@ -20,7 +20,7 @@ CHECKS = (
     Check("clock", storage.clock, needs=("database", "redis")),
     Check("broker", workers.broker),
     Check("workers", workers.workers, needs=("broker",)),
-    Check("provider access", workers.provider_access, needs=("redis",)),
+    Check("provider access", workers.provider_access, needs=("redis", "workers")),
     Check("beat", workers.beat, needs=("redis",)),
     *(
         Check(name, external.registration(name), needs=("database", "redis", "broker", "workers"))

@@ -12,6 +12,7 @@ from app.accounts import oauth_clients
 from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
 from app.dashboard.sign_in import openid
 from providers import registry
+from providers.oauth import registration_probe
 from providers.oauth.registration_probe import ProbeVerdict
 from store.security.crypto import Undecipherable
 from store.security.redirect_allowlist import is_this_machine
@@ -120,6 +121,8 @@ def _provider(examination: Examination, name: str) -> CheckResult:
     # Some providers never confirm the secret of a valid registration: no advice would help.
     if finding.verdict is ProbeVerdict.RIGHT or finding.usual:
         return State.OK, finding.sentence, ""
+    if finding == registration_probe.unreachable(registry.title(name)):
+        return State.WARNING, finding.sentence, "Run almanac doctor again when the provider answers"
     state = State.WRONG if finding.verdict is ProbeVerdict.WRONG else State.WARNING
     return state, finding.sentence, finding.advice
 

@@ -116,7 +116,8 @@ def _failing(session: Session, failed: Sequence[str]) -> list[Subject]:
         Subject(
             refs[each].user,
             url_for("dashboard.user", custom_id=refs[each].user),
-            f"{_account(refs[each])}: {_sentence(reads[each])} {unread.advice(reads[each])}",
+            f"{_account(refs[each])}: {_sentence(reads[each])} "
+            + unread.advice(reads[each], delegated=refs[each].grant is not None),
             reads[each].since_moment,
         )
         for each in named

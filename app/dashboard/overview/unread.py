@@ -35,6 +35,14 @@ _ADVICE = {
     Reason.PROVIDER_NOT_CONFIGURED: "Enter the registration of the provider.",
     Reason.RATE_LIMITED: "The provider limits the calls, and is asked again after a pause.",
 }
+# Of an account that is read by the grant of an organization. Nobody connects it again.
+_ENTER_GRANT = "Enter the grant of the organization again, on the organization's page."
+BY_GRANT = {
+    Reason.ACCESS_DENIED: "The organization's grant does not reach this mailbox. At Microsoft, add it to the "
+    "group of the management scope or of the access policy.",
+    Reason.AUTHORIZATION_INVALID: _ENTER_GRANT,
+    Reason.INSUFFICIENT_SCOPES: _ENTER_GRANT,
+}
 
 
 def failing() -> list[str]:
@@ -70,6 +78,8 @@ def of_users() -> ColumnElement[bool]:
     return attention.cannot_be_booked(failing())
 
 
-def advice(read: LastRead) -> str:
-    """What to do about a failed read."""
-    return _ADVICE.get(Reason(read.reason), _PROVIDER) if read.reason in list(Reason) else _PROVIDER
+def advice(read: LastRead, *, delegated: bool) -> str:
+    """What to do about a failed read; ``delegated``: of an account that an organization's grant reads."""
+    if read.reason not in list(Reason):
+        return _PROVIDER
+    return (_ADVICE | BY_GRANT if delegated else _ADVICE).get(Reason(read.reason), _PROVIDER)

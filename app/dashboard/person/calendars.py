@@ -19,6 +19,7 @@ from app.availability.parameters import Freshness
 from app.availability.selection import CalendarSelector
 from app.dashboard import account_page
 from app.dashboard.blueprint import blp, page
+from app.dashboard.overview import unread
 from app.dashboard.users import get_user
 from app.events import lists
 from app.http.authentication import authentication
@@ -39,7 +40,6 @@ ROLES = {
     "reader": "read events",
     "freeBusyReader": "free and busy times",
 }
-_STORE_GRANT_AGAIN = "Enter the grant of the organization again, on the organization's page."
 _SIGN_IN_AGAIN = "Connect the account again, on the page of the user."
 _GRANT_MORE = "Connect the account again, on the page of the user, and grant the requested access."
 _TRY_AGAIN = "Reload the page in a moment."
@@ -133,11 +133,8 @@ def advice_for(user: User) -> Callable[[str, Reason], str]:
     renewals = {each.public_id: account_page.renewal(each) for each in user.connections}
 
     def advice(connection_id: str, reason: Reason) -> str:
-        if connection_id in delegated and reason in (
-            Reason.AUTHORIZATION_INVALID,
-            Reason.INSUFFICIENT_SCOPES,
-        ):
-            return _STORE_GRANT_AGAIN
+        if connection_id in delegated and reason in unread.BY_GRANT:
+            return unread.BY_GRANT[reason]
         renewal = renewals.get(connection_id) if reason == Reason.AUTHORIZATION_INVALID else ""
         return renewal or WHAT_TO_DO[reason]
 

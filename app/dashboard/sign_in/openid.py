@@ -52,6 +52,11 @@ REFUSALS = {
         "Too many people are signing in at this moment",
         "Try again in a moment. If it lasts, the identity provider answers slowly.",
     ),
+    "notSet": (
+        502,
+        "The workers know no identity provider",
+        f"{_OPERATOR} gives the workers the same ALMANAC_OIDC settings as the web processes.",
+    ),
     "issuer": (
         502,
         "There is no identity provider with this issuer",

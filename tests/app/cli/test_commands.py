@@ -79,6 +79,16 @@ def test_a_command_for_an_installation_that_was_never_started_says_so_and_create
     assert not folder.exists()
 
 
+def test_a_command_leaves_the_files_of_another_program_alone(tmp_path: Path):
+    """The folder of an installation whose settings are elsewhere, as cron runs a command."""
+    (tmp_path / "flower.db").touch()
+
+    refused = almanac("grants", "import", "acme", "google", data=tmp_path)
+
+    assert refused.stderr.startswith(f"Error: There is no installation in {tmp_path} yet")
+    assert [each.name for each in tmp_path.iterdir()] == ["flower.db"]
+
+
 def test_the_doctor_names_the_embedded_redis_that_has_ended(tmp_path: Path):
     assert almanac("db", "upgrade", data=tmp_path).exit_code == 0
 
@@ -207,8 +217,7 @@ def test_missing_production_secret_is_an_error_with_advice(tmp_path: Path):
 
 
 def test_database_without_tables_is_a_one_line_error_with_advice(tmp_path: Path):
-    # A folder in which something was started, without its database.
-    (tmp_path / "redis").mkdir()
+    (tmp_path / "almanac.db").touch()
     refused = almanac("keys", "list", data=tmp_path)
 
     assert refused.exit_code == 1

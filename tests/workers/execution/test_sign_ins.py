@@ -11,7 +11,7 @@ from store.security.one_time_secrets import PendingSignIn
 from store.sql.models import Administrator, Role
 from store.sql.queries import administrators, dashboard_sessions, identities
 from tests.openid_issuer import CLIENT_ID, SECRET, issuing
-from workers.execution.sign_ins import sign_in
+from workers.execution.sign_ins import find_page, sign_in
 from workers.jobs import SignIn
 
 ROLES = (("admins", "administrator"), ("ops", "operator"), ("staff", "viewer"))
@@ -43,6 +43,10 @@ def come(runtime):
     pending = PendingSignIn("nonce", "verifier", "https://almanac.example/x", "/dashboard", code="code")
     job = SignIn(runtime.stores.sign_ins.put(pending))
     return sign_in(runtime, job, time.monotonic() + 10).sign_in
+
+
+def test_a_worker_without_the_settings_says_so(runtime):
+    assert find_page(runtime, time.monotonic() + 10).sign_in.refused == "notSet"
 
 
 def stored(runtime, administrator_id) -> Administrator:
