@@ -16,7 +16,10 @@ from providers.event_writes import is_unclear
 from providers.events import Event, Scope
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.provider_limits import Access
+from store.sql.queries import webhook_events
 from store.sql.queries.connection_rows import Credentials
+from store.sql.queries.webhook_events import WebhookEvent
+from store.stores import Stores
 from workers import failures
 from workers.execution import checks, identity, sign_ins
 from workers.execution.account_opening import open_account_by_form
@@ -47,7 +50,6 @@ from workers.jobs import (
 )
 from workers.runtime import Runtime
 from workers.upkeep import channel_opening
-from workers.webhooks import delivery
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +141,18 @@ def _write_and_invalidate(
         finally:
             # Webhook endpoints learn of the change even if Redis is down.
             if changed:
-                delivery.calendar_changed(runtime.stores, credentials.id, job.calendar)
+                record_change(runtime.stores, credentials.id, job.calendar)
+
+
+def record_change(stores: Stores, connection_id: str, calendar_id: str) -> None:
+    """Record a change for webhooks. A failure is logged, because the change itself is done."""
+    try:
+        with stores.database.writing() as session:
+            webhook_events.record(
+                session, WebhookEvent.CALENDAR_CHANGED, connection_id, calendar_id=calendar_id
+            )
+    except SQLAlchemyError:
+        log.exception("a change was not recorded for webhooks", extra={"connection": connection_id})
 
 
 def _write_at_provider(

@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import orjson
-from sqlalchemy.exc import SQLAlchemyError
 from standardwebhooks import Webhook
 
 from providers.http.ssrf_guard import ForbiddenUrl
 from store.coordination.shares import NO_OWN, UNBOUND, Quota
 from store.security.crypto import Undecipherable
-from store.sql.queries import deliveries, webhook_events, webhooks
+from store.sql.queries import deliveries, webhooks
 from store.sql.queries.deliveries import AttemptResult, ClaimedDelivery
-from store.sql.queries.webhook_events import WebhookEvent
-from store.stores import Stores
 from workers.runtime import Runtime
 from workers.upkeep import batches
 from workers.webhooks.fair_queue import Turn
@@ -43,17 +40,6 @@ MAX_ENDPOINTS = 1000
 JITTER = 0.1
 
 GONE = 410
-
-
-def calendar_changed(stores: Stores, connection_id: str, calendar_id: str) -> None:
-    """Record that a calendar has changed. A failure is logged, because the change itself is done."""
-    try:
-        with stores.database.writing() as session:
-            webhook_events.record(
-                session, WebhookEvent.CALENDAR_CHANGED, connection_id, calendar_id=calendar_id
-            )
-    except SQLAlchemyError:
-        log.exception("a change was not recorded for webhooks", extra={"connection": connection_id})
 
 
 def due(runtime: Runtime) -> Sequence[str]:

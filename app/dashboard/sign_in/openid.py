@@ -55,7 +55,8 @@ REFUSALS = {
     "notSet": (
         502,
         "The workers know no identity provider",
-        f"{_OPERATOR} gives the workers the same ALMANAC_OIDC settings as the web processes.",
+        f"{_OPERATOR} gives the workers ALMANAC_OIDC_ISSUER and the other settings of the sign-in, as the web "
+        "processes have them.",
     ),
     "issuer": (
         502,

@@ -17,6 +17,7 @@ from store.sql.queries.webhook_events import WebhookEvent
 from tests.workers.conftest import put_work, replies, run_drain
 from workers.execution import writes
 from workers.jobs import CreateEvent, DeleteEvent, UpdateEvent
+from workers.runtime import Runtime
 
 WHEN = Moment(1_796_288_400_000, "UTC")
 OTHER_ETAG = 'W/"0"'
@@ -167,3 +168,9 @@ def test_nothing_is_written_without_the_mark(runtime, sandbox, written, monkeypa
     assert not is_unknown(failed)
     assert not may_have_happened(failed)
     assert "google.events.insert" not in sandbox.requests().by_operation
+
+
+def test_a_database_that_is_down_does_not_undo_what_was_written(runtime, caplog):
+    broken = Runtime(replace(runtime.settings, database_url="postgresql+psycopg://127.0.0.1:1/none"))
+    writes.record_change(broken.stores, "none", "primary")
+    assert "a change was not recorded for webhooks" in caplog.text
