@@ -55,8 +55,8 @@ REFUSALS = {
     "notSet": (
         502,
         "The workers know no identity provider",
-        f"{_OPERATOR} gives the workers ALMANAC_OIDC_ISSUER and the other settings of the sign-in, as the web "
-        "processes have them.",
+        f"{_OPERATOR} gives the workers ALMANAC_OIDC_ISSUER and the other settings of the sign-in "
+        "that the web processes have.",
     ),
     "issuer": (
         502,
