@@ -51,7 +51,7 @@ class Almanac(click.Group):
 @click.option("--verbose", is_flag=True, help="Log more, to standard error.")
 @click.version_option(package_name="almanac", message="%(prog)s %(version)s", help="Print the version.")
 def main(verbose: bool) -> None:
-    """Calendar availability over Google Calendar and Microsoft 365.
+    """Availability over Google Calendar, Microsoft 365, CalDAV and feeds.
 
     `almanac demo` starts a demo, `almanac up` runs everything on this machine. The other commands run its
     parts, manage them, or check them. Settings come from the environment (ALMANAC_...);
@@ -175,16 +175,23 @@ def beat(data: Path | None) -> None:
 
 @main.command()
 @click.option("--port", default=SANDBOX_PORT, show_default=True, help="The port to listen on.")
+@click.option("--settings", "prints", is_flag=True, help="Print the settings that lead to it, and exit.")
 @host_option
-def sandbox(port: int, host: str) -> None:
+def sandbox(port: int, prints: bool, host: str) -> None:
     """Run the sandbox, which emulates Google and Microsoft.
 
     It is for development and tests. POST /sandbox/accounts creates an account, and the sandbox has its own
-    consent page. `almanac up --sandbox` starts it and points the settings at it.
+    consent page. `almanac up --sandbox` starts it and points the settings at it. With --settings, the command
+    prints these settings as lines of an environment file, for an Almanac that runs apart from the sandbox.
     """
     from app.server.commands import sandbox as command
     from app.server.ports import require_free
+    from app.server.supervisor import HOST, HOSTS, sandbox_environment
 
+    if prints:
+        for name, value in sandbox_environment(f"http://{HOST if host in HOSTS else host}:{port}").items():
+            click.echo(f"{name}={value}")
+        return
     require_free(host, {"--port": port})
     become(command(host, port))
 

@@ -24,6 +24,7 @@ from click.testing import CliRunner, Result
 from sqlalchemy import text
 
 from app.cli.main import main
+from app.server.supervisor import sandbox_environment
 from store.config.settings import new_secrets
 from store.sql.database import Database, alembic_config
 from tests import services
@@ -260,6 +261,16 @@ def test_printed_secrets_are_taken_as_settings(tmp_path: Path):
 
     assert migrated.exit_code == 0, migrated.stderr
     assert (tmp_path / "own.db").exists()
+
+
+def test_the_settings_of_a_sandbox_that_runs_by_itself_are_printed_as_lines(tmp_path: Path):
+    printed = almanac("sandbox", "--port", "18090", "--settings", data=tmp_path)
+
+    assert printed.exit_code == 0, printed.output
+    lines = dict(line.split("=", 1) for line in printed.stdout.splitlines())
+    assert lines == sandbox_environment("http://127.0.0.1:18090")
+    other = almanac("sandbox", "--host", "10.0.0.5", "--settings", data=tmp_path).stdout
+    assert "ALMANAC_MICROSOFT_LOGIN_URL=http://10.0.0.5:8090/microsoft\n" in other
 
 
 def test_the_version_is_printed(tmp_path: Path):
