@@ -1,1 +1,1 @@
-"""Google Calendar and Microsoft 365 behind one interface, and a sandbox that emulates both."""
+"""Google, Microsoft 365, CalDAV and feeds behind one interface, and a sandbox that emulates the first two."""

@@ -26,9 +26,9 @@ from app.schemas.errors import ErrorSchema
 from app.schemas.fields import Parsed
 
 VERSION = version("almanac")
-SUMMARY = "Calendar availability and events over Google Calendar and Microsoft 365, self-hosted."
+SUMMARY = "Calendar availability and events over Google, Microsoft 365, CalDAV and feeds, self-hosted."
 DESCRIPTION = """\
-Calendar availability and events over Google Calendar and Microsoft 365.
+Calendar availability and events over Google, Microsoft 365, CalDAV and calendar feeds.
 
 - **Keys.** Every request carries `Authorization: Bearer <API_KEY>`.
 - **Responses.** Success is `{"data": ...}`, an error `{"data": null, "error": "<one sentence>"}`. Calendars

@@ -1,4 +1,4 @@
-"""A typed client of Almanac: calendar availability over Google Calendar and Microsoft 365."""
+"""A typed client of Almanac: calendar availability over Google, Microsoft 365, CalDAV and feeds."""
 
 from __future__ import annotations
 
