@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from redis.exceptions import RedisError
 
 from app.cli.common import data_option, settings
+from store.coordination.heartbeats import WORKER_SECONDS
 from store.sql.database import MigrationState
 from store.stores import Stores
 
@@ -42,14 +44,15 @@ def copy(url: str, data: Path | None) -> None:
     """Copy all rows to another database, and compare them.
 
     The usual way is from SQLite to PostgreSQL. Stop the service first, and start it with the new
-    ALMANAC_DATABASE_URL after this command has ended. If the command is interrupted, run it again to
-    continue.
-    Encrypted values are copied as they are: keep ALMANAC_ENCRYPTION_KEYS.
+    ALMANAC_DATABASE_URL after this command has ended. It refuses to copy while a worker runs. If the
+    command is interrupted, run it again to continue.
+    Encrypted values are copied as they are: keep ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS.
     """
     from store.sql import copying
     from store.sql.database import Database
 
     with Stores(settings(data)) as stores:
+        _require_stopped(stores)
         target = Database(url)
         rows = 0
         try:
@@ -62,7 +65,27 @@ def copy(url: str, data: Path | None) -> None:
             raise click.ClickException(str(error)) from error
         finally:
             target.close()
-    click.echo(f"{rows} rows are copied and compared. Set ALMANAC_DATABASE_URL, and start the service")
+    click.echo(
+        f"{rows} rows are copied and compared. Set ALMANAC_DATABASE_URL, keep "
+        "ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS, and start the service"
+    )
+
+
+def _require_stopped(stores: Stores) -> None:
+    """Refuse to copy what workers may be changing.
+
+    A Redis that does not answer has been stopped with the service.
+    """
+    try:
+        running = sorted(stores.heartbeats.live_processes().workers)
+    except RedisError:
+        return
+    if running:
+        raise click.ClickException(
+            f"The service runs ({', '.join(running)}), and rows that it writes now would be missing from the "
+            "copy. Stop all its processes, and run this again. A worker that was killed counts as running "
+            f"for {WORKER_SECONDS:.0f} seconds"
+        )
 
 
 @db.command()

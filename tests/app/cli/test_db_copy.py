@@ -48,3 +48,19 @@ def test_a_service_on_the_copy_reads_every_token(tmp_path, kind: str, new_app, s
             assert {name: found[name] for name in wanted} == wanted
         assert moved.post("/users", {"id": "new"}).status_code == 201
         there.extensions["almanac"].stores.close()
+
+
+def test_a_copy_is_refused_while_a_worker_runs(tmp_path, settings, environment):
+    target = tmp_path / "copy.db"
+    with Stores(settings) as stores:
+        stores.database.upgrade()
+        stores.heartbeats.record_worker("celery@worker1", used=0, places=64)
+        refused = CliRunner().invoke(main, ["db", "copy", "--to", f"sqlite:///{target}"], env=environment)
+        stores.heartbeats.record_worker_exit("celery@worker1")
+    assert refused.exit_code == 1
+    assert "The service runs (celery@worker1)" in refused.output
+    assert not target.exists()
+
+    copied = CliRunner().invoke(main, ["db", "copy", "--to", f"sqlite:///{target}"], env=environment)
+    assert copied.exit_code == 0, copied.output
+    assert "keep ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS" in copied.stdout
