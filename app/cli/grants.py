@@ -18,7 +18,7 @@ from store.sql.queries.api_keys import Caller
 if TYPE_CHECKING:
     from app.accounts.directory_import import Plan
 
-# A list of more lines is cut.
+# A list of more lines is cut, unless --all is given.
 MOST_LINES = 50
 
 
@@ -32,10 +32,11 @@ def grants() -> None:
 @click.argument("provider", type=click.Choice(registry.with_grant()))
 @click.option("--kind", type=click.Choice(KINDS), help="Only people, or only rooms.")
 @click.option("--q", "part", default="", metavar="TEXT", help="Only names and addresses with this part.")
+@click.option("--all", "whole", is_flag=True, help=f"Print whole lists, not only {MOST_LINES} lines of each.")
 @click.option("--yes", is_flag=True, help="Import the new ones. Without it, nothing is changed.")
 @data_option
 def import_directory(
-    organization: str, provider: str, kind: Kind | None, part: str, yes: bool, data: Path | None
+    organization: str, provider: str, kind: Kind | None, part: str, whole: bool, yes: bool, data: Path | None
 ) -> None:
     """Import the directory of an organization as its members.
 
@@ -54,7 +55,7 @@ def import_directory(
     with _services(data):
         try:
             plan = directory_import.plan(caller, organization, provider, kind, part)
-            _show(plan)
+            _show(plan, most_lines=None if whole else MOST_LINES)
             done = 0
             if not yes:
                 click.echo("Nothing was changed. Import the new ones with --yes.")
@@ -90,25 +91,26 @@ def _services(data: Path | None) -> Iterator[None]:
             services.services().stores.close()
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: Plan, most_lines: int | None) -> None:
     new = [
         f"{each.kind} {each.email}  {each.name}"
         + ("  (replaces a connection by own consent)" if each.id in plan.personal else "")
         for each in plan.new
     ]
-    _list("New", new)
+    _list("New", new, most_lines)
     click.echo(f"Known: {len(plan.known)}")
     if plan.refused:
-        _list("No members", [f"{entry.kind} {entry.email}  {why}" for entry, why in plan.refused])
+        _list("No members", [f"{entry.kind} {entry.email}  {why}" for entry, why in plan.refused], most_lines)
     if plan.gone is None:
         click.echo("In no directory any more: not compared, because only a part was read")
     else:
-        _list("In no directory any more", [f"{each.user_id}  {each.email}" for each in plan.gone])
+        _list("In no directory any more", [f"{each.user_id}  {each.email}" for each in plan.gone], most_lines)
 
 
-def _list(title: str, lines: Sequence[str]) -> None:
+def _list(title: str, lines: Sequence[str], most_lines: int | None) -> None:
     click.echo(f"{title}: {len(lines)}")
-    for line in lines[:MOST_LINES]:
+    shown = lines[:most_lines]
+    for line in shown:
         click.echo(f"  {line}")
-    if len(lines) > MOST_LINES:
-        click.echo(f"  and {len(lines) - MOST_LINES} more")
+    if len(lines) > len(shown):
+        click.echo(f"  and {len(lines) - len(shown)} more: --all prints them")
