@@ -144,9 +144,14 @@ class Supervisor:
             self._run(f"worker {number}", commands.worker(settings, f"worker{number}"))
         self._run("beat", commands.beat(settings))
         self._run("web", commands.web(self._host, self._port, WEB_PROCESSES))
+        urls = [f"{self.url}/readyz"]
+        if self.sandbox_url is not None:
+            urls.append(f"{self.sandbox_url}/sandbox/health")
+        self._wait_until_ready(*urls)
         if self._flower_port is not None:
+            # It asks the workers at once, and logs warnings about workers that do not answer yet.
             self._start_flower(settings, self._flower_port)
-        self._wait_until_ready()
+            self._wait_until_ready(f"http://{HOST}:{self._flower_port}/healthcheck")
 
     def _ports(self) -> dict[str, int]:
         """Every port that is to be listened on, by the name of its option."""
@@ -168,13 +173,8 @@ class Supervisor:
         # In a session of its own: Ctrl-C reaches only the supervisor, which stops the parts in order.
         self._running[name] = subprocess.Popen(command, env=environment, start_new_session=True)
 
-    def _wait_until_ready(self) -> None:
+    def _wait_until_ready(self, *urls: str) -> None:
         give_up = time.monotonic() + START_SECONDS
-        urls = [f"{self.url}/readyz"]
-        if self.sandbox_url is not None:
-            urls.append(f"{self.sandbox_url}/sandbox/health")
-        if self._flower_port is not None:
-            urls.append(f"http://{HOST}:{self._flower_port}/healthcheck")
         while any(local_http.fault(url, seconds=ANSWER_SECONDS) for url in urls):
             self._check()
             if time.monotonic() > give_up:
