@@ -79,7 +79,9 @@ class Storage:
         "ALMANAC_DATABASE_URL",
         "",
         "The database: `postgresql://user:password@host/name` or `sqlite:///path`. Add "
-        "`?prepare_threshold=none` if a pooler in transaction mode is in between, such as PgBouncer",
+        "`?prepare_threshold=none` if a pooler in transaction mode is in between, such as PgBouncer. The "
+        "certificate of PostgreSQL is only verified [if the URL says "
+        "so](../operate/security.md#verified-tls-to-the-stores)",
         secret=True,
         in_dotenv=False,
         default_text="SQLite in the data folder",

@@ -13,13 +13,22 @@ CHART = ROOT / "deploy/helm/almanac"
 
 Manifest = dict[str, Any]
 
+# A folder with the certificate of an own authority.
+CA = "/etc/ssl/almanac"
+
 # Everything that is off by default.
 EVERYTHING: Mapping[str, Any] = {
     "worker": {"autoscaling": {"enabled": True, "broker": {"passwordKey": "redis_password"}}},
     "flower": {"enabled": True},
     "web": {"ingress": {"enabled": True, "className": "nginx", "tlsSecretName": "tls"}},
-    "settings": {"ALMANAC_PUBLIC_URL": "https://calendar.example.com", "ALMANAC_MAX_SLOTS": "1000000"},
+    "settings": {
+        "ALMANAC_PUBLIC_URL": "https://calendar.example.com",
+        "ALMANAC_MAX_SLOTS": "1000000",
+        "SSL_CERT_FILE": f"{CA}/ca.crt",
+    },
     "serviceAccountName": "almanac",
+    "extraVolumes": [{"name": "ca", "configMap": {"name": "almanac-ca"}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": CA, "readOnly": True}],
     "podAnnotations": {"example.com/team": "calendar"},
     "nodeSelector": {"kubernetes.io/arch": "arm64"},
     "tolerations": [{"key": "spot", "operator": "Exists"}],

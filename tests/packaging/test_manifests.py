@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.cli import secrets
-from tests.packaging.chart import CHART, EVERYTHING, Manifest, named, pods, render
+from tests.packaging.chart import CA, CHART, EVERYTHING, Manifest, named, pods, render
 from tests.packaging.files import dockerfile, of
 from tests.packaging.test_compose import parse
 from workers.queues import Queue
@@ -72,6 +72,7 @@ def test_what_the_chart_renders_is_valid(values):
         {"settings": {"ALMANAC_MAX_SLOTS": 1_000_000}},
         {"settings": {"ALMANAC_PUBLIC_URL": "x"}, "secrets": {"keys": {"ALMANAC_PUBLIC_URL": "url"}}},
         {"worker": {"replica": 3}},
+        {"extraVolumeMounts": [{"name": "ca"}]},
         {"worker": {"autoscaling": {"broker": {"address": "redis://redis:6379"}}}},
     ],
 )
@@ -154,6 +155,14 @@ def test_secrets_are_files_and_flower_has_its_own_alone(tmp_path):
         assert mounted["defaultMode"] == 0o440
         if part == "flower":
             assert keys == {"redis_url", "flower_password"}
+
+
+def test_every_pod_has_the_volumes_of_the_operator():
+    for pod in pods(render(EVERYTHING)).values():
+        (container,) = pod["containers"]
+        assert {"name": "ca", "configMap": {"name": "almanac-ca"}} in pod["volumes"]
+        assert {"name": "ca", "mountPath": CA, "readOnly": True} in container["volumeMounts"]
+        assert {"name": "SSL_CERT_FILE", "value": f"{CA}/ca.crt"} in container["env"]
 
 
 def test_workers_do_not_reach_private_networks_beside_the_stores():

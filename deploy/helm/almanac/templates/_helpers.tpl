@@ -55,6 +55,9 @@ volumeMounts:
   - {name: secrets, mountPath: /run/secrets/almanac, readOnly: true}
   - {name: data, mountPath: /var/lib/almanac}
   - {name: tmp, mountPath: /tmp}
+  {{- with .Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end -}}
 
 {{/* What every pod has: no token of the cluster, an unprivileged user, and the volumes. */}}
@@ -108,6 +111,9 @@ volumes:
   emptyDir: {sizeLimit: 64Mi}
 - name: tmp
   emptyDir: {sizeLimit: 256Mi}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* Two pods of a part should not share a node. */}}
