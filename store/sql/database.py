@@ -44,6 +44,9 @@ log = logging.getLogger(__name__)
 # A parameter of PostgreSQL's URL.
 PREPARE_THRESHOLD = "prepare_threshold"
 
+# Connections of one process to PostgreSQL: how many it keeps open, and the most that it opens.
+POOLED, MOST_CONNECTIONS = 10, 64
+
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 # How long a migration waits for a table that requests use. PostgreSQL ends one side of a deadlock after a
@@ -271,8 +274,8 @@ def _postgresql_engine(url: URL) -> Engine:
         connect_args=arguments,
         # The ping detects a lost connection before a request uses it.
         pool_pre_ping=True,
-        pool_size=10,
-        max_overflow=54,
+        pool_size=POOLED,
+        max_overflow=MOST_CONNECTIONS - POOLED,
         # Error messages must not show stored values.
         hide_parameters=True,
     )

@@ -7,6 +7,7 @@ import re
 import time
 from dataclasses import replace
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
@@ -14,6 +15,7 @@ from app.cli.doctor import Diagnosis, State, storage
 from app.cli.doctor.diagnosis import Check, Examination
 from app.cli.doctor.report import report
 from store.coordination import heartbeats
+from store.sql.database import MOST_CONNECTIONS
 from store.sql.models import Organization, User
 from store.sql.queries import connections, organization_grants, organizations, provider_clients, webhooks
 from store.sql.queries.connection_rows import Tokens
@@ -157,6 +159,30 @@ class Old:
 
     def close(self) -> None:
         pass
+
+
+def test_workers_that_may_open_more_connections_than_postgresql_allows_are_a_warning(examination, stores):
+    assert run_check(examination, "database connections").sentence == "SQLite needs none"
+    services.postgresql().require()
+    with own_postgresql() as url:
+        settings = replace(examination.settings, database_url=url)
+        with Examination(settings) as guest:
+            assert run_check(guest, "database connections").state is State.OK
+            with psycopg.connect(services.POSTGRESQL) as admin:
+                (allowed,) = admin.execute("SHOW max_connections").fetchone()
+            names = [f"worker{number}" for number in range(int(allowed) // MOST_CONNECTIONS + 1)]
+            for name in names:
+                stores.heartbeats.record_worker(name, used=0, places=64)
+            diagnosis = run_check(guest, "database connections")
+            pooled = replace(settings, database_url=f"{url}?prepare_threshold=none")
+            with Examination(pooled) as behind_a_pooler:
+                assert run_check(behind_a_pooler, "database connections").state is State.OK
+    for name in names:
+        stores.heartbeats.record_worker_exit(name)
+
+    assert diagnosis.state is State.WARNING
+    assert f"PostgreSQL allows {allowed}; {len(names)} workers" in diagnosis.sentence
+    assert "max_connections" in diagnosis.advice
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])

@@ -17,6 +17,7 @@ NAMES = [
     "settings",
     "database",
     "redis",
+    "database connections",
     "redis memory",
     "redis persistence",
     "encryption keys",

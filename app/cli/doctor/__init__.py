@@ -14,6 +14,7 @@ __all__ = ["Diagnosis", "State", "examine"]
 CHECKS = (
     Check("database", storage.database),
     Check("redis", storage.redis),
+    Check("database connections", storage.connections, needs=("database", "redis")),
     Check("redis memory", storage.memory, needs=("redis",)),
     Check("redis persistence", storage.persistence, needs=("redis",)),
     Check("encryption keys", storage.encryption_keys, needs=("database",)),

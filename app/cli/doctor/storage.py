@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app.cli.doctor.diagnosis import CheckResult, Examination, State
 from store.security.crypto import Undecipherable
-from store.sql.database import MigrationState
+from store.sql.database import MOST_CONNECTIONS, PREPARE_THRESHOLD, MigrationState
 from store.sql.queries import connection_rows, organization_grants, provider_clients, webhooks
 
 # The first version that has every command in use.
@@ -44,6 +44,30 @@ def database(examination: Examination) -> CheckResult:
                 "Start that version here too",
             )
     return State.WRONG, f"{name} answers, but migrations are missing", "Run almanac db upgrade"
+
+
+def connections(examination: Examination) -> CheckResult:
+    """PostgreSQL allows the connections of the workers that run. How many web processes run is not known."""
+    stores = examination.services.stores
+    url = stores.database.url
+    if url.get_backend_name() != "postgresql":
+        return State.OK, "SQLite needs none", ""
+    if url.query.get(PREPARE_THRESHOLD) == "none":
+        return State.OK, "A pooler shares them, as the URL has prepare_threshold=none", ""
+    with stores.database.engine.connect() as connection:
+        allowed = int(connection.execute(text("SHOW max_connections")).scalar_one())
+    running = len(stores.heartbeats.live_processes().workers)
+    wanted = running * MOST_CONNECTIONS
+    workers = "1 worker opens" if running == 1 else f"{running} workers open"
+    sentence = f"PostgreSQL allows {allowed}; {workers} up to {wanted}, and web processes more"
+    if wanted < allowed:
+        return State.OK, sentence, ""
+    return (
+        State.WARNING,
+        sentence,
+        f"Set max_connections of PostgreSQL to {MOST_CONNECTIONS} for each worker and web process, or put a "
+        "pooler in front",
+    )
 
 
 def redis(examination: Examination) -> CheckResult:
