@@ -144,7 +144,7 @@ def _every(seconds: float, task: str) -> dict[str, object]:
 def tls_options(url: str) -> dict[str, None] | None:
     """How RabbitMQ's certificate is verified, besides its chain; None: as the URL says.
 
-    The name must be that of the URL. kombu compares it only if told to, and only with one host.
+    The name must be that of the URL. kombu compares it with this option only, and with one host only.
     """
     return {"server_hostname": None} if url.startswith("amqps:") and ";" not in url else None
 

@@ -85,7 +85,7 @@ class RefusingBody(Body):
 
     @pre_load
     def refuse(self, data: Any, **_: Any) -> Any:
-        """Refuse the fields of other routes; leave out those that change nothing."""
+        """Refuse the fields of other routes, and leave out neutral ones."""
         if not isinstance(data, dict):
             return data
         for name, message in self.refused.items():

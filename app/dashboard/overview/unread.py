@@ -35,7 +35,7 @@ _ADVICE = {
     Reason.PROVIDER_NOT_CONFIGURED: "Enter the registration of the provider.",
     Reason.RATE_LIMITED: "The provider limits the calls, and is asked again after a pause.",
 }
-# Of an account that is read by the grant of an organization. Nobody connects it again.
+# Of an account that the grant of an organization reads: no person can connect it again.
 _ENTER_GRANT = "Enter the grant of the organization again, on the organization's page."
 BY_GRANT = {
     Reason.ACCESS_DENIED: "The organization's grant does not reach this mailbox. At Microsoft, add it to the "
