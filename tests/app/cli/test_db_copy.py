@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli.main import main
+from store.coordination.heartbeats import Heartbeats, LiveProcesses
 from store.stores import Stores
 from tests.conftest import Api, settings_of
 from tests.databases import new_database
@@ -50,17 +51,21 @@ def test_a_service_on_the_copy_reads_every_token(tmp_path, kind: str, new_app, s
         there.extensions["almanac"].stores.close()
 
 
-def test_a_copy_is_refused_while_a_worker_runs(tmp_path, settings, environment):
+def test_a_copy_is_refused_while_a_worker_runs(tmp_path, settings, environment, monkeypatch):
     target = tmp_path / "copy.db"
     with Stores(settings) as stores:
         stores.database.upgrade()
-        stores.heartbeats.record_worker("celery@worker1", used=0, places=64)
-        refused = CliRunner().invoke(main, ["db", "copy", "--to", f"sqlite:///{target}"], env=environment)
-        stores.heartbeats.record_worker_exit("celery@worker1")
+
+    def copy(*workers):
+        alive = LiveProcesses(dict.fromkeys(workers, (0, 64)), None)
+        monkeypatch.setattr(Heartbeats, "live_processes", lambda _: alive)
+        return CliRunner().invoke(main, ["db", "copy", "--to", f"sqlite:///{target}"], env=environment)
+
+    refused = copy("celery@worker1")
     assert refused.exit_code == 1
     assert "The service runs (celery@worker1)" in refused.output
     assert not target.exists()
 
-    copied = CliRunner().invoke(main, ["db", "copy", "--to", f"sqlite:///{target}"], env=environment)
+    copied = copy()
     assert copied.exit_code == 0, copied.output
     assert "keep ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS" in copied.stdout
