@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from marshmallow import Schema, ValidationError, fields, validates_schema
+from marshmallow import RAISE, Schema, ValidationError, fields, validates_schema
 
 from app.schemas.availability import (
     MAX_OVERRIDES,
@@ -61,7 +61,12 @@ class HolidaysSchema(Body):
 
 
 class ProfileBody(SchedulesBody):
-    """What counts for a user; null is the same as not stated."""
+    """What counts for a user; null is the same as not stated. An unknown field would leave hours unstated."""
+
+    error_messages = {"unknown": "is no field of an availability"}  # noqa: RUF012 - never changed
+
+    class Meta:
+        unknown = RAISE
 
     messages: ClassVar[Mapping[str, str]] = dict.fromkeys(PARAMETERS, NOT_HERE)
 

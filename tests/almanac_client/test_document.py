@@ -269,3 +269,10 @@ def test_every_record_has_the_fields_of_its_schema(schemas):
 def test_every_closed_set_of_words_is_the_same():
     for name, (documented, _) in ENUMERATIONS.items():
         assert set(get_args(vars(words)[name])) == set(map(str, documented)), name
+
+
+@pytest.mark.parametrize("name", sorted(calls(UNSENT)))
+def test_a_misspelt_option_is_an_error(name):
+    made = calls(UNSENT)[name]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        made.method(*made.args, **made.named, nonsense=1)

@@ -226,6 +226,11 @@ USERS: tuple[Row, ...] = (
     *of(
         "PUT /users/{userId}/availability",
         ok(data(PROFILE), body=STATED),
+        # Ignored, each of these would leave the person bookable at all hours.
+        *(
+            bad(f"{name} is no field of an availability", body={name: [OPEN]})
+            for name in ("schedule", "workingHours", "timezone")
+        ),
         bad("schedules[0].days[0] must be one of", body={"schedules": [OPEN | {"days": ["noday"]}]}),
         bad("holidays.country must be the ISO 3166 code", body={"holidays": {"country": "XX"}}),
         bad("calendars[0].connectionId must be", body={"calendars": [FOREIGN]}),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from functools import wraps
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from functools import cache, wraps
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_args, get_type_hints, overload
 
 from almanac_client.operations import Listing, Operation
 from almanac_client.transport import AsyncTransport, Transport
@@ -21,6 +22,30 @@ class Resource(Generic[TransportT]):
 
     def __init__(self, transport: TransportT) -> None:
         self.transport = transport
+
+
+def _require_known(make: Callable[..., Any], names: Iterable[str]) -> None:
+    """Refuse keywords that are no options of a method: Python does not check those of a ``TypedDict``.
+
+    :raise TypeError: naming the unknown ones, and the options that there are
+    """
+    options = _options(make)
+    if options is not None and (unknown := sorted(set(names) - options)):
+        raise TypeError(
+            f"{make.__qualname__}() got an unexpected keyword argument '{unknown[0]}'; "
+            f"it takes {', '.join(sorted(options - {'self'}))}"
+        )
+
+
+@cache
+def _options(make: Callable[..., Any]) -> frozenset[str] | None:
+    parameters = inspect.signature(make).parameters
+    open_ones = [each.name for each in parameters.values() if each.kind is each.VAR_KEYWORD]
+    if not open_ones:
+        return None
+    (options,) = get_args(get_type_hints(make)[open_ones[0]])
+    named = parameters.keys() - set(open_ones)
+    return frozenset(named | options.__required_keys__ | options.__optional_keys__)
 
 
 class operation(Generic[P, T]):
@@ -45,6 +70,7 @@ class operation(Generic[P, T]):
 
         @wraps(make)
         def perform(*args: P.args, **named: P.kwargs) -> Any:
+            _require_known(self._make, named)
             return resource.transport.run(make(*args, **named))
 
         return perform
@@ -70,6 +96,7 @@ class listing(Generic[P, T]):
 
         @wraps(make)
         def iterate(*args: P.args, **named: P.kwargs) -> Any:
+            _require_known(self._make, named)
             return resource.transport.iterate(make(*args, **named))
 
         return iterate
