@@ -17,7 +17,10 @@ from workers.settings import read_settings
 PORT = 8080
 FLOWER_PORT = 5555
 
-START_OR_NAME = "start almanac up in this folder, or name the data folder of the one that runs: --data"
+START_OR_NAME = (
+    "start almanac up in this folder, or name the data folder of the one that runs: --data. If "
+    "it has a database of its own, set its variables here too, ALMANAC_DATABASE_URL and the others"
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

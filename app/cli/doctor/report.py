@@ -14,7 +14,10 @@ from store.config.settings import Settings, SettingsError, empty_data_dir
 
 Say = Callable[[str], object]
 
-_ELSEWHERE = "Run this command in the folder in which almanac up was started, or name its data folder: --data"
+_ELSEWHERE = (
+    "Run this command in the folder in which almanac up was started, or name its data folder: --data. "
+    "If it has a database of its own, set its variables here too, ALMANAC_DATABASE_URL and the others"
+)
 
 WIDEST_STATE = max(len(state) for state in State)
 WIDEST_NAME = len("redis persistence")

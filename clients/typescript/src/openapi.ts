@@ -2418,7 +2418,7 @@ export interface components {
              */
             subdivision?: string;
         };
-        /** @description What counts for a user; null is the same as not stated. */
+        /** @description What counts for a user; null is the same as not stated. An unknown field would leave hours unstated. */
         ProfileBody: {
             /** @description Weekly windows. A slot lies inside their union. An empty array means no availability. */
             schedules?: components["schemas"]["Window"][] | null;
