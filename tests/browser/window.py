@@ -167,6 +167,8 @@ def findings_everywhere(browser: Chrome) -> list[str]:
         theme(browser, name)
         for size in SIZES:
             resize(browser, size)
+            # What a page keeps in sight covers a part of what is scrolled under it.
+            browser.execute_script("scrollTo(0, 0)")
             found += [f"{name} {size}: {each}" for each in findings(browser, rules)]
     return found
 

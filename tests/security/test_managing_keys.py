@@ -208,7 +208,8 @@ def test_a_read_only_managing_key_changes_no_key(manager, new_api, stores):
 def test_no_key_of_the_api_manages_keys(manager):
     api = manager()
     assert api.post("/keys", {"name": "x", "manageKeys": True}).json["param"] == "manageKeys"
-    made = api.post("/keys", {"name": "x", "managesKeys": True}).json["data"]
+    assert api.post("/keys", {"name": "x", "managesKeys": True}).json["param"] == "managesKeys"
+    made = api.post("/keys", {"name": "x"}).json["data"]
     child = Api(api.client, made["key"])
     assert child.get("/keys").json["code"] == "keyMayNotManageKeys"
     assert api.call("PATCH", f"/keys/{made['id']}", json={"manageKeys": True}).status_code == 400
