@@ -19,11 +19,12 @@ from app.server import commands
 from tests.installation.processes import family, free_port, listens, running, wait_until
 from tests.waiting import until
 
-pytestmark = pytest.mark.security
+pytestmark = [pytest.mark.security, pytest.mark.timeout(300)]
 
 MIB = 1024 * 1024
 CLIENTS = 240
 SENT = 1_000_000
+FORM = ("/dashboard/sign-in", "application/x-www-form-urlencoded")
 # Threads, buffers of sockets, and what Python has not given back yet.
 MARGIN = 96 * MIB
 
@@ -66,6 +67,9 @@ def web(environment: dict[str, str], database: object) -> Iterator[Web]:
         with ExitStack() as clients:
             for connection in [clients.enter_context(web.begin(None)) for _ in range(40)]:
                 answer(connection)
+            form = clients.enter_context(web.begin(None, *FORM))
+            form.sendall(b"x")
+            status_of(form)
         yield web
 
 
@@ -156,12 +160,12 @@ def web_takes(web: Web, key: str) -> bool:
 def test_bodies_that_need_no_key_share_one_share(web, api):
     before = web.memory
     with ExitStack() as clients:
-        form = ("/dashboard/sign-in", "application/x-www-form-urlencoded")
-        sent = [clients.enter_context(web.begin(None, *form)) for _ in range(CLIENTS)]
+        sent = [clients.enter_context(web.begin(None, *FORM)) for _ in range(CLIENTS)]
         held = largest(web) - before
 
         assert held < 32 * MIB + MARGIN
-        until(lambda: len(answered(sent)) > CLIENTS / 2)
+        # Beside three other processes of tests on two cores, 50 s were not always enough.
+        until(lambda: len(answered(sent)) > CLIENTS / 2, 150)
         # The first ones were kept, and may have timed out on a busy machine.
         assert 503 in {status_of(each) for each in answered(sent)} <= {503, 408}
         assert web_takes(web, api.key)
