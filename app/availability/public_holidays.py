@@ -18,6 +18,7 @@ def is_known(country: str, subdivision: str | None = None) -> bool:
     try:
         _load(country, subdivision, 2026)
     except NotImplementedError:
+        # By it the package says that it does not know the country or the subdivision.
         return False
     return True
 
