@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-from providers.http.send import Bearer, unreadable
+from providers.http.calls import Bearer, unreadable
 
 Kind = Literal["user", "room"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -33,7 +33,7 @@ from providers.errors import (
     TokenRejected,
 )
 from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
-from providers.http.send import Bearer, token_refused_here
+from providers.http.calls import Bearer, token_refused_here
 from providers.scopes import Operation
 
 T = TypeVar("T")

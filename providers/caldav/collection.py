@@ -18,7 +18,7 @@ from providers.caldav.server import Server
 from providers.caldav.writing import Author
 from providers.caldav.xml import CALDAV, DAV, Resource
 from providers.errors import AccessDenied, EventNotFound, NotFound, ProviderError, Unavailable
-from providers.http.send import unreadable
+from providers.http.calls import unreadable
 from providers.ical import calendar as ical
 from providers.ical.bounds import InvalidCalendar
 from providers.ical.calendar import CalendarText

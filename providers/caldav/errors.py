@@ -8,7 +8,7 @@ from providers.caldav import xml
 from providers.changes import token_expired
 from providers.errors import EventRefused, ProviderError
 from providers.http import errors
-from providers.http.send import HttpReply
+from providers.http.calls import HttpReply
 
 PROVIDER = "CalDAV"
 

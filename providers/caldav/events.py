@@ -39,7 +39,7 @@ from providers.event_writes import (
     not_invited,
 )
 from providers.events import Changes, CreateResult, Day, Draft, Event, Response, overlaps
-from providers.http.send import unreadable
+from providers.http.calls import unreadable
 from providers.ical.bounds import Budget
 from providers.ical.busy import busy_periods
 from providers.ical.calendar import CalendarText

@@ -14,7 +14,7 @@ from providers.caldav.scopes import SCOPE
 from providers.caldav.server import Server
 from providers.definition import OpenedAccount
 from providers.errors import AuthorizationInvalid, FieldRefused
-from providers.http.send import Bearer
+from providers.http.calls import Bearer
 from providers.scopes import Operation
 
 

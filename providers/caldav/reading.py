@@ -14,8 +14,8 @@ from providers.caldav.lines import Component
 from providers.caldav.writing import Times
 from providers.errors import Unreadable
 from providers.events import Day, Event, Moment, When
+from providers.http.calls import unreadable
 from providers.http.json_validation import SHAPE_ERRORS
-from providers.http.send import unreadable
 from providers.ical.bounds import Budget
 from providers.ical.calendar import CalendarText
 from providers.ical.clocks import Clock, naive

@@ -12,9 +12,9 @@ from providers.caldav.xml import Element, Resource
 from providers.errors import AddressNotPublic, NotFound, ProviderError
 from providers.event_writes import with_outcome
 from providers.http import ssrf_guard
-from providers.http.send import Bearer, Call, Json, send, unreadable
+from providers.http.calls import Bearer, Call, Json, Reach, unreadable
+from providers.http.send import send
 from providers.http.ssrf_guard import ForbiddenUrl
-from providers.http.transport import Reach
 from providers.scopes import Operation
 
 XML = "application/xml; charset=utf-8"

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import SubElement, TreeBuilder
 
 from defusedxml.ElementTree import DefusedXMLParser
 
-from providers.http.send import Json
+from providers.http.calls import Json
 
 Element = ElementTree.Element
 

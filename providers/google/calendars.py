@@ -17,7 +17,8 @@ from providers.google.errors import PROVIDER, error_for, write_error_for
 from providers.google.parse import canonical, every_page
 from providers.google.parse_events import Reader
 from providers.google.scopes import SCOPES
-from providers.http.send import Bearer, Call, Json, send
+from providers.http.calls import Bearer, Call, Json
+from providers.http.send import send
 from providers.scopes import Operation
 from scheduling.zones import iana_zone, renamed_zone
 

@@ -22,8 +22,8 @@ from providers.google.calendars import GoogleCalendar, zone_of
 from providers.google.errors import PROVIDER
 from providers.google.events import list_events
 from providers.google.payloads import EventRecord
+from providers.http.calls import Json, unreadable
 from providers.http.json_validation import SHAPE_ERRORS, identifier, optional_text
-from providers.http.send import Json, unreadable
 from providers.timestamps import DAY, utc_text
 
 log = logging.getLogger(__name__)

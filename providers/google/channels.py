@@ -17,7 +17,8 @@ from providers.google.calendars import NOT_SEGMENTS
 from providers.google.errors import PROVIDER, error_for
 from providers.google.oauth import GoogleEndpoints
 from providers.google.scopes import SCOPES
-from providers.http.send import Bearer, Call, Json, send, unreadable
+from providers.http.calls import Bearer, Call, Json, unreadable
+from providers.http.send import send
 from providers.notifications import Notification, NotificationKind
 from providers.scopes import Operation
 

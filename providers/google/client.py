@@ -32,7 +32,8 @@ from providers.google.oauth import GoogleEndpoints
 from providers.google.parse import every_page
 from providers.google.payloads import CalendarListEntry, CalendarListPage
 from providers.google.scopes import SCOPES
-from providers.http.send import Bearer, Call, Json, send, token_refused_here
+from providers.http.calls import Bearer, Call, Json, token_refused_here
+from providers.http.send import send
 from providers.scopes import Operation
 from providers.timestamps import DAY, utc_text
 

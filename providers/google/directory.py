@@ -20,7 +20,8 @@ from providers.errors import (
 )
 from providers.google import errors
 from providers.google.scopes import PREFIX
-from providers.http.send import Bearer, Call, HttpReply, Json, send, unreadable
+from providers.http.calls import Bearer, Call, HttpReply, Json, unreadable
+from providers.http.send import send
 
 PROVIDER = "Google Directory"
 

@@ -27,8 +27,8 @@ from providers.errors import (
     ZoneRefused,
 )
 from providers.http import errors
+from providers.http.calls import HttpReply
 from providers.http.errors import Refusal
-from providers.http.send import HttpReply
 
 PROVIDER = "Google Calendar"
 

@@ -37,8 +37,8 @@ from providers.google import parse_events, writing
 from providers.google.calendars import GoogleCalendar, known_zone_of, zone_of
 from providers.google.errors import PROVIDER, Deleted, EventOutdated
 from providers.google.payloads import EventRecord
+from providers.http.calls import Json, unreadable
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
-from providers.http.send import Json, unreadable
 from providers.timestamps import DAY, utc_text
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 from providers.base import Token
 from providers.errors import AuthorizationInvalid
 from providers.google.parse import is_same_address
-from providers.http.send import FORM, Call, Json, send
+from providers.http.calls import FORM, Call, Json
+from providers.http.send import send
 from providers.oauth import consent, identity
 from providers.oauth.client import REVOKE, Client, CodeExchangeResult, OAuth
 from providers.oauth.consent import ConsentRequest

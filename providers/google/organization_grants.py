@@ -16,7 +16,7 @@ from joserfc.jwk import RSAKey
 from providers.base import IssuedTokens
 from providers.errors import ClockRefused, GrantRefused, ProviderError, ScopesRefused, SubjectRefused
 from providers.google.oauth import GoogleEndpoints
-from providers.http.send import HttpReply
+from providers.http.calls import HttpReply
 from providers.oauth import private_keys
 from providers.oauth.organization_grants import passing, refused, request
 

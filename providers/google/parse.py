@@ -9,8 +9,8 @@ from providers.base import Calendar, MainCalendar, Period
 from providers.errors import ProviderError
 from providers.google.errors import PROVIDER, error_inside
 from providers.google.payloads import CalendarListEntry, CalendarListPage, FreeBusyCalendar
+from providers.http.calls import Json, unreadable
 from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
-from providers.http.send import Json, unreadable
 from providers.timestamps import instant, ordered
 
 # "writerWithoutPrivateAccess" is newer than the API's role words: may write, but not see private events.

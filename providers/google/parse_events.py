@@ -26,6 +26,7 @@ from providers.events import (
 from providers.google.errors import PROVIDER
 from providers.google.parse import canonical
 from providers.google.payloads import EventAttendee, EventEdge, EventOrganizer, EventRecord
+from providers.http.calls import Json, unreadable
 from providers.http.json_validation import (
     SHAPE_ERRORS,
     flag,
@@ -35,7 +36,6 @@ from providers.http.json_validation import (
     shown,
     text,
 )
-from providers.http.send import Json, unreadable
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, instant, ordered, wall_instant
 from scheduling.zones import iana_zone
 

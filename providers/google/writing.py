@@ -14,7 +14,7 @@ from providers.events import Changes, Day, Draft, Guest, Moment, Reminders, Resp
 from providers.google import parse_events
 from providers.google.parse import canonical
 from providers.google.payloads import EventAttendee, EventRecord
-from providers.http.send import Json
+from providers.http.calls import Json
 from providers.timestamps import utc_text
 
 

@@ -10,7 +10,7 @@ from providers.errors import (
     RateLimited,
     Unavailable,
 )
-from providers.http.send import HttpReply
+from providers.http.calls import HttpReply
 
 # The exception class, and the end of a sentence that begins with the provider's name.
 Refusal = tuple[type[ProviderError], str]

@@ -5,31 +5,26 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import orjson
-
-from providers.base import Account, CallReporter, Token, TokenSource
+from providers.base import Account, CallReporter, Token
 from providers.errors import (
-    AccessDenied,
     AddressNotPublic,
     AnswerTooLarge,
     LocalResourceExhausted,
     NoAnswer,
     ProviderError,
     RateLimited,
-    TimedOut,
-    TokenRejected,
     Unavailable,
     UnknownHost,
     Unreadable,
 )
 from providers.http import transport
+from providers.http.calls import JSON, Bearer, Call, ErrorReader, HttpReply, Json, late, unreadable
 
 # Attempts after the first. More would not fit an interactive deadline.
 RETRIES = 2
@@ -88,184 +83,15 @@ def retry_after(value: str | None) -> float | None:
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
-JSON = "application/json"
-FORM = "application/x-www-form-urlencoded"
-
 # Characters that a header can carry (a superset of RFC 6750, 2.1). No provider issues a token with others,
 # so such a token is refreshed instead of sent, as if the provider had rejected it.
 SENDABLE = re.compile(r"[!-~]+")
 
-Json = dict[str, Any]
-
-# Reads the content of an answer; None if that is no JSON object.
-Decode = Callable[[bytes], Json | None]
-
-
-# An escape of half a character, or anything else that begins with a backslash.
-_ESCAPE = re.compile(
-    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
-)
-
-
-def json_object(content: bytes) -> Json | None:
-    """The JSON object in an answer; None for anything else.
-
-    A byte order mark is ignored (RFC 8259, 8.1). Half of a character, which programs leave behind that cut a
-    text in the middle of an emoji, is replaced by U+FFFD, as are bytes that are not UTF-8.
-    """
-    try:
-        body = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        try:
-            body = orjson.loads(_repaired(content))
-        except orjson.JSONDecodeError:
-            return None
-    return body if isinstance(body, dict) else None
-
-
-def _repaired(content: bytes) -> str:
-    """JSON text without a byte order mark and without parts of characters."""
-    text = content.decode("utf-8-sig", "replace")
-    return _ESCAPE.sub(lambda escape: r"\ufffd" if escape[1] else escape[0], text)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call to a provider; ``provider`` and ``operation`` are its names in messages.
-
-    ``url`` is already quoted; ``headers`` extend the default ones. ``repeatable`` is False for a call that
-    must not be executed twice: it is then retried only after a 401. ``answers`` is False when success has no
-    body. ``envelope``: the answer contains several replies, whose reader reports success to the
-    ``CallReporter``.
-    ``decode`` reads the answer, like :func:`json_object`. ``scheme`` is that of the ``Authorization`` header.
-    ``reach`` and ``max_bytes``: see ``transport.exchange``.
-    """
-
-    provider: str
-    operation: str
-    method: str
-    url: str
-    body: bytes | None = None
-    content_type: str = JSON
-    repeatable: bool = True
-    answers: bool = True
-    envelope: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict)
-    decode: Decode = json_object
-    scheme: str = "Bearer"
-    reach: transport.Reach = transport.Reach.PROVIDER
-    max_bytes: int = transport.MAX_BYTES
-
-    def __repr__(self) -> str:
-        # Bodies contain secrets, URLs contain e-mail addresses.
-        return f"<{self.provider} {self.operation}>"
-
-
-@dataclass(frozen=True, slots=True)
-class HttpReply:
-    """The answer to one call or one part of a batch; ``body`` is None when unreadable.
-
-    ``location`` is where a redirect leads, as the provider writes it. ``headers`` are those of the answer to
-    one call, and know names in any case.
-    """
-
-    provider: str
-    operation: str
-    status: int
-    body: Json | None = field(repr=False)
-    retry_after: float | None = None
-    location: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def ok(self) -> bool:
-        return 200 <= self.status < 300
-
-    @property
-    def proves_token(self) -> bool:
-        """Whether the provider has accepted the token: a front end may answer 429 or 5xx before it looks."""
-        return self.status < 500 and self.status not in (401, 408, 429)
-
-
-ErrorReader = Callable[[HttpReply], ProviderError]
 Answer = TypeVar("Answer")
 
 # Called around every attempt, for tracing; receives the status of the answer.
 Observer = Callable[[Call], AbstractContextManager[Callable[[int], None]]]
 observe: Observer | None = None
-
-
-class Bearer:
-    """The access token of one account during one operation; refreshed once at most.
-
-    ``reporter``, ``grace`` and ``request_id`` come from the account.
-    """
-
-    def __init__(
-        self,
-        tokens: TokenSource,
-        reporter: CallReporter | None = None,
-        grace: float = 0.0,
-        request_id: str | None = None,
-    ) -> None:
-        self.reporter = reporter
-        self.grace = grace
-        self.request_id = request_id
-        self._tokens = tokens
-        self._token: Token | None = None
-        self._renewed = False
-        self._accepted = False
-
-    @classmethod
-    def of(cls, account: Account) -> Bearer:
-        """The bearer for an account."""
-        return cls(account.tokens, account.reporter, account.grace, account.request_id)
-
-    def end_grace(self) -> None:
-        """End the grace: after the first answer, the operation must return at its deadline."""
-        self.grace = 0.0
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the provider has accepted a token in this operation."""
-        return self._accepted
-
-    def accept(self) -> None:
-        """Record an answer that only an accepted token gets, an error answer included."""
-        self._accepted = True
-
-    def answered(self) -> None:
-        """Record that the provider answers."""
-        if self.reporter is not None:
-            self.reporter.answered()
-
-    def token(self, *, deadline: float) -> Token:
-        """The token to send, loaded on first use."""
-        if self._token is None:
-            self._token = self._tokens.access_token(deadline=deadline)
-        return self._token
-
-    def renew(self, provider: str, operation: str, *, deadline: float) -> None:
-        """Replace a token that was answered with 401.
-
-        :raise TokenRejected: when the rejected token itself came from a refresh, or has none
-        :raise AccessDenied: when another call has shown that the grant is valid
-        """
-        try:
-            if self._renewed or self._token is None:
-                raise TokenRejected(f"{provider} no longer accepts this connection", operation=operation)
-            self._token = self._tokens.renewed(self._token, deadline=deadline)
-        except TokenRejected:
-            if self._accepted:
-                raise token_refused_here(provider, operation) from None
-            raise
-        self._renewed = True
-
-
-def token_refused_here(provider: str, operation: str) -> AccessDenied:
-    """The error for a 401 about one resource, given with a token that the provider accepts for others."""
-    return AccessDenied(f"{provider} denies access", operation=operation)
 
 
 def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer | None = None) -> Json:
@@ -340,12 +166,6 @@ def exchange(
                 raise
 
 
-def late(provider: str, operation: str, *, waited: float = 0.0, unsent: bool = False) -> TimedOut:
-    """The error when no answer arrived by the deadline."""
-    message = f"{provider} did not answer in time"
-    return TimedOut(message, operation=operation, waited=waited, unsent=unsent)
-
-
 def attempt(call: Call, *, deadline: float, bearer: Bearer) -> HttpReply | Unavailable:
     """The reply to a single attempt, or the error without one. It is neither retried nor reported."""
     token = bearer.token(deadline=deadline)
@@ -353,11 +173,6 @@ def attempt(call: Call, *, deadline: float, bearer: Bearer) -> HttpReply | Unava
         return _observed(call, token, deadline, bearer.grace)
     except Unavailable as error:
         return error
-
-
-def unreadable(provider: str, operation: str) -> Unreadable:
-    """The error for an answer that cannot be parsed."""
-    return Unreadable(f"{provider} gave an unreadable answer", operation=operation)
 
 
 def _observed(call: Call, token: Token | None, deadline: float, grace: float) -> HttpReply:

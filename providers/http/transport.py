@@ -14,7 +14,6 @@ import ssl
 import threading
 import time
 from contextvars import ContextVar
-from enum import StrEnum
 from functools import cache
 from http.client import HTTPResponse
 from typing import Any, ClassVar, NamedTuple
@@ -33,6 +32,7 @@ from urllib3.exceptions import (
 )
 
 from providers.http import ssrf_guard
+from providers.http.calls import MAX_BYTES, Reach
 from providers.http.ssrf_guard import ForbiddenUrl, Target
 
 # To connect to one address, in seconds.
@@ -46,9 +46,6 @@ MIN_READ_TIMEOUT = 4.0
 # Bytes to read between two checks of the deadline.
 PIECE = 65_536
 
-# Limit for one decompressed answer: larger than any page of events, and small enough for a process that
-# reads many at once. A megabyte can decompress to a gigabyte.
-MAX_BYTES = 64 * 1024 * 1024
 
 # Hosts, and connections kept open to each: more than one process uses at once, so that none is reopened.
 POOLS = 16
@@ -323,14 +320,6 @@ def tls() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
-
-
-class Reach(StrEnum):
-    """The hosts that a call may reach: those of a provider, or of an address that a person has entered."""
-
-    PROVIDER = "provider"
-    ANY = "any"
-    PUBLIC = "public"
 
 
 _ADAPTERS = {Reach.PROVIDER: _Adapter, Reach.ANY: _ManyHostsAdapter, Reach.PUBLIC: _PublicAdapter}

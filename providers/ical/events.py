@@ -20,7 +20,7 @@ from providers.events import (
     Visibility,
     overlaps,
 )
-from providers.http.send import Json
+from providers.http.calls import Json
 from providers.ical.alarms import minutes_before
 from providers.ical.bounds import Budget
 from providers.ical.calendar import CalendarText

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from providers.base import Account, Read
-from providers.http.send import late
+from providers.http.calls import late
 from providers.ical.bounds import InvalidCalendar, Limits
 from providers.ical.busy import busy_periods
 from providers.ical.calendar import CalendarText, read

@@ -9,9 +9,9 @@ from urllib.parse import urljoin
 from providers.base import Account
 from providers.errors import AddressNotPublic, AuthorizationInvalid, NotFound, ProviderError
 from providers.http import errors
-from providers.http.send import Call, HttpReply, Json, exchange, unreadable
+from providers.http.calls import Call, HttpReply, Json, Reach, unreadable
+from providers.http.send import exchange
 from providers.http.ssrf_guard import ForbiddenUrl
-from providers.http.transport import Reach
 from providers.ics import address
 from providers.scopes import Operation
 

@@ -13,20 +13,17 @@ from typing import Any, cast
 import orjson
 
 from providers.errors import AccessDenied, AuthorizationInvalid, ProviderError, RateLimited, Unreadable
-from providers.http.send import (
+from providers.http.calls import (
     Bearer,
     Call,
     Decode,
     HttpReply,
     Json,
-    attempt,
     json_object,
-    retry_after,
-    seconds_before_retry,
-    send,
     token_refused_here,
     unreadable,
 )
+from providers.http.send import attempt, retry_after, seconds_before_retry, send
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
 

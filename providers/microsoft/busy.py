@@ -20,7 +20,7 @@ from providers.base import (
     ReadAlone,
 )
 from providers.errors import ProviderError, RateLimited, Reason, Unavailable, Unreadable
-from providers.http.send import Bearer, token_refused_here
+from providers.http.calls import Bearer, token_refused_here
 from providers.microsoft import parse
 from providers.microsoft.batch import Answer, Batches, Pages, Part, PartReply, every_page, rejected_parts
 from providers.microsoft.errors import PROVIDER

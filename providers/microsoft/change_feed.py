@@ -16,8 +16,8 @@ import msgspec
 from providers.changes import ChangePage, changed_ids, decoded, encoded, token_expired
 from providers.errors import ProviderError
 from providers.events import Event
+from providers.http.calls import Json, unreadable
 from providers.http.json_validation import SHAPE_ERRORS, identifier, optional_text
-from providers.http.send import Json, unreadable
 from providers.microsoft import parse
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.events import list_one

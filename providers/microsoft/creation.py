@@ -20,7 +20,7 @@ from uuid import UUID
 from providers.errors import EventUnreadable, InvalidCalendarId, NotFound, ProviderError
 from providers.event_writes import exists, found_after_failure, insert_deadline, made_by
 from providers.events import CreateResult, Draft
-from providers.http.send import Json
+from providers.http.calls import Json
 from providers.microsoft import events, properties, writing
 from providers.microsoft.errors import PROVIDER, DuplicateTransaction
 from providers.microsoft.mailbox import Mailbox

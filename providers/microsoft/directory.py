@@ -11,7 +11,8 @@ from typing import Any
 
 from providers.directory import Entry, Kind, entry, number_of_seats, parsed, text
 from providers.errors import AccessDenied, InsufficientScopes, NotFound, ProviderError
-from providers.http.send import Bearer, Call, HttpReply, send
+from providers.http.calls import Bearer, Call, HttpReply
+from providers.http.send import send
 from providers.microsoft import errors
 from providers.microsoft.batch import relative
 from providers.microsoft.errors import PROVIDER

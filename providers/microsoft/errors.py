@@ -20,8 +20,8 @@ from providers.errors import (
     ZoneRefused,
 )
 from providers.http import errors
+from providers.http.calls import HttpReply
 from providers.http.errors import Refusal
-from providers.http.send import HttpReply
 
 PROVIDER = "Microsoft 365"
 

@@ -22,8 +22,8 @@ from providers.errors import (
 )
 from providers.event_writes import not_invited
 from providers.events import Changes, Event, Moment, Response, ResponseStatus, overlaps
+from providers.http.calls import Json, unreadable
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
-from providers.http.send import Json, unreadable
 from providers.microsoft import body, parse, parse_events, properties, writing
 from providers.microsoft.batch import Pages, Part
 from providers.microsoft.errors import PROVIDER, EventOutdated

@@ -12,7 +12,8 @@ import orjson
 from providers.base import PRIMARY, Account
 from providers.errors import ProviderError
 from providers.event_writes import with_outcome, write_with_known_zone
-from providers.http.send import Bearer, Call, Decode, Json, json_object, send
+from providers.http.calls import Bearer, Call, Decode, Json, json_object
+from providers.http.send import send
 from providers.microsoft import parse
 from providers.microsoft.batch import Batches, Pages, Part, correlation_header, every_page, relative
 from providers.microsoft.errors import PROVIDER, error_for, write_error_for

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from providers.base import Token
 from providers.errors import Misconfigured
-from providers.http.send import Json
+from providers.http.calls import Json
 from providers.microsoft import certificates
 from providers.oauth import consent, identity, registration_probe
 from providers.oauth.client import Client, CodeExchangeResult, OAuth

@@ -13,7 +13,7 @@ import orjson
 
 from providers.base import IssuedTokens, Token
 from providers.errors import ClientRefused, ClockRefused, GrantRefused, ProviderError, ProviderNotConfigured
-from providers.http.send import HttpReply
+from providers.http.calls import HttpReply
 from providers.microsoft import certificates
 from providers.microsoft.oauth import MicrosoftEndpoints
 from providers.oauth.client import Client

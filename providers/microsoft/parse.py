@@ -19,8 +19,8 @@ import msgspec
 from providers.base import Calendar, MainCalendar, Period
 from providers.colors import foreground
 from providers.errors import ProviderError, Unreadable
+from providers.http.calls import Json, json_object, unreadable
 from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
-from providers.http.send import Json, json_object, unreadable
 from providers.microsoft import colors
 from providers.microsoft.batch import Pages
 from providers.microsoft.errors import PROVIDER

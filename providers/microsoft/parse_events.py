@@ -26,6 +26,7 @@ from providers.events import (
     ShowAs,
     Visibility,
 )
+from providers.http.calls import Json, unreadable
 from providers.http.json_validation import (
     SHAPE_ERRORS,
     flag,
@@ -35,7 +36,6 @@ from providers.http.json_validation import (
     shown,
     text,
 )
-from providers.http.send import Json, unreadable
 from providers.microsoft import body, parse, properties, recurrence
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphAttendee, GraphEvent

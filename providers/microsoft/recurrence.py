@@ -12,8 +12,8 @@ from datetime import date
 from typing import Any
 
 from providers.events import Day, Recurrence, When
+from providers.http.calls import Json
 from providers.http.json_validation import SHAPE_ERRORS
-from providers.http.send import Json
 from providers.ical.clocks import naive
 from providers.ical.rules import Rule
 from providers.microsoft.errors import PROVIDER

@@ -14,8 +14,8 @@ from providers import etags, series_parts
 from providers.errors import EventNotFound
 from providers.event_writes import kept_changing
 from providers.events import Changes, Day, Event, Moment, Scope
+from providers.http.calls import unreadable
 from providers.http.json_validation import SHAPE_ERRORS
-from providers.http.send import unreadable
 from providers.ical.clocks import naive
 from providers.microsoft import creation, events, properties, writing
 from providers.microsoft.errors import PROVIDER, EventOutdated

@@ -14,7 +14,8 @@ import orjson
 
 from providers.base import PRIMARY, Account, ChannelRequest, OpenChannel
 from providers.errors import NotFound
-from providers.http.send import Bearer, Call, Json, send, unreadable
+from providers.http.calls import Bearer, Call, Json, unreadable
+from providers.http.send import send
 from providers.microsoft.batch import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.mailbox import account_path

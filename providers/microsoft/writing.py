@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from providers.errors import EventRefused
 from providers.events import Changes, Day, Draft, Guest, Moment, Visibility, When
-from providers.http.send import Json
+from providers.http.calls import Json
 from providers.microsoft import body, parse_events, properties, recurrence
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphAttendee, GraphEvent

@@ -12,7 +12,8 @@ from authlib.oauth2.rfc6749.parameters import prepare_token_request
 
 from providers.base import IssuedTokens, Token
 from providers.errors import ProviderNotConfigured, Unavailable
-from providers.http.send import FORM, Call, ErrorReader, Json, send, unreadable
+from providers.http.calls import FORM, Call, ErrorReader, Json, unreadable
+from providers.http.send import send
 from providers.oauth import identity, registration_probe
 from providers.oauth.consent import ConsentRequest
 from providers.oauth.identity import AccountIdentity

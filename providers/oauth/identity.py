@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, ProviderError
 from providers.http import errors
-from providers.http.send import Bearer, Call, HttpReply, Json, json_object, send
+from providers.http.calls import Bearer, Call, HttpReply, Json, json_object
+from providers.http.send import send
 
 log = logging.getLogger(__name__)
 

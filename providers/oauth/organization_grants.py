@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 
 from providers.base import IssuedTokens
 from providers.errors import ProviderError, RateLimited, Unavailable
-from providers.http.send import FORM, Call, ErrorReader, HttpReply, send
+from providers.http.calls import FORM, Call, ErrorReader, HttpReply
+from providers.http.send import send
 from providers.oauth.client import token_grant
 from providers.oauth.token_errors import LOOP, LOOP_PAUSE, PASSING, error_codes
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from providers.errors import ProviderError
-from providers.http.send import HttpReply
+from providers.http.calls import HttpReply
 from providers.oauth.token_errors import MISCONFIGURED, PASSING, error_codes
 
 

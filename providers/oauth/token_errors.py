@@ -11,7 +11,7 @@ from providers.errors import (
     Unavailable,
     connection_ended,
 )
-from providers.http.send import HttpReply
+from providers.http.calls import HttpReply
 
 # The user has to consent again.
 GONE = frozenset({"invalid_grant", "interaction_required", "consent_required", "login_required"})

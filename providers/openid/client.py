@@ -17,7 +17,8 @@ from authlib.oidc.discovery import get_well_known_url
 from providers.base import Token
 from providers.errors import Misconfigured, ProviderError, Unavailable
 from providers.http import errors
-from providers.http.send import FORM, Call, HttpReply, Json, send, unreadable
+from providers.http.calls import FORM, Call, HttpReply, Json, unreadable
+from providers.http.send import send
 from providers.oauth import token_errors
 from providers.openid import id_tokens
 from providers.openid.id_tokens import Untrusted

@@ -14,7 +14,7 @@ from joserfc.errors import ClaimError, ExpiredTokenError, JoseError
 from joserfc.jwk import KeySet
 
 from providers.errors import ClockRefused, ProviderError
-from providers.http.send import Json
+from providers.http.calls import Json
 
 # Signatures by the provider's private key. Without ``none``, and without those made with a shared secret.
 ALGORITHMS = (

@@ -15,7 +15,7 @@ from providers.errors import (
     Unreadable,
 )
 from providers.google.directory import GoogleDirectory
-from providers.http.send import Bearer
+from providers.http.calls import Bearer
 from providers.microsoft.directory import MicrosoftDirectory
 
 USERS = "admin#directory#users"

@@ -18,7 +18,7 @@ from providers.errors import (
     TimedOut,
     Unavailable,
 )
-from providers.http.send import late
+from providers.http.calls import late
 from providers.scopes import Operation
 from store.coordination.provider_limits import (
     Access,

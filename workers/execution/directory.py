@@ -10,7 +10,7 @@ from providers.base import Failed, Token
 from providers.definition import required
 from providers.directory import Directory, Entry, Kind, Listing
 from providers.errors import InsufficientScopes, ProviderError, ScopesRefused
-from providers.http.send import Bearer
+from providers.http.calls import Bearer
 from store.sql.queries.organization_grants import GrantCredentials
 from workers.execution import organization_tokens
 from workers.jobs import ReadDirectory, Reply

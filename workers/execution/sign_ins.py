@@ -9,7 +9,7 @@ from datetime import timedelta
 from sqlalchemy.exc import IntegrityError
 
 from providers.errors import AuthorizationInvalid, ClockRefused, GrantGone, Misconfigured, ProviderError
-from providers.http.send import Json
+from providers.http.calls import Json
 from providers.oauth.identity import address
 from providers.openid.client import NAMES, Asserted, IdentityProvider, WrongIssuer, claim
 from store.security.one_time_secrets import PendingSignIn

@@ -24,6 +24,7 @@ from celery.signals import before_task_publish, task_postrun, task_prerun
 
 from providers.base import Failed
 from providers.http import send
+from providers.http.calls import Call
 from store.config.settings import traces
 from store.coordination import shares
 from store.sql.queries.connection_rows import SealedConnection
@@ -162,7 +163,7 @@ def _span(
 
 
 @contextmanager
-def _call(call: send.Call) -> Iterator[Callable[[int], None]]:
+def _call(call: Call) -> Iterator[Callable[[int], None]]:
     """The span of a provider call, named after the operation: paths and bodies contain personal data."""
     attributes = {"almanac.provider": call.provider, "http.request.method": call.method}
     with span(call.operation, "client", attributes) as opened:

@@ -13,7 +13,7 @@ from providers.caldav import discovery, identifiers
 from providers.caldav.credentials import Credentials, basic
 from providers.caldav.server import MAX_BYTES, Server
 from providers.errors import AuthorizationInvalid, FieldRefused, ProviderError, RateLimited, Unavailable
-from providers.http.send import Bearer
+from providers.http.calls import Bearer
 from providers.scopes import Operation
 from tests.http_server import Handler, serving
 from tests.providers.caldav.scripted import (

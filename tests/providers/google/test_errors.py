@@ -22,7 +22,7 @@ from providers.errors import (
     Unavailable,
 )
 from providers.google.errors import error_for
-from providers.http.send import HttpReply
+from providers.http.calls import HttpReply
 
 
 def back_end(code: int, reason: str, message: str = "", domain: str = "global") -> dict[str, Any]:

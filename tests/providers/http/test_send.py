@@ -26,7 +26,8 @@ from providers.event_writes import is_unclear
 from providers.google.errors import error_for
 from providers.http import send as http
 from providers.http import transport
-from providers.http.send import Bearer, Call, retry_after, send
+from providers.http.calls import Bearer, Call
+from providers.http.send import retry_after, send
 
 
 def call(script: Any, **more: Any) -> Call:

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from providers.http import ssrf_guard, transport
-from providers.http.transport import MAX_ADDRESSES, Reach
+from providers.http.calls import Reach
+from providers.http.transport import MAX_ADDRESSES
 from tests.certificates import issue
 from tests.http_server import Handler, serving
 
@@ -78,7 +79,8 @@ OUT_OF_FILES = """
 import contextlib, os, resource, sys, time
 from providers.http import transport
 from providers.google.errors import error_for
-from providers.http.send import Call, send
+from providers.http.calls import Call
+from providers.http.send import send
 from providers.errors import LocalResourceExhausted
 transport.prepare()
 more, most = 64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]

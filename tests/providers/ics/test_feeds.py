@@ -24,6 +24,7 @@ from providers.errors import (
 )
 from providers.events import Changes
 from providers.http import transport
+from providers.http.calls import Reach
 from providers.http.ssrf_guard import ForbiddenUrl
 from providers.ical.bounds import InvalidCalendar, Limits
 from providers.ics import address, feeds
@@ -291,7 +292,7 @@ def _public_first(fetch, server, location):
     def exchange(method, url, *args, reach, **given):
         if url == "https://feeds.example.com/a.ics":
             server.replies.append((302, b"", {"Location": location}))
-            return real(method, server.url, *args, reach=transport.Reach.ANY, **given)
+            return real(method, server.url, *args, reach=Reach.ANY, **given)
         return real(method, url, *args, reach=reach, **given)
 
     def wrapped(*args, **given):

@@ -3,7 +3,8 @@
 from providers.base import Calendar, MainCalendar, Read, Token
 from providers.definition import Definition, Field, FormGuide, OpenedAccount, Provider
 from providers.errors import AuthorizationInvalid, FieldRefused, NotFound, Unavailable
-from providers.http.send import Bearer, Call, send
+from providers.http.calls import Bearer, Call
+from providers.http.send import send
 from providers.scopes import Level, one_scope
 
 ERRORS = {401: AuthorizationInvalid("Notes does not know you"), 404: NotFound("There is no such note")}

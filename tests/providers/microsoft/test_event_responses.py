@@ -6,7 +6,7 @@ import pytest
 
 from providers.errors import EventNotFound, RateLimited
 from providers.events import Response, ResponseStatus
-from providers.http.send import Json
+from providers.http.calls import Json
 from providers.microsoft import mailbox
 from tests.providers.event_calls import ALL_DAY, MEETING
 from tests.providers.microsoft.graph_calls import SETTINGS

@@ -19,7 +19,7 @@ from providers.errors import (
     Unavailable,
 )
 from providers.google.oauth import GoogleOAuth
-from providers.http.send import HttpReply
+from providers.http.calls import HttpReply
 from providers.microsoft.oauth import MicrosoftOAuth
 from providers.oauth.client import Client, CodeExchangeResult
 from providers.oauth.consent import ConsentRequest
