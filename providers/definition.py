@@ -122,25 +122,35 @@ class Form(Protocol):
         ...
 
 
-class CallCosts(Protocol):
-    """The number of provider calls of each kind of job, without retries and further pages."""
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The number of provider calls of each kind of job, without retries and further pages.
 
-    # To find the id of the main calendar, when it is not known.
-    main_calendar: int
-    listing: int
-    # One event, or busy times without one event.
-    event: int
+    One query reads busy times of ``calendars_per_query`` calendars in ``range_per_query`` milliseconds.
+    ``zone``: the calls of a job for the time zone of the mailbox. ``event`` is for one event, or for busy
+    times without one event; ``main_calendar`` to find the id of the main calendar, when it is not known.
+    """
+
+    listing: int = 1
+    main_calendar: int = 1
+    event: int = 1
+    zone: int = 0
+    calendars_per_query: int = 1
+    range_per_query: int | None = None
     # The most calendars whose events one job reads, and the most calendars of members in one request.
-    calendars_of_events: int
-    calendars_of_members: int
+    calendars_of_events: int = 50
+    calendars_of_members: int = 1
 
     def busy(self, calendars: int | None, milliseconds: int) -> int:
-        """For busy times of some calendars, or of all on the list."""
-        ...
+        """For busy times. All on the list count as one calendar: their number is not known yet."""
+        queries = -(-(calendars or 1) // self.calendars_per_query)
+        if self.range_per_query is not None:
+            queries *= -(-milliseconds // self.range_per_query)
+        return queries + self.zone + (self.listing if calendars is None else 0)
 
     def events(self, calendars: int) -> int:
         """For the events of some calendars."""
-        ...
+        return calendars + self.zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,21 +198,6 @@ def client_settings(title: str) -> tuple[OwnSetting, OwnSetting]:
             "client_secret", "", f"The OAuth client secret at {title}", default_text=saved, secret=True
         ),
     )
-
-
-class OneCallEach:
-    """The costs at a provider that is called once for the list, and once for each calendar or event."""
-
-    main_calendar = listing = event = calendars_of_members = 1
-    calendars_of_events = 50
-
-    def busy(self, calendars: int | None, milliseconds: int) -> int:
-        """Calls for busy times. All on the list count as one calendar: their number is not known yet."""
-        return calendars or 2
-
-    def events(self, calendars: int) -> int:
-        """Calls for events."""
-        return calendars
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +278,7 @@ class Definition:
     service: str
     scopes: Scopes
     bind: Callable[[Mapping[str, Any]], Provider]
-    costs: CallCosts = field(default_factory=OneCallEach)
+    costs: Costs = field(default_factory=Costs)
     consent: ConsentGuide | None = None
     grant: GrantGuide | None = None
     form: FormGuide | None = None

@@ -17,9 +17,8 @@ from app.http.provider_failures import request_failed
 from app.schemas.error_codes import Code
 from app.services import services
 from providers import registry
-from providers.google.organization_grants import InvalidKey, ServiceAccountKey
-from providers.microsoft import certificates
-from providers.microsoft.oauth import MANY_TENANTS
+from providers.google.service_accounts import InvalidKey, ServiceAccountKey
+from providers.microsoft import MANY_TENANTS, certificates
 from store.security.one_time_secrets import GrantTrial
 from store.sql.queries import audit, organization_grants
 from store.sql.queries.api_keys import Caller

@@ -8,7 +8,7 @@ from typing import Any
 from providers.base import Token
 from providers.caldav.credentials import opened
 from providers.caldav.scopes import SCOPES
-from providers.definition import Definition, Field, FormGuide, OneCallEach, OwnSetting, Preset, Provider
+from providers.definition import Costs, Definition, Field, FormGuide, OwnSetting, Preset, Provider
 from providers.event_writes import ALL_SHOWN, MAX_REMINDERS, EventFields
 from providers.events import Visibility
 
@@ -75,13 +75,6 @@ FORM = FormGuide(
 )
 
 
-class Costs(OneCallEach):
-    """An event is found by its UID, then read or written."""
-
-    event = 2
-    calendars_of_events = 10
-
-
 def bind(own: Mapping[str, Any]) -> Provider:
     """CalDAV as an installation's settings allow it. Each account names its own server."""
     # The adapter and its libraries are loaded by the processes that call servers.
@@ -108,7 +101,8 @@ DEFINITION = Definition(
     title=TITLE,
     service=TITLE,
     scopes=SCOPES,
-    costs=Costs(),
+    # An event is found by its UID, then read or written.
+    costs=Costs(event=2, calendars_of_events=10),
     bind=bind,
     form=FORM,
     settings=SETTINGS,

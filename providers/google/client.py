@@ -25,7 +25,7 @@ from providers.base import (
 from providers.changes import ChangePage
 from providers.errors import AuthorizationInvalid, ProviderError, Reason, TokenRejected
 from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
-from providers.google import change_feed, events, parse, series
+from providers.google import CALENDARS_PER_QUERY, RANGE_PER_QUERY, change_feed, events, parse, series
 from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
 from providers.google.oauth import GoogleEndpoints
@@ -35,35 +35,14 @@ from providers.google.scopes import SCOPES
 from providers.http.calls import Bearer, Call, Json, token_refused_here
 from providers.http.send import send
 from providers.scopes import Operation
-from providers.timestamps import DAY, utc_text
+from providers.timestamps import utc_text
 
-# Maximum of calendars in one freeBusy query (calendarExpansionMax), and of entries on a page:
-# https://developers.google.com/workspace/calendar/api/v3/reference
-CALENDARS_PER_QUERY = 50
+# Maximum of entries on a page: https://developers.google.com/workspace/calendar/api/v3/reference
 CALENDARS_PER_PAGE = 250
 
 # The end of an id that means another calendar for each account: the birthdays of its own contacts.
 _OF_EACH_ACCOUNT = "#contacts@group.v.calendar.google.com"
 _NOT_SHARED = Failed(Reason.NOT_FOUND, "Only its own account can read this calendar", Operation.FREE_BUSY)
-
-# Google documents no maximum range for freeBusy and rejects ranges of somewhat over three months.
-RANGE_PER_QUERY = 60 * DAY
-
-
-class Costs:
-    """The number of calls of each kind of job."""
-
-    main_calendar = listing = event = calendars_of_events = 1
-    calendars_of_members = CALENDARS_PER_QUERY
-
-    def busy(self, calendars: int | None, milliseconds: int) -> int:
-        """One query for each fifty calendars and sixty days, and one for the list if it is needed."""
-        queries = -(-(calendars or 1) // CALENDARS_PER_QUERY) * -(-milliseconds // RANGE_PER_QUERY)
-        return queries + (calendars is None)
-
-    def events(self, calendars: int) -> int:
-        """One for each calendar."""
-        return calendars
 
 
 class Google:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
-from providers.base import IssuedTokens, Token
+from providers.base import Token
 from providers.definition import (
     ConsentGuide,
+    Costs,
     Definition,
-    GrantCredential,
     GrantGuide,
     OwnSetting,
     Provider,
@@ -19,39 +17,24 @@ from providers.definition import (
     Quotas,
     client_settings,
 )
-from providers.errors import GrantRefused
 from providers.event_writes import MAX_REMINDERS, EventFields
 from providers.events import ShowAs, Visibility
-from providers.google import organization_grants
-from providers.google.channels import GoogleChannels
-from providers.google.client import Costs, Google
-from providers.google.directory import GoogleDirectory
+from providers.google import CALENDARS_PER_QUERY, RANGE_PER_QUERY
 from providers.google.errors import PROVIDER
-from providers.google.oauth import GoogleEndpoints, GoogleOAuth
-from providers.google.organization_grants import InvalidKey, ServiceAccountKey
 from providers.google.parse import is_same_address
 from providers.google.scopes import SCOPES
-from providers.oauth.client import Client
-
-
-class ServiceAccounts:
-    """Tokens of service accounts, which impersonate the accounts of their domains."""
-
-    def __init__(self, endpoints: GoogleEndpoints) -> None:
-        self._endpoints = endpoints
-
-    def token(self, grant: GrantCredential, subject: str | None, *, deadline: float) -> IssuedTokens:
-        """An access token for the account ``subject``; the secret is the JSON text of a key file."""
-        try:
-            key = ServiceAccountKey.parse(orjson.loads(grant.secret or ""))
-        except (InvalidKey, ValueError) as error:
-            # It was checked before it was stored.
-            raise GrantRefused("The key of the service account cannot be read: enter it again") from error
-        return organization_grants.token(self._endpoints, key, subject or "", grant.scope, deadline=deadline)
 
 
 def bind(own: Mapping[str, Any]) -> Provider:
     """Google as an installation's settings describe it."""
+    # The adapter and its libraries are loaded by the processes that call Google.
+    from providers.google.channels import GoogleChannels
+    from providers.google.client import Google
+    from providers.google.directory import GoogleDirectory
+    from providers.google.oauth import GoogleEndpoints, GoogleOAuth
+    from providers.google.organization_grants import ServiceAccounts
+    from providers.oauth.client import Client
+
     endpoints = GoogleEndpoints(
         api=own["api_url"],
         auth=own["auth_url"],
@@ -135,7 +118,12 @@ DEFINITION = Definition(
     title="Google",
     service=PROVIDER,
     scopes=SCOPES,
-    costs=Costs(),
+    costs=Costs(
+        calendars_per_query=CALENDARS_PER_QUERY,
+        range_per_query=RANGE_PER_QUERY,
+        calendars_of_events=1,
+        calendars_of_members=CALENDARS_PER_QUERY,
+    ),
     bind=bind,
     settings=SETTINGS,
     quotas=quotas,

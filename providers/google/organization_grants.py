@@ -6,18 +6,18 @@ https://developers.google.com/identity/protocols/oauth2/service-account
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection
 
+import orjson
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 from providers.base import IssuedTokens
+from providers.definition import GrantCredential
 from providers.errors import ClockRefused, GrantRefused, ProviderError, ScopesRefused, SubjectRefused
 from providers.google.oauth import GoogleEndpoints
+from providers.google.service_accounts import InvalidKey, ServiceAccountKey
 from providers.http.calls import HttpReply
-from providers.oauth import private_keys
 from providers.oauth.organization_grants import passing, refused, request
 
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -61,43 +61,20 @@ _BY_DESCRIPTION: tuple[tuple[str, type[GrantRefused], str], ...] = (
 )
 
 
-class InvalidKey(ValueError):
-    """The text is not the key file of a Google service account; ``field`` is the field at fault, if any."""
+class ServiceAccounts:
+    """Tokens of service accounts, which impersonate the accounts of their domains."""
 
-    def __init__(self, sentence: str, field: str | None = None) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
-        self.field = field
+    def __init__(self, endpoints: GoogleEndpoints) -> None:
+        self._endpoints = endpoints
 
-
-@dataclass(frozen=True, slots=True)
-class ServiceAccountKey:
-    """The key of a Google service account; ``private_key`` is its RSA key, ready to sign."""
-
-    client_email: str
-    private_key: RSAKey = field(repr=False)
-    private_key_id: str | None = None
-    client_id: str | None = None
-
-    @classmethod
-    def parse(cls, key: Mapping[str, Any]) -> ServiceAccountKey:
-        """Read the fields of a key file, which Google offers for download as JSON.
-
-        https://developers.google.com/identity/protocols/oauth2/service-account#creatinganaccount
-
-        :raise InvalidKey: when a field is missing or wrong
-        """
-        if key.get("type") != "service_account":
-            raise InvalidKey("type is not service_account: upload the JSON key of a service account", "type")
-        client_email, private_key = _text(key, "client_email"), _text(key, "private_key")
-        if "@" not in client_email:
-            raise InvalidKey("client_email is no e-mail address", "client_email")
-        return cls(
-            client_email,
-            _rsa_key(private_key),
-            _text(key, "private_key_id", required=False),
-            _text(key, "client_id", required=False),
-        )
+    def token(self, grant: GrantCredential, subject: str | None, *, deadline: float) -> IssuedTokens:
+        """An access token for the account ``subject``; the secret is the JSON text of a key file."""
+        try:
+            key = ServiceAccountKey.parse(orjson.loads(grant.secret or ""))
+        except (InvalidKey, ValueError) as error:
+            # It was checked before it was stored.
+            raise GrantRefused("The key of the service account cannot be read: enter it again") from error
+        return token(self._endpoints, key, subject or "", grant.scope, deadline=deadline)
 
 
 def token(
@@ -155,23 +132,4 @@ def _assertion(key: ServiceAccountKey, subject: str, scopes: Collection[str], au
         "iat": now,
         "exp": now + _ASSERTION_LIFE,
     }
-    return jwt.encode(header, claims, key.private_key)
-
-
-def _rsa_key(pem: str) -> RSAKey:
-    try:
-        return RSAKey.import_key(private_keys.load(pem))
-    except private_keys.WrongSize:
-        sizes = f"{private_keys.MIN_BITS} to {private_keys.MAX_BITS} bits"
-        raise InvalidKey(f"private_key must have {sizes}", "private_key") from None
-    except private_keys.NotAnRsaKey:
-        raise InvalidKey("private_key is no private RSA key in PEM format", "private_key") from None
-
-
-def _text(key: Mapping[str, Any], field: str, *, required: bool = True) -> Any:
-    value = key.get(field)
-    if value is None and not required:
-        return None
-    if not isinstance(value, str) or not value:
-        raise InvalidKey(f"{field} is missing from the key file of the service account", field)
-    return value
+    return jwt.encode(header, claims, RSAKey.import_key(key.private_key))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from providers.definition import Definition, Field, FormGuide, OneCallEach, OwnSetting, Preset, Provider
+from providers.definition import Costs, Definition, Field, FormGuide, OwnSetting, Preset, Provider
 from providers.ics.scopes import SCOPES
 
 TITLE = "Calendar feed"
@@ -48,16 +48,6 @@ FORM = FormGuide(
 )
 
 
-class Costs(OneCallEach):
-    """One request for each job; most need none."""
-
-    calendars_of_events = 1
-
-    def busy(self, calendars: int | None, milliseconds: int) -> int:
-        """One: the list needs no call of its own."""
-        return 1
-
-
 def bind(own: Mapping[str, Any]) -> Provider:
     """Feeds as an installation's settings allow them. Each account names its own server."""
     # The adapter and its libraries are loaded by the processes that call servers.
@@ -98,7 +88,7 @@ DEFINITION = Definition(
     title=TITLE,
     service=TITLE,
     scopes=SCOPES,
-    costs=Costs(),
+    costs=Costs(calendars_of_events=1),
     bind=bind,
     form=FORM,
     settings=SETTINGS,

@@ -24,11 +24,9 @@ from providers.http.calls import (
     unreadable,
 )
 from providers.http.send import attempt, retry_after, seconds_before_retry, send
+from providers.microsoft import PARTS_PER_BATCH
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
-
-# https://learn.microsoft.com/en-us/graph/json-batching#batch-size-limitations
-PARTS_PER_BATCH = 20
 
 # Times in UTC, whatever the mailbox's own setting.
 IN_UTC = 'outlook.timezone="UTC"'

@@ -1,4 +1,4 @@
-"""The certificate of an application, which signs assertions in place of a client secret.
+"""The certificate of an application, in place of a client secret.
 
 https://learn.microsoft.com/en-us/entra/identity-platform/certificate-credentials
 """
@@ -8,26 +8,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import secrets
-import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from joserfc import jwt
-from joserfc.jwk import RSAKey
 
 from providers.oauth import private_keys
-from providers.oauth.client import Client
-
-ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-ALGORITHM = "PS256"
-# Seconds that an assertion is valid.
-ASSERTION_LIFE = 600
-# Seconds for which it is valid before now: the clocks may differ.
-EARLIER = 120
+from providers.oauth.private_keys import PrivateKey
 
 _BEGIN = "-----BEGIN "
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----", re.ASCII)
@@ -40,15 +29,11 @@ class InvalidCertificate(ValueError):
     """The text is no certificate with its private key. The message has no part of the text."""
 
 
-class Expired(Exception):
-    """The certificate is no longer valid."""
-
-
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """A certificate with its private key. ``thumbprints`` are SHA-256 and SHA-1, in hexadecimal digits."""
 
-    key: RSAKey = field(repr=False)
+    key: PrivateKey = field(repr=False)
     expires_at: datetime
     thumbprints: tuple[str, str]
 
@@ -87,7 +72,7 @@ def load(pem: str) -> Certificate:
         raise InvalidCertificate("must hold the private key of the first certificate in it")
     # Microsoft shows SHA-1; nothing is proved by it.
     prints = hashlib.sha256(der).hexdigest(), hashlib.sha1(der, usedforsecurity=False).hexdigest()
-    return Certificate(RSAKey.import_key(private), certificate.not_valid_after_utc, prints)
+    return Certificate(private, certificate.not_valid_after_utc, prints)
 
 
 def checked(pem: str) -> str:
@@ -98,34 +83,3 @@ def checked(pem: str) -> str:
     if pem:
         load(pem)
     return pem
-
-
-def authentication(client: Client, token_url: str) -> dict[str, str]:
-    """The fields of a token request that prove the client: its secret, or an assertion by its certificate.
-
-    :raise Expired: if the certificate is no longer valid
-    """
-    secret = client.secret.reveal
-    if not is_certificate(secret):
-        return {"client_id": client.id, "client_secret": secret}
-    certificate = load(secret)
-    if certificate.expired:
-        raise Expired
-    now = int(time.time())
-    claims = {
-        "aud": token_url,
-        "iss": client.id,
-        "sub": client.id,
-        "jti": secrets.token_hex(16),
-        "iat": now - EARLIER,
-        "nbf": now - EARLIER,
-        "exp": now + ASSERTION_LIFE,
-    }
-    digest = base64.urlsafe_b64encode(bytes.fromhex(certificate.thumbprints[0])).decode().rstrip("=")
-    header = {"alg": ALGORITHM, "x5t#S256": digest}
-    assertion = jwt.encode(header, claims, certificate.key, algorithms=[ALGORITHM])
-    return {
-        "client_id": client.id,
-        "client_assertion_type": ASSERTION_TYPE,
-        "client_assertion": assertion,
-    }

@@ -19,7 +19,7 @@ from providers.changes import ChangePage
 from providers.errors import EventNotFound, ProviderError
 from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
 from providers.microsoft import busy, change_feed, creation, events, parse, series
-from providers.microsoft.batch import PARTS_PER_BATCH, Part
+from providers.microsoft.batch import Part
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.mailbox import SETTINGS, Mailbox
 from providers.microsoft.oauth import MicrosoftEndpoints
@@ -29,25 +29,6 @@ CALENDARS_PER_PAGE = 100
 
 # Id of the part for the calendar list; parts for single calendars have numbers.
 _CALENDARS = "calendars"
-
-
-class Costs:
-    """The number of calls of each kind of job: each part of a batch counts as one."""
-
-    # Each batch, and the list, includes a request for the mailbox's time zone.
-    main_calendar = listing = 2
-    # The event, the zone, and the body as HTML.
-    event = 3
-    calendars_of_events = PARTS_PER_BATCH - 1
-    calendars_of_members = PARTS_PER_BATCH
-
-    def busy(self, calendars: int | None, milliseconds: int) -> int:
-        """One for each calendar and one for the zone; the list is two more."""
-        return 4 if calendars is None else calendars + 1
-
-    def events(self, calendars: int) -> int:
-        """One for each calendar and one for the zone."""
-        return calendars + 1
 
 
 class Microsoft:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from providers.base import IssuedTokens, Token
+from providers.base import Token
 from providers.definition import (
     ConsentGuide,
+    Costs,
     Definition,
-    GrantCredential,
     GrantGuide,
     OwnSetting,
     Provider,
@@ -19,34 +19,22 @@ from providers.definition import (
 )
 from providers.event_writes import ALL_SHOWN, EventFields
 from providers.events import Visibility
-from providers.microsoft import certificates, organization_grants
-from providers.microsoft.client import Costs, Microsoft
-from providers.microsoft.directory import MicrosoftDirectory
+from providers.microsoft import PARTS_PER_BATCH, certificates
 from providers.microsoft.errors import PROVIDER
-from providers.microsoft.oauth import MicrosoftEndpoints, MicrosoftOAuth
 from providers.microsoft.recurrence import require_pattern
 from providers.microsoft.scopes import SCOPES
-from providers.microsoft.subscriptions import MicrosoftSubscriptions
-from providers.oauth.client import Client
-
-
-class Applications:
-    """Tokens of applications in tenants: the organization's own, or the one of this installation."""
-
-    def __init__(self, endpoints: MicrosoftEndpoints, ours: Client) -> None:
-        self._endpoints = endpoints
-        self._ours = ours
-
-    def token(self, grant: GrantCredential, subject: str | None, *, deadline: float) -> IssuedTokens:
-        """An access token for every mailbox of the tenant."""
-        client = self._ours
-        if grant.client_id is not None and grant.secret is not None:
-            client = Client(grant.client_id, Token(grant.secret))
-        return organization_grants.token(self._endpoints, grant.tenant or "", client, deadline=deadline)
 
 
 def bind(own: Mapping[str, Any]) -> Provider:
     """Microsoft 365 as an installation's settings describe it."""
+    # The adapter and its libraries are loaded by the processes that call Microsoft.
+    from providers.microsoft.client import Microsoft
+    from providers.microsoft.directory import MicrosoftDirectory
+    from providers.microsoft.oauth import MicrosoftEndpoints, MicrosoftOAuth
+    from providers.microsoft.organization_grants import Applications
+    from providers.microsoft.subscriptions import MicrosoftSubscriptions
+    from providers.oauth.client import Client
+
     endpoints = MicrosoftEndpoints(graph=own["graph_url"], login=own["login_url"], tenant=own["tenant"])
     client = Client(own["client_id"], Token(own["client_certificate"] or own["client_secret"]))
     calendars = Microsoft(endpoints)
@@ -108,7 +96,16 @@ DEFINITION = Definition(
     title="Microsoft",
     service=PROVIDER,
     scopes=SCOPES,
-    costs=Costs(),
+    # Each part of a batch counts as one call. Each batch, and the list, has one for the zone of the mailbox.
+    # For an event: the event, the zone, and the body as HTML.
+    costs=Costs(
+        listing=2,
+        main_calendar=2,
+        event=3,
+        zone=1,
+        calendars_of_events=PARTS_PER_BATCH - 1,
+        calendars_of_members=PARTS_PER_BATCH,
+    ),
     bind=bind,
     settings=SETTINGS,
     quotas=quotas,

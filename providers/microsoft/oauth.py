@@ -11,15 +11,11 @@ from datetime import UTC, datetime, timedelta
 from providers.base import Token
 from providers.errors import Misconfigured
 from providers.http.calls import Json
-from providers.microsoft import certificates
+from providers.microsoft import MANY_TENANTS, certificates, client_assertions
 from providers.oauth import consent, identity, registration_probe
 from providers.oauth.client import Client, CodeExchangeResult, OAuth
 from providers.oauth.consent import ConsentRequest
 from providers.oauth.registration_probe import Finding
-
-# Tenant names that mean many tenants: https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols
-MANY_TENANTS = frozenset({"common", "organizations", "consumers"})
-
 
 # Entra may reject a made-up code as malformed before it checks the secret.
 SECRET_UNSEEN = Finding(
@@ -152,8 +148,8 @@ class MicrosoftOAuth(OAuth):
 
     def _authentication(self) -> dict[str, str]:
         try:
-            return certificates.authentication(self._client, self._endpoints.token)
-        except certificates.Expired:
+            return client_assertions.authentication(self._client, self._endpoints.token)
+        except client_assertions.Expired:
             raise Misconfigured(CERTIFICATE_EXPIRED.sentence) from None
 
     def revoke(self, token: Token, *, deadline: float) -> None:

@@ -12,9 +12,10 @@ from urllib.parse import quote
 import orjson
 
 from providers.base import IssuedTokens, Token
+from providers.definition import GrantCredential
 from providers.errors import ClientRefused, ClockRefused, GrantRefused, ProviderError, ProviderNotConfigured
 from providers.http.calls import HttpReply
-from providers.microsoft import certificates
+from providers.microsoft import client_assertions
 from providers.microsoft.oauth import MicrosoftEndpoints
 from providers.oauth.client import Client
 from providers.oauth.organization_grants import passing, refused, request
@@ -69,6 +70,21 @@ _BY_WORD: dict[str, tuple[type[GrantRefused], str]] = {
 }
 
 
+class Applications:
+    """Tokens of applications in tenants: the organization's own, or the one of this installation."""
+
+    def __init__(self, endpoints: MicrosoftEndpoints, ours: Client) -> None:
+        self._endpoints = endpoints
+        self._ours = ours
+
+    def token(self, grant: GrantCredential, subject: str | None, *, deadline: float) -> IssuedTokens:
+        """An access token for every mailbox of the tenant."""
+        client = self._ours
+        if grant.client_id is not None and grant.secret is not None:
+            client = Client(grant.client_id, Token(grant.secret))
+        return token(self._endpoints, grant.tenant or "", client, deadline=deadline)
+
+
 def token(endpoints: MicrosoftEndpoints, tenant: str, client: Client, *, deadline: float) -> IssuedTokens:
     """An access token for the mailboxes of a tenant; the grant's ``scope`` has the permissions, if known.
 
@@ -81,8 +97,8 @@ def token(endpoints: MicrosoftEndpoints, tenant: str, client: Client, *, deadlin
         raise ProviderNotConfigured("Microsoft is not configured: this installation is not registered there")
     url = replace(endpoints, tenant=quote(tenant, safe="")).token
     try:
-        proof = certificates.authentication(client, url)
-    except certificates.Expired:
+        proof = client_assertions.authentication(client, url)
+    except client_assertions.Expired:
         raise ClientRefused(_EXPIRED_CERTIFICATE) from None
     form = {"grant_type": "client_credentials", "scope": _ALL_CONSENTED} | proof
     grant = request("Microsoft", url, form, error_for, deadline)

@@ -12,6 +12,8 @@ import re
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPrivateNumbers, RSAPublicNumbers
 
+PrivateKey = RSAPrivateKey
+
 # Google makes keys of 2 048 bits.
 MIN_BITS, MAX_BITS = 1024, 4096
 
@@ -35,7 +37,7 @@ class WrongSize(ValueError):
     """The key has fewer than ``MIN_BITS`` or more than ``MAX_BITS`` bits."""
 
 
-def load(pem: str) -> RSAPrivateKey:
+def load(pem: str) -> PrivateKey:
     """The key in a PEM text, in the format PKCS #8 or PKCS #1, not encrypted.
 
     :raise NotAnRsaKey: if it is none

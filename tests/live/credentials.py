@@ -12,7 +12,7 @@ import orjson
 from providers.base import Account, Token
 from providers.google import organization_grants as google_grants
 from providers.google.oauth import GoogleEndpoints, GoogleOAuth
-from providers.google.organization_grants import ServiceAccountKey
+from providers.google.service_accounts import ServiceAccountKey
 from providers.microsoft import organization_grants as microsoft_grants
 from providers.microsoft.oauth import MicrosoftEndpoints, MicrosoftOAuth
 from providers.oauth.client import Client, OAuth

@@ -20,7 +20,7 @@ from providers.base import (
 )
 from providers.errors import ProviderError
 from providers.google import organization_grants as google_grants
-from providers.google.organization_grants import ServiceAccountKey
+from providers.google.service_accounts import ServiceAccountKey
 from providers.microsoft import organization_grants as microsoft_grants
 from providers.oauth.client import Client
 from providers.sandbox.client import Sandbox, SandboxAccount, SandboxDomain

@@ -25,7 +25,7 @@ from providers.errors import (
     Unavailable,
 )
 from providers.google import organization_grants as google_grants
-from providers.google.organization_grants import InvalidKey, ServiceAccountKey
+from providers.google.service_accounts import InvalidKey, ServiceAccountKey
 from providers.microsoft import organization_grants as microsoft_grants
 from providers.oauth.client import Client
 from tests.providers.addresses import google_at, microsoft_at
