@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from functools import cached_property
+from functools import cached_property, partial
 from typing import cast
 
 from flask import Flask, current_app
@@ -14,7 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.observability.probes import Probes
 from store.config.settings import Settings
 from store.stores import Stores
-from workers.celery_app import create_celery
+from workers.celery_app import create_celery, send_deliveries
+from workers.execution.registrations import Registrations
 from workers.fanout.admission import Admission
 from workers.fanout.client import Fanout
 from workers.queues import Queue
@@ -30,8 +31,8 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings)
-        # For sending tasks. It also has the stores send a task when webhook deliveries are due.
-        self.celery = create_celery(settings, self.stores)
+        self.celery = create_celery(settings)
+        self.stores.on_events_recorded = partial(send_deliveries, self.celery)
         self.probes = Probes()
 
     def prepare(self) -> None:
@@ -43,6 +44,11 @@ class Services:
             except (SQLAlchemyError, RedisError, BrokerError) as error:
                 log.warning("connection not ready at startup: %s", type(error).__name__)
         self.stores.flusher.start()
+
+    @cached_property
+    def registrations(self) -> Registrations:
+        """All providers with the OAuth registrations in force. The web tier calls none: it makes links."""
+        return Registrations(self.settings.providers, self.stores)
 
     @cached_property
     def fanout(self) -> Fanout:

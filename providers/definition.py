@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from providers.base import CalendarProvider, Channels, IssuedTokens, MainCalendar, Token
 from providers.changes import ChangeFeed
 from providers.directory import Directory
 from providers.errors import ProviderNotConfigured
 from providers.event_writes import EventFields
-from providers.oauth.client import OAuth
 from providers.scopes import Scopes
+
+if TYPE_CHECKING:
+    from providers.oauth.client import OAuth
 
 Part = TypeVar("Part")
 

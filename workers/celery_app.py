@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+from collections.abc import Iterable
+from typing import Any
 
 from celery import Celery
 from celery.app.amqp import AMQP
-from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 from kombu import Connection
 from kombu import Queue as KombuQueue
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from store.config.settings import Settings
-from store.stores import Stores
 from workers.queues import Queue
+from workers.telemetry import tracing
 
-if TYPE_CHECKING:
-    from workers.runtime import Runtime
-
-RENEWAL_SECONDS = 300.0
-PURGE_SECONDS = 3600.0
-# Longest delay of a webhook retry that is due.
-SWEEP_SECONDS = 10.0
-# At most. It is less if audits of watched calendars need it.
-CHANNELS_SECONDS = 300.0
-CHECK_SECONDS = 300.0
-# Longest delay of the check of an identity that is due.
-IDENTITIES_SECONDS = 60.0
-# Longest delay of the event of an expired hold.
-HOLDS_SECONDS = 60.0
-MAX_TICK = 5.0
+# A task of webhooks that was not taken by then would duplicate one of the next sweep.
+DELIVERY_SECONDS = 10.0
 # Between two attempts of a worker or beat to reach a broker that it has lost.
 RECONNECT_SECONDS = 2.0
+
+log = logging.getLogger(__name__)
 
 
 class BrokerConnection(Connection):  # type: ignore[misc]  # kombu has no type hints
@@ -52,33 +44,21 @@ class Broker(AMQP):  # type: ignore[misc]
 
 
 class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
-    """A Celery app with the runtime that its tasks use."""
+    """A Celery app with our connections to the broker."""
 
     amqp_cls = Broker
-    runtime: Runtime
 
 
-def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
-    """The Celery app of this process, for sending tasks as well as for running them.
+def create_celery(settings: Settings) -> Almanac:
+    """A Celery app for sending tasks; ``workers.process`` makes those that run them."""
+    app = Almanac("almanac", broker=settings.broker_url)
+    configure(app, settings)
+    return app
 
-    A process that has opened its stores already passes them as ``stores``.
-    """
-    # Imported here: the tasks bind to the app that is current when they are first used.
-    from workers import tasks
-    from workers.runtime import Runtime
-    from workers.telemetry import tracing
-    from workers.upkeep.channel_audits import ROUNDS
-    from workers.webhooks import tasks as webhook_tasks
 
-    audit_seconds = settings.watched_seconds / ROUNDS
-    channels_seconds = min(CHANNELS_SECONDS, audit_seconds or CHANNELS_SECONDS)
-    app = Almanac("almanac", broker=settings.broker_url, include=[tasks.__name__, webhook_tasks.__name__])
-    app.runtime = Runtime(settings, stores)
-    app.runtime.stores.on_events_recorded = lambda endpoints: webhook_tasks.send(app, endpoints)
+def configure(app: Almanac, settings: Settings) -> None:
+    """Configure a Celery app for the broker of these settings."""
     tracing.install_context()
-    worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
-    worker_shutting_down.connect(lambda **_: app.runtime.deregister(), weak=False)
-    worker_shutdown.connect(lambda **_: app.runtime.stop(), weak=False)
     app.conf.update(
         task_serializer="json",
         # Task arguments are ids and timestamps; no other format is decoded.
@@ -109,36 +89,17 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
         # ``workers.main`` configures logging, in the same way for all processes.
         worker_hijack_root_logger=False,
         timezone="UTC",
-        # Each tick can send a heartbeat, so the interval between two ticks is limited.
-        beat_scheduler="workers.beat:HeartbeatScheduler",
-        beat_max_loop_interval=MAX_TICK,
-        beat_schedule={
-            "renew tokens": _every(RENEWAL_SECONDS, "upkeep.renew_tokens"),
-            "keep channels": _every(channels_seconds, "upkeep.keep_channels"),
-            "check identities": _every(IDENTITIES_SECONDS, "upkeep.check_identities"),
-            "check accounts": _every(CHECK_SECONDS, "upkeep.check_accounts"),
-            "purge idempotency keys": _every(PURGE_SECONDS, "upkeep.purge_idempotency_keys"),
-            "purge audit records": _every(PURGE_SECONDS, "upkeep.purge_audit_records"),
-            "purge holds": _every(HOLDS_SECONDS, "upkeep.purge_holds"),
-            "purge webhook deliveries": _every(PURGE_SECONDS, "upkeep.purge_webhook_deliveries"),
-            "send webhooks again": _every(SWEEP_SECONDS, "webhooks.sweep"),
-        },
     )
-    return app
 
 
-def _prepare(app: Almanac, hostname: str) -> None:
-    from workers.consumers import Consumers
-    from workers.telemetry import tracing
-
-    tracing.start(hostname.partition("@")[0])
-    app.runtime.consume = Consumers(app, hostname).consume
-    app.runtime.prepare(hostname)
-
-
-def _every(seconds: float, task: str) -> dict[str, object]:
-    # A task that no worker took in time is dropped: the next one does the same work.
-    return {"task": task, "schedule": seconds, "options": {"expires": seconds}}
+def send_deliveries(celery: Celery, endpoints: Iterable[str]) -> None:
+    """Enqueue the delivery of what is due to these endpoints."""
+    try:
+        for endpoint in endpoints:
+            celery.send_task("webhooks.deliver", kwargs={"endpoint": endpoint}, expires=DELIVERY_SECONDS)
+    except (OperationalError, RedisError) as error:
+        # The next sweep finds the recorded events.
+        log.warning("webhook task not sent, the next sweep delivers: %s", type(error).__name__)
 
 
 def tls_options(url: str) -> dict[str, None] | None:

@@ -9,7 +9,7 @@ from celery.signals import celeryd_init, setup_logging
 
 from store.config.settings import SettingsError, read_log_settings
 from workers import broker
-from workers.celery_app import Almanac, create_celery
+from workers.process import Worker, create_worker
 from workers.settings import read_settings
 from workers.telemetry import logs
 
@@ -39,9 +39,9 @@ def _log(**_: Any) -> None:
     logs.configure(_name, read_log_settings())
 
 
-def _create() -> Almanac:
+def _create() -> Worker:
     try:
-        return create_celery(read_settings())
+        return create_worker(read_settings())
     except SettingsError as error:
         # One line instead of Celery's traceback.
         sys.exit(f"Error: {error}")

@@ -23,3 +23,6 @@ TERMS = "almanac_terms"
 
 # The task that performs the jobs of one request, by queue.
 DRAIN = {Queue.READS: "reads.drain", Queue.WRITES: "writes.drain"}
+
+# Webhook endpoints that one process serves at once. Endpoints that hang must leave threads for reads.
+MAX_WEBHOOK_ENDPOINTS = 32

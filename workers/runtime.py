@@ -24,19 +24,17 @@ from store.stores import Stores
 from workers.egress import Egress
 from workers.execution.registrations import Registrations
 from workers.fanout.pool import StepPool
+from workers.queues import MAX_WEBHOOK_ENDPOINTS
 from workers.webhooks.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
-
-# Webhook endpoints that one process serves at once. Endpoints that hang must leave threads for reads.
-MAX_WEBHOOK_ENDPOINTS = 32
 
 # Threads that upkeep may hold at once in one process, so that a provider that hangs leaves some to requests.
 UPKEEP_THREADS = 8
 
 
 class Runtime:
-    """Opens the shared objects on first use, because the web tier creates the same app and never reads."""
+    """Opens the shared objects on first use, because beat has the same app and never reads."""
 
     def __init__(self, settings: Settings, stores: Stores | None = None) -> None:
         self.settings = settings

@@ -16,7 +16,7 @@ from store.sql.models import OAuthConnection, User
 from store.sql.queries import audit, channels, connection_rows, connections
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.connections import RemovedConnection
-from workers.execution import revocation
+from workers.execution import removals
 from workers.jobs import Revoke, StopChannels
 from workers.queues import Queue
 
@@ -105,7 +105,7 @@ def stop_channels_of(connection_ids: Collection[str]) -> None:
 
 def forget_cached(connection_ids: Sequence[str]) -> None:
     """Drop everything that is cached for removed connections, whose grants stay as they are."""
-    revocation.forget_cached(services().stores, connection_ids)
+    removals.forget_cached(services().stores, connection_ids)
 
 
 def forget_grant_tokens(grant_ids: Iterable[str]) -> None:
@@ -133,7 +133,7 @@ def _record(session: Session, caller: Caller, user: User, removed: Iterable[Remo
 def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> None:
     """Evict the cached data of removed connections, and revoke grants that no other connection uses."""
     stores = services().stores
-    revocations = revocation.evict_and_list_revocations(stores, removed, revoke=revoke)
+    revocations = removals.evict_and_list_revocations(stores, removed, revoke=revoke)
     try:
         jobs = [Revoke(stores.revocations.put(each)) for each in revocations]
     except RedisError as error:

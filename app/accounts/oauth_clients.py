@@ -119,7 +119,7 @@ def check_and_save(
     :raise FieldRefused: for an invalid client id, secret or tenant
     :raise CannotChange: if the environment sets the registration
     """
-    if services().celery.runtime.registrations.set_by_environment(provider):
+    if services().registrations.set_by_environment(provider):
         raise CannotChange(_environment_counts(provider))
     client = _client(provider, client_id, client_secret, tenant)
     finding = _check(provider, client, site)
@@ -191,7 +191,7 @@ def _registration(
 ) -> Registration:
     settings, known = services().settings, oauth_flow.providers()[provider]
     source, client_id, updated_at = Source.NOWHERE, None, None
-    if services().celery.runtime.registrations.set_by_environment(provider):
+    if services().registrations.set_by_environment(provider):
         source, row = Source.ENVIRONMENT, None
         client_id = settings.providers.of(provider)["client_id"]
     elif row is not None:
@@ -240,7 +240,7 @@ def _visible(field: str, text: str, longest: int) -> str:
 
 def _in_force(provider: str) -> StoredClient | None:
     stores = services().stores
-    if services().celery.runtime.registrations.set_by_environment(provider):
+    if services().registrations.set_by_environment(provider):
         own = services().settings.providers.of(provider)
         secret = own.get("client_certificate") or own["client_secret"]
         return StoredClient(own["client_id"], secret, own.get("tenant"))

@@ -40,7 +40,7 @@ CALLBACK = "/v1/oauth/{provider}/callback"
 
 def providers() -> Mapping[str, Provider]:
     """All providers with their current registrations; the web tier uses them to make links only."""
-    return services().celery.runtime.registrations.current()
+    return services().registrations.current()
 
 
 def offered() -> list[str]:

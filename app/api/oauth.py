@@ -35,7 +35,6 @@ from providers.base import Failed
 from providers.errors import Reason, connection_ended
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connection_rows, connections, users
-from workers.execution.accounts import ends_soon
 from workers.jobs import FreshToken
 from workers.queues import Queue
 
@@ -163,7 +162,7 @@ class AccessToken(MethodView):
             raise request_failed(
                 Failed(Reason.AUTHORIZATION_INVALID, connection_ended(registry.title(provider)))
             )
-        if ends_soon(row.expires_at):
+        if connection_rows.ends_soon(row.expires_at):
             _refresh(row.id)
             row = _find(userId, provider)
         return {"accessToken": _view(row, userId, shown=True)["accessToken"]}

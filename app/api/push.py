@@ -15,16 +15,15 @@ from app.http.errors import ApiError, Invalid, NotFound
 from app.http.routes import route_facts
 from app.schemas.error_codes import Code
 from app.services import services
-from providers.google import channels as google
-from providers.microsoft import subscriptions as microsoft
+from providers.google import notifications as google
+from providers.microsoft import notifications as microsoft
 from providers.notifications import Notification, NotificationKind
 from store.cache.busy_cache import CalendarKey
 from store.security.crypto import digest
 from store.sql.queries import channels, webhook_events
 from store.sql.queries.channels import ChannelWithAccount
 from store.sql.queries.webhook_events import WebhookEvent
-from workers.upkeep import event_feeds
-from workers.upkeep.channel_opening import remove_and_allow_reopening, watch
+from workers.upkeep.watches import remove_and_allow_reopening, request_comparison, watch
 
 blp = Blueprint("push", __name__)
 
@@ -124,7 +123,7 @@ def _handle_change(channel: ChannelWithAccount) -> None:
         webhook_events.record(session, WebhookEvent.CALENDAR_CHANGED, connection, calendar_id=calendar)
         followed = webhook_events.follow_events(session, [connection])
     if followed:
-        event_feeds.request(stores, services().celery.send_task, channel.key)
+        request_comparison(stores, services().celery.send_task, channel.key)
 
 
 def _channels(names: Collection[str]) -> dict[str, ChannelWithAccount]:

@@ -220,7 +220,7 @@ def _page(status: int, template: str = "invitation.html", **values: object) -> R
 
 def _origins() -> set[str]:
     """The origins of the providers' consent pages."""
-    urls = services().celery.runtime.registrations.consent_pages
+    urls = services().registrations.consent_pages
     return {f"{parts.scheme}://{parts.netloc}" for parts in map(urlsplit, urls)}
 
 

@@ -29,7 +29,7 @@ from store.sql.models import Role
 from store.sql.queries import api_keys, attention, audit, users, webhooks
 from store.sql.queries import organizations as stored
 from store.sql.queries.organizations import Summary
-from workers.runtime import MAX_WEBHOOK_ENDPOINTS
+from workers.queues import MAX_WEBHOOK_ENDPOINTS
 
 # The value of ``show`` for organizations with an ended grant.
 ENDED_GRANTS = "ended-grants"

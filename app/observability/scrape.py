@@ -29,7 +29,7 @@ from store.sql.queries import connections, deliveries, holds, organization_grant
 from store.stores import Stores
 from workers import broker
 from workers.fanout.admission import QUOTAS, most_waiting
-from workers.runtime import MAX_WEBHOOK_ENDPOINTS
+from workers.queues import MAX_WEBHOOK_ENDPOINTS
 
 # The time for all probes together, in seconds; Prometheus waits ten by default.
 SECONDS = 2.0

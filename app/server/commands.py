@@ -7,8 +7,7 @@ import sys
 
 from store.config.settings import Settings
 from workers.fanout.admission import MAX_PER_PROCESS
-from workers.queues import Queue
-from workers.runtime import MAX_WEBHOOK_ENDPOINTS
+from workers.queues import MAX_WEBHOOK_ENDPOINTS, Queue
 
 # A request that waits for workers holds a thread that sleeps. Admission limits their number; the other
 # threads serve requests that need no worker.

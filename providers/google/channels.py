@@ -1,11 +1,10 @@
-"""Google's watch channels: ``events.watch``, ``channels.stop``, and the notifications.
+"""Google's watch channels: ``events.watch``, ``channels.stop``, and ``channels.stop``.
 
 https://developers.google.com/workspace/calendar/api/guides/push
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -19,15 +18,12 @@ from providers.google.oauth import GoogleEndpoints
 from providers.google.scopes import SCOPES
 from providers.http.calls import Bearer, Call, Json, unreadable
 from providers.http.send import send
-from providers.notifications import Notification, NotificationKind
 from providers.scopes import Operation
 
 OPERATION = Operation.WATCH_EVENTS
 
 # Google's default, in seconds; it documents no longer lifetime.
 LIFETIME = 604_800
-
-_NEWS = {"sync": NotificationKind.CONFIRMED}
 
 
 class GoogleChannels:
@@ -74,16 +70,6 @@ class GoogleChannels:
             repeatable=repeatable,
             answers=answers,
         )
-
-
-def notification(header: Callable[[str], str | None]) -> Notification:
-    """A notification, which is entirely in its headers; ``header`` looks one up by name."""
-    return Notification(
-        header("X-Goog-Channel-ID") or "",
-        header("X-Goog-Channel-Token") or "",
-        # An unknown state may mean a change.
-        _NEWS.get(header("X-Goog-Resource-State") or "", NotificationKind.CHANGED),
-    )
 
 
 def _opened(answer: Json) -> OpenChannel:

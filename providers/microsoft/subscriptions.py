@@ -5,9 +5,7 @@ https://learn.microsoft.com/en-us/graph/change-notifications-overview
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from urllib.parse import quote
 
 import orjson
@@ -19,9 +17,9 @@ from providers.http.send import send
 from providers.microsoft.batch import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.mailbox import account_path
+from providers.microsoft.notifications import BETWEEN
 from providers.microsoft.oauth import MicrosoftEndpoints
 from providers.microsoft.scopes import SCOPES
-from providers.notifications import Notification, NotificationKind
 from providers.scopes import Operation
 from providers.timestamps import instant, utc_text
 
@@ -29,15 +27,6 @@ OPERATION = Operation.WATCH_EVENTS
 
 # The maximum in every version of Graph's documentation; newer ones allow 10 080 minutes.
 LIFETIME = timedelta(minutes=4230)
-
-# Separates our id from the secret in ``clientState``, the one text that Graph returns to us.
-_BETWEEN = "."
-
-_LIFECYCLE = {
-    "reauthorizationRequired": NotificationKind.ENDING,
-    "subscriptionRemoved": NotificationKind.ENDED,
-    "missed": NotificationKind.CHANGED,
-}
 
 
 class MicrosoftSubscriptions:
@@ -57,7 +46,7 @@ class MicrosoftSubscriptions:
             "lifecycleNotificationUrl": wanted.address,
             "resource": _resource(account, calendar_id),
             "expirationDateTime": _end(),
-            "clientState": f"{wanted.id}{_BETWEEN}{wanted.secret.reveal}",
+            "clientState": f"{wanted.id}{BETWEEN}{wanted.secret.reveal}",
         }
         answer = self._send(account, "POST", "", body, repeatable=False, deadline=deadline)
         subscription = answer.get("id")
@@ -101,19 +90,6 @@ class MicrosoftSubscriptions:
             headers=correlation_header(bearer),
         )
         return send(call, error_for, deadline=deadline, bearer=bearer)
-
-
-def notifications(body: Any) -> Iterator[Notification]:
-    """The notifications of a body in order; invalid entries are skipped."""
-    entries = body.get("value") if isinstance(body, dict) else None
-    for entry in entries if isinstance(entries, list) else []:
-        if not isinstance(entry, dict) or not isinstance(state := entry.get("clientState"), str):
-            continue
-        channel, _, secret = state.partition(_BETWEEN)
-        # An unknown lifecycle event may mean that notifications were missed.
-        yield Notification(
-            channel, secret, _LIFECYCLE.get(str(entry.get("lifecycleEvent")), NotificationKind.CHANGED)
-        )
 
 
 def _resource(account: Account, calendar_id: str) -> str:

@@ -23,7 +23,7 @@ class ConsentRequest:
     scopes: Sequence[str]
     state: str = field(repr=False)
     verifier: str = field(repr=False)
-    offline: bool
+    offline: bool = False
     login_hint: str | None = None
     chooses_account: bool = False
 

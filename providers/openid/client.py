@@ -11,7 +11,6 @@ import time
 from dataclasses import dataclass, field
 from urllib.parse import quote_plus, urlencode, urlsplit
 
-from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from authlib.oidc.discovery import get_well_known_url
 
 from providers.base import Token
@@ -73,7 +72,7 @@ class IdentityProvider:
         self._kept: dict[str, tuple[float, Json]] = {}
 
     def page(self, *, deadline: float) -> str:
-        """The address of the provider's page, to which browsers are sent with the query of ``page_url``.
+        """The address of the provider's page, to which browsers are sent by ``providers.oauth.consent.link``.
 
         :raise WrongIssuer: when there is no provider with this issuer
         :raise Unavailable: when the provider does not answer
@@ -234,33 +233,6 @@ class IdentityProvider:
         with self._lock:
             self._kept[operation] = time.monotonic(), found
         return found
-
-
-def page_url(
-    page: str,
-    *,
-    client_id: str,
-    scopes: tuple[str, ...],
-    redirect_uri: str,
-    state: str,
-    nonce: str,
-    verifier: str,
-    prompt: str = "",
-) -> str:
-    """The URL of the provider's page for one sign-in."""
-    query = {
-        "response_type": "code",
-        "client_id": client_id,
-        "redirect_uri": redirect_uri,
-        "scope": " ".join(scopes),
-        "state": state,
-        "nonce": nonce,
-        "code_challenge": create_s256_code_challenge(verifier),
-        "code_challenge_method": "S256",
-    }
-    if prompt:
-        query["prompt"] = prompt
-    return f"{page}{'&' if urlsplit(page).query else '?'}{urlencode(query)}"
 
 
 def claim(claims: Json, name: str) -> object:

@@ -19,6 +19,7 @@ from tests.conftest import application, settings_of, stores_of
 from tests.dashboard.visiting import Browser, Page
 from tests.identity_provider.provider import SECRET, IdentityProvider, running_identity_provider
 from tests.installation.processes import running_redis, running_worker
+from workers.runtime import Runtime
 
 # Browsers of these tests are at the address of this machine.
 REDIRECT = "http://localhost/dashboard/sign-in/openid/callback"
@@ -39,7 +40,7 @@ class Installation:
 
     @property
     def runtime(self) -> Any:
-        return self.app.extensions[EXTENSION].celery.runtime
+        return Runtime(self.app.extensions[EXTENSION].settings, self.app.extensions[EXTENSION].stores)
 
     def browser(self) -> Browser:
         """A browser without sign-in, at an address of its own, as sign-ins from one address are limited."""

@@ -8,9 +8,9 @@ import pytest
 
 from providers.base import ChannelRequest, Token
 from providers.errors import AccessDenied, InsufficientScopes, NotFound, ProviderError, Unavailable
-from providers.google import channels as google_channels
+from providers.google import notifications as google_notifications
 from providers.google.channels import GoogleChannels
-from providers.microsoft import subscriptions
+from providers.microsoft import notifications, subscriptions
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
 from providers.notifications import Notification, NotificationKind
 from tests.app.at_provider import AtProvider
@@ -42,8 +42,8 @@ def received(provider: str, posted) -> list[Notification]:
     """The notifications of a request, as parsed by the adapter."""
     if provider == "google":
         assert posted.body == b""
-        return [google_channels.notification(posted.headers.get)]
-    return list(subscriptions.notifications(posted.json))
+        return [google_notifications.notification(posted.headers.get)]
+    return list(notifications.notifications(posted.json))
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_lifecycle_notifications_are_parsed(opened, receiver, sandbox, event, ne
     "body", [None, [], {}, {"value": None}, {"value": [None, 1, "x", {}, {"clientState": 5}]}, "text"]
 )
 def test_invalid_body_has_no_notifications(body):
-    assert list(subscriptions.notifications(body)) == []
+    assert list(notifications.notifications(body)) == []
 
 
 def test_a_notification_shows_no_secret():

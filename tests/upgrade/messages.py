@@ -17,8 +17,8 @@ import msgspec
 from providers import base, events
 from store.security import one_time_secrets
 from workers import jobs
-from workers.celery_app import create_celery
 from workers.fanout import codec
+from workers.process import create_worker
 from workers.queues import Queue
 
 FILE = Path(__file__).with_name("messages.json")
@@ -87,7 +87,7 @@ def main() -> None:
     """Record the messages of this version."""
     from workers.settings import read_settings
 
-    with create_celery(read_settings()) as celery:
+    with create_worker(read_settings()) as celery:
         celery.loader.import_default_modules()
         FILE.write_text(json.dumps(current(celery), indent=1) + "\n")
 

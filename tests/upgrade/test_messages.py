@@ -9,14 +9,14 @@ import pytest
 
 from tests.upgrade import messages
 from workers import jobs
-from workers.celery_app import create_celery
+from workers.process import create_worker
 
 RECORDED = json.loads(messages.FILE.read_text())
 
 
 @pytest.fixture(scope="module")
 def now(settings):
-    with create_celery(settings) as celery:
+    with create_worker(settings) as celery:
         celery.loader.import_default_modules()
         yield messages.current(celery)
 

@@ -9,7 +9,7 @@ import pytest
 
 from store.coordination.heartbeats import BEAT_SECONDS
 from workers.beat import HeartbeatScheduler
-from workers.celery_app import SWEEP_SECONDS, create_celery
+from workers.process import SWEEP_SECONDS, create_worker
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def tick(tmp_path: Path):
     """Tick once, like a beat with these settings; returns the seconds until the next tick."""
 
     def tick(settings) -> float:
-        with create_celery(settings) as celery:
+        with create_worker(settings) as celery:
             scheduler = HeartbeatScheduler(app=celery, schedule_filename=str(tmp_path / "schedule"))
             try:
                 return scheduler.tick()

@@ -8,12 +8,9 @@ from kombu.exceptions import OperationalError
 
 from app.server import commands
 from app.services import EXTENSION
-from workers.celery_app import (
-    RECONNECT_SECONDS,
-    create_celery,
-)
-from workers.queues import DRAIN, Queue
-from workers.runtime import MAX_WEBHOOK_ENDPOINTS
+from workers.celery_app import RECONNECT_SECONDS
+from workers.process import create_worker
+from workers.queues import DRAIN, MAX_WEBHOOK_ENDPOINTS, Queue
 
 TASKS = {
     "reads.drain": Queue.READS,
@@ -35,7 +32,7 @@ TASKS = {
 
 @pytest.fixture
 def celery(apart):
-    celery = create_celery(apart)
+    celery = create_worker(apart)
     celery.finalize()
     yield celery
     celery.close()

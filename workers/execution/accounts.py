@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 
 from providers.base import Account, CalendarProvider, IssuedTokens, Token, TokenSource
@@ -35,8 +35,6 @@ MIN_WAIT_FRACTION = 0.25
 # Seconds after which a second rejection of new tokens, or of a password, means that the grant has ended.
 REJECTED_SECONDS = 600
 
-# A token that expires sooner could expire on the way to the provider.
-MARGIN = timedelta(seconds=60)
 
 ENDED = "The account's access has ended; connect it again"
 REJECTED = "The server rejects the stored credentials: connect the account again"
@@ -150,7 +148,7 @@ class ConnectionTokens:
         :raise AuthorizationInvalid: if the grant is gone
         """
         current = self._tokens
-        if current.refresh_token and ends_soon(current.expires_at):
+        if current.refresh_token and connection_rows.ends_soon(current.expires_at):
             return self.renewed(Token(current.access_token), deadline=deadline)
         return Token(current.access_token)
 
@@ -213,11 +211,6 @@ def freshen(runtime: Runtime, credentials: Credentials, deadline: float) -> None
         raise AuthorizationInvalid(ENDED)
     oauth = runtime.providers[credentials.provider].oauth
     ConnectionTokens(runtime.stores, oauth, credentials).access_token(deadline=deadline)
-
-
-def ends_soon(expires_at: datetime | None) -> bool:
-    """Whether a token has expired or expires within a minute; False if its expiry is unknown."""
-    return expires_at is not None and expires_at - MARGIN <= datetime.now(UTC)
 
 
 def _tokens(grant: IssuedTokens, old_refresh: str) -> Tokens:

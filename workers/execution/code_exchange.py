@@ -26,7 +26,8 @@ from store.sql.queries.connections import Account, ProviderAccount, RemovedConne
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.consent_gaps import Permission, missing_permissions
 from workers.execution.registrations import note_registration
-from workers.execution.revocation import BUSY, evict_and_list_revocations, revoke_unused
+from workers.execution.removals import evict_and_list_revocations
+from workers.execution.revocation import BUSY, revoke_unused
 from workers.jobs import ExchangeCode, Refused, Reply
 from workers.runtime import Runtime
 

@@ -8,18 +8,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from providers import registry
 from providers.definition import Provider
 from providers.errors import Misconfigured
-from providers.oauth.client import OAuth
 from store.config.settings import ProviderSettings
 from store.security.crypto import Undecipherable
 from store.sql.queries import provider_clients
 from store.sql.queries.provider_clients import SealedClient, StoredClient
 from store.stores import Stores
+
+if TYPE_CHECKING:
+    from providers.oauth.client import OAuth
 
 log = logging.getLogger(__name__)
 

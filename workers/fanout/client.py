@@ -25,6 +25,7 @@ from store.stores import MAX_POP
 from workers.celery_app import Almanac
 from workers.failures import BROKEN, TIMED_OUT
 from workers.fanout.admission import Admission
+from workers.fanout.bundles import elements
 from workers.fanout.codec import (
     LEFTOVER_SECONDS,
     NUMBER,
@@ -36,7 +37,6 @@ from workers.fanout.codec import (
     unpack_reply,
     work_list,
 )
-from workers.fanout.work import elements
 from workers.jobs import Job, Reply
 from workers.queues import DRAIN, TERMS, Queue
 from workers.telemetry import tracing

@@ -1,11 +1,8 @@
 """The work that workers take from the list of a request: single jobs, and bundles.
 
-A bundle has reads of several members of one organization grant, which one request to the provider answers.
-Together its jobs read at most as many calendars as one request can. A member's calendar list is known before.
-
-The web tier puts the jobs of a bundle into one element of the work list. A worker performs them together,
-in one step. Each job keeps its own lock, cache, reply and metrics. A job leaves its bundle
-if only this job has to wait, or if the provider answers only for the others. It is then performed separately.
+A worker performs the jobs of a bundle (``workers.fanout.bundles``) together, in one step. Each job keeps its
+own lock, cache, reply and metrics. A job leaves its bundle if only this job has to wait, or if the provider
+answers only for the others. It is then performed separately.
 
 At Google a bundle is one call, made by the account that reads for the whole grant: its jobs share one permit,
 and they wait together. At Microsoft each mailbox has limits of its own, so each job has its own permit.
@@ -14,7 +11,6 @@ and they wait together. At Microsoft each mailbox has limits of its own, so each
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,7 +21,6 @@ from store.coordination.single_flight import ReadTerms, SharedRead
 from store.sql.queries.connection_rows import SealedConnection
 from workers.execution import call_policy
 from workers.failures import BROKEN
-from workers.fanout.codec import Packed, pack_job, pack_jobs
 from workers.jobs import Job, ReadBusy, Reply
 
 
@@ -96,18 +91,6 @@ class FinishedJob:
     alone: Failed | None = None
 
 
-def elements(jobs: Iterable[Packed]) -> list[bytes]:
-    """The elements of a work list for these jobs: bundles, and single jobs."""
-    groups: dict[Hashable, list[list[Packed]]] = {}
-    for each in jobs:
-        size, key = _size_and_key(each)
-        chunks = groups.setdefault(key, [[]])
-        if chunks[-1] and sum(map(_calendars, [*chunks[-1], each])) > size:
-            chunks.append([])
-        chunks[-1].append(each)
-    return [_element(chunk) for chunks in groups.values() for chunk in chunks]
-
-
 def divide(work: Work) -> list[Work]:
     """The parts of one element that are performed together, once their connections are loaded."""
     together = [each for each in work if _belongs(each)]
@@ -141,29 +124,6 @@ def separate(taken: TakenJob, if_late: Failed | None = None) -> None:
     taken.if_late = if_late or taken.if_late
     if taken.row is not None:
         taken.acquire_request = call_policy.acquire_request(taken.job, taken.row, taken.name)
-
-
-def _size_and_key(packed: Packed) -> tuple[int, Hashable]:
-    """How many calendars fit into the element of this job, and what its jobs have in common."""
-    job: Job = packed.job
-    if not isinstance(job, ReadBusy) or job.grant is None or job.calendars is None:
-        return 0, packed.number
-    return registry.definition(job.grant.provider).costs.calendars_of_members, (
-        job.grant.id,
-        job.start,
-        job.end,
-    )
-
-
-def _calendars(packed: Packed) -> int:
-    job: Job = packed.job
-    return len(job.calendars or ()) if isinstance(job, ReadBusy) else 0
-
-
-def _element(jobs: Sequence[Packed]) -> bytes:
-    if len(jobs) == 1:
-        return pack_job(jobs[0].number, jobs[0].job)
-    return pack_jobs(jobs)
 
 
 def _belongs(taken: TakenJob) -> bool:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from celery.signals import before_task_publish, task_postrun, task_prerun
 
 from providers.base import Failed
-from providers.http import send
 from providers.http.calls import Call
 from store.config.settings import traces
 from store.coordination import shares
@@ -70,7 +69,6 @@ def start(process: str) -> None:
     _processor = BatchSpanProcessor(OTLPSpanExporter())
     provider.add_span_processor(_processor)
     _tracer = provider.get_tracer("almanac", version("almanac"))
-    send.observe = _call
 
 
 def flush() -> None:
@@ -163,7 +161,7 @@ def _span(
 
 
 @contextmanager
-def _call(call: Call) -> Iterator[Callable[[int], None]]:
+def provider_call(call: Call) -> Iterator[Callable[[int], None]]:
     """The span of a provider call, named after the operation: paths and bodies contain personal data."""
     attributes = {"almanac.provider": call.provider, "http.request.method": call.method}
     with span(call.operation, "client", attributes) as opened:

@@ -28,8 +28,9 @@ from workers.execution.call_policy import calls
 from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
-from workers.upkeep.channel_opening import close_channel, credentials_of, remove_and_allow_reopening
+from workers.upkeep.channel_opening import close_channel, credentials_of
 from workers.upkeep.rate_limit import acquire
+from workers.upkeep.watches import remove_and_allow_reopening
 
 log = logging.getLogger(__name__)
 

@@ -22,11 +22,9 @@ from workers.upkeep.channel_opening import (
     close_channel,
     credentials_of,
     open_one,
-    remove_and_allow_reopening,
-    remove_channel,
-    watch,
 )
 from workers.upkeep.rate_limit import acquire
+from workers.upkeep.watches import remove_and_allow_reopening, remove_channel, watch
 
 log = logging.getLogger(__name__)
 

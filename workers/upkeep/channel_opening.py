@@ -17,11 +17,11 @@ from store.security.crypto import Undecipherable
 from store.sql.models import Channel, now
 from store.sql.queries import channels, connection_rows
 from store.sql.queries.connection_rows import Credentials
-from store.stores import Stores
 from workers.execution.accounts import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
 from workers.upkeep.rate_limit import acquire
+from workers.upkeep.watches import watch
 
 log = logging.getLogger(__name__)
 
@@ -81,35 +81,6 @@ def open_one(runtime: Runtime, key: CalendarKey) -> bool:
     stores.channel_usage.block_claims(key, (opened.expires_at - now()).total_seconds())
     watch(stores, row)
     return True
-
-
-def watch(stores: Stores, row: Channel) -> None:
-    """Let the cache rely on a channel, if it is open and confirmed."""
-    if (seconds := channels.watches_for(row)) <= 0:
-        return
-    key = channels.calendar_of(row)
-    stores.busy.watch(key, row.id, seconds)
-    with stores.database.reading() as session:
-        known = channels.existing_ids(session, [row.id])
-    if not known:
-        # Another worker has removed the channel meanwhile, perhaps before this watch was set.
-        stores.busy.invalidate_calendar(key, unwatch=row.id)
-
-
-def remove_and_allow_reopening(stores: Stores, key: CalendarKey, channel: str) -> None:
-    """Stop relying on a channel that is gone; the next read of the calendar opens another."""
-    remove_channel(stores, key, channel)
-    stores.channel_usage.release(key)
-
-
-def remove_channel(stores: Stores, key: CalendarKey, channel: str) -> None:
-    """Remove a channel and its watch, also if another worker sets the watch at the same time."""
-    # Before the row is deleted: if Redis is down, the row stays, and the next run removes the channel.
-    stores.busy.invalidate_calendar(key, unwatch=channel)
-    with stores.database.writing() as session:
-        channels.remove(session, [channel])
-    # And after: a worker that sets a watch then checks for the row, which is gone from now on.
-    stores.busy.invalidate_calendar(key, unwatch=channel)
 
 
 def close_all(runtime: Runtime, credentials: Credentials, deadline: float) -> None:

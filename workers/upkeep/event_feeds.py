@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from providers.base import Failed
@@ -31,6 +30,7 @@ from workers.execution.call_policy import cost_of
 from workers.failures import BROKEN
 from workers.jobs import ReadChanges
 from workers.runtime import Runtime
+from workers.upkeep import watches
 from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
 from workers.upkeep.channel_audits import pages
 from workers.upkeep.channel_opening import credentials_of
@@ -44,24 +44,8 @@ DAY = 86_400_000
 PAST, AHEAD, MOVED_AFTER = DAY, 366 * DAY, 31 * DAY
 # A calendar that was not compared for this long is: a notification may be lost. Then its state is deleted.
 CATCH_UP, KEPT = timedelta(days=1), timedelta(days=8)
-# Seconds in which a calendar is not enqueued twice: a burst of notifications is one read.
-ENQUEUED_SECONDS = 30
 # Seconds for the pages of one comparison. The first has all events, of series every occurrence.
 COMPARE_SECONDS = 60.0
-
-
-def request(stores: Stores, send_task: Callable[..., object], key: CalendarKey) -> None:
-    """Enqueue the comparison of a calendar whose provider has reported a change, unless one is enqueued.
-
-    :raise redis.RedisError, kombu.exceptions.OperationalError: when Redis or the broker is down
-    """
-    with stores.database.writing() as session:
-        if not event_feeds.report(session, key):
-            return
-    if stores.redis.set(_enqueued(key), 1, nx=True, ex=ENQUEUED_SECONDS):
-        # Shown in Flower: the id of a calendar may be a person's address.
-        shown = f"{{'connection': '{key.connection}'}}"
-        send_task("upkeep.follow_events", kwargs=key._asdict(), kwargsrepr=shown)
 
 
 def follow(runtime: Runtime, key: CalendarKey) -> bool:
@@ -70,7 +54,7 @@ def follow(runtime: Runtime, key: CalendarKey) -> bool:
     After a failure, the next round of upkeep tries again.
     """
     # A notification from here on may be about something that this comparison does not read.
-    runtime.stores.redis.delete(_enqueued(key))
+    runtime.stores.redis.delete(watches.enqueued(key))
     deadline = time.monotonic() + COMPARE_SECONDS
     name = f"events:{key.connection}:{event_feeds.digest(key.calendar)}"
     try:
@@ -187,7 +171,3 @@ def _take_all(
         following.take(reply.changes)
         more, sync_token = reply.changes.more, reply.changes.sync_token
     return None
-
-
-def _enqueued(key: CalendarKey) -> str:
-    return f"events-enqueued:{key.connection}:{event_feeds.digest(key.calendar)}"

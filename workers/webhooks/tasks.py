@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
 from typing import Any
 
-from celery import Celery, shared_task
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
+from celery import shared_task
 
+from workers.celery_app import send_deliveries
 from workers.webhooks import delivery
-
-log = logging.getLogger(__name__)
-
-# A task that was not taken by then would duplicate one of the next sweep.
-EXPIRES_SECONDS = 10.0
-
-
-def send(celery: Celery, endpoints: Iterable[str]) -> None:
-    """Enqueue the delivery of what is due to these endpoints."""
-    try:
-        for endpoint in endpoints:
-            celery.send_task("webhooks.deliver", kwargs={"endpoint": endpoint}, expires=EXPIRES_SECONDS)
-    except (OperationalError, RedisError) as error:
-        # The next sweep finds the recorded events.
-        log.warning("webhook task not sent, the next sweep delivers: %s", type(error).__name__)
 
 
 @shared_task(name="webhooks.deliver", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -37,7 +19,7 @@ def deliver(self: Any, *, endpoint: str) -> None:
 @shared_task(name="webhooks.sweep", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def sweep(self: Any) -> None:
     """Enqueue the endpoints with something due: a retry, or a delivery of a worker that died."""
-    send(self.app, delivery.due(self.app.runtime))
+    send_deliveries(self.app, delivery.due(self.app.runtime))
 
 
 @shared_task(name="upkeep.purge_webhook_deliveries", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]

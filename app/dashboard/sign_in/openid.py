@@ -21,7 +21,8 @@ from app.dashboard.sign_in.pages import complete_sign_in, next_url
 from app.http.hosts import base_url
 from app.http.routes import route_facts
 from app.services import services
-from providers.openid.client import page_url
+from providers.oauth import consent
+from providers.oauth.consent import ConsentRequest, new_verifier
 from store.coordination import shares
 from store.security.one_time_secrets import PendingSignIn
 from store.sql.queries import administrators
@@ -128,22 +129,15 @@ def sign_in_openid() -> ResponseReturnValue:
         return _refused(found.refused)
     begun = PendingSignIn(
         nonce=secrets.token_urlsafe(32),
-        verifier=secrets.token_urlsafe(48),
+        verifier=new_verifier(),
         redirect_uri=site + url_for("dashboard.sign_in_openid_callback"),
         after=next_url(),
     )
     state = services().stores.begun_sign_ins.put(begun)
     session[_STATE] = state
-    location = page_url(
-        found.page,
-        client_id=settings.oidc_client_id,
-        scopes=settings.oidc_scopes,
-        redirect_uri=begun.redirect_uri,
-        state=state,
-        nonce=begun.nonce,
-        verifier=begun.verifier,
-        prompt=settings.oidc_prompt,
-    )
+    wanted = ConsentRequest(begun.redirect_uri, settings.oidc_scopes, state, begun.verifier)
+    prompt = settings.oidc_prompt or None
+    location = consent.link(found.page, settings.oidc_client_id, wanted, nonce=begun.nonce, prompt=prompt)
     return redirect(location, 303)
 
 

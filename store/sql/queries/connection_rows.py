@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeVarTuple
 
@@ -16,6 +16,9 @@ from store.security.crypto import Keyring, tried_and_failed
 from store.sql.models import AvailabilityProfile, Membership, OAuthConnection, OrganizationGrant, User
 
 _Ts = TypeVarTuple("_Ts")
+
+# A token that expires sooner could expire on the way to the provider.
+ENDING = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,3 +329,8 @@ def token_columns(connection_id: str, keyring: Keyring, tokens: Tokens) -> dict[
 def associated_data(connection_id: str, column: str) -> str:
     """The associated data of an encrypted token; ``column`` is ``access`` or ``refresh``."""
     return f"oauth_connections/{connection_id}/{column}"
+
+
+def ends_soon(expires_at: datetime | None) -> bool:
+    """Whether a token has expired or expires within a minute; False if its expiry is unknown."""
+    return expires_at is not None and expires_at - ENDING <= datetime.now(UTC)

@@ -95,7 +95,7 @@ def test_a_channel_that_the_provider_drops_is_noticed(person, aging, provider):
 
     def noticed() -> bool:
         # As the web processes do, in the background.
-        aging.celery.runtime.stores.asked_calendars.flush()
+        aging.stores.asked_calendars.flush()
         return ada.busy() == ["09:00", "18:00"] and ada.channel != channel
 
     kept(aging, noticed)

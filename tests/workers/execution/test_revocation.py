@@ -15,7 +15,8 @@ from store.sql.models import OAuthConnection
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount
 from tests import people
-from workers.execution.revocation import LOST, evict_and_list_revocations, revoke, revoke_unused
+from workers.execution.removals import evict_and_list_revocations
+from workers.execution.revocation import LOST, revoke, revoke_unused
 from workers.execution.writes import perform
 from workers.jobs import Revoke
 

@@ -18,7 +18,7 @@ from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, confirm, rows, 
 from workers.celery_app import CHANNELS_SECONDS
 from workers.runtime import Runtime
 from workers.upkeep import channel_maintenance as rounds
-from workers.upkeep import channel_opening
+from workers.upkeep import channel_opening, watches
 
 RENEWAL = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.update"}
 
@@ -164,14 +164,14 @@ def test_the_watch_of_a_channel_that_is_replaced_is_its_heir_s(reached, watched)
     (old,) = rows(reached, key)
     assert channel_opening.open_one(reached, key)
     confirm(reached, key)
-    channel_opening.watch(reached.stores, old)
+    watches.watch(reached.stores, old)
     with reached.stores.database.writing() as session:
         channels.make_due(session, old.id)
     run(reached)
     (successor,) = rows(reached, key)
     assert reached.stores.busy.watched([key]) == [successor.id]
 
-    channel_opening.remove_and_allow_reopening(reached.stores, key, successor.id)
+    watches.remove_and_allow_reopening(reached.stores, key, successor.id)
     assert reached.stores.busy.watched([key]) == [None]
 
 

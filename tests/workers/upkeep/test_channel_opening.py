@@ -22,7 +22,7 @@ from store.sql.queries import channels, connections
 from workers import tasks
 from workers.celery_app import Almanac
 from workers.runtime import Runtime
-from workers.upkeep import channel_opening
+from workers.upkeep import channel_opening, watches
 
 PROVIDERS = ("google", "microsoft")
 OPENING = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.create"}
@@ -135,7 +135,7 @@ def test_google_watches_when_it_has_answered_and_reached_us(reached, calendar, r
         opened = opening(runtime, credentials, key, wanted)
         if first == "word":
             with stores.database.writing() as session:
-                channel_opening.watch(stores, channels.confirmed(session, wanted.id))
+                watches.watch(stores, channels.confirmed(session, wanted.id))
             assert stores.busy.watched([key]) == [None]
         return opened
 
@@ -145,7 +145,7 @@ def test_google_watches_when_it_has_answered_and_reached_us(reached, calendar, r
     if first == "answer":
         assert stores.busy.watched([key]) == [None]
         with stores.database.writing() as session:
-            channel_opening.watch(stores, channels.confirmed(session, row.id))
+            watches.watch(stores, channels.confirmed(session, row.id))
     assert stores.busy.watched([key]) == [row.id]
 
 
@@ -153,10 +153,10 @@ def test_a_watch_that_is_set_after_its_channel_was_forgotten_ends(reached, calen
     key = calendar("microsoft")
     assert channel_opening.open_one(reached, key)
     (row,) = rows(key)
-    channel_opening.remove_channel(reached.stores, key, row.id)
+    watches.remove_channel(reached.stores, key, row.id)
     assert reached.stores.busy.watched([key]) == [None]
 
-    channel_opening.watch(reached.stores, row)
+    watches.watch(reached.stores, row)
     assert reached.stores.busy.watched([key]) == [None]
 
 
@@ -170,7 +170,7 @@ def test_a_channel_is_not_forgotten_while_redis_is_down(reached, calendar, rows,
 
     monkeypatch.setattr(reached.stores.busy, "invalidate_calendar", down)
     with pytest.raises(RedisConnectionError):
-        channel_opening.remove_channel(reached.stores, key, row.id)
+        watches.remove_channel(reached.stores, key, row.id)
     assert [each.id for each in rows(key)] == [row.id]
 
 

@@ -25,7 +25,7 @@ from tests.app.at_provider import SUBJECT, AtProvider
 from tests.providers.other_clients import GoogleClient, GraphClient, Others
 from tests.workers.upkeep.watching import HOUR, MEETING, PROVIDERS, confirm, run
 from workers.execution.accounts import open_account
-from workers.upkeep import channel_opening, event_feeds
+from workers.upkeep import channel_opening, event_feeds, watches
 from workers.upkeep.channel_opening import credentials_of
 from workers.upkeep.event_states import unpacked
 
@@ -141,9 +141,9 @@ def test_without_an_endpoint_for_events_nothing_is_read_or_kept(
     register(URL, ["calendar.changed"])
     ada = calendar(provider)
     sent = []
-    event_feeds.request(reached.stores, lambda *_, **kwargs: sent.append(kwargs), ada.key)
+    watches.request_comparison(reached.stores, lambda *_, **kwargs: sent.append(kwargs), ada.key)
     run(reached)
-    event_feeds.request(reached.stores, lambda *_, **kwargs: sent.append(kwargs), ada.key)
+    watches.request_comparison(reached.stores, lambda *_, **kwargs: sent.append(kwargs), ada.key)
 
     assert sent == []
     assert sandbox.requests().by_operation == {}
@@ -227,7 +227,7 @@ def test_a_round_repeats_a_comparison_that_failed(calendar, endpoint, reached, s
     ada = calendar(provider)
     ada.follow()
     event = ada.meet()
-    event_feeds.request(reached.stores, lambda *_, **__: None, ada.key)
+    watches.request_comparison(reached.stores, lambda *_, **__: None, ada.key)
     sandbox.fault(operation=LIST[provider], status=503)
     assert not ada.follow()
     sandbox.clear_faults()
@@ -249,7 +249,7 @@ def test_a_report_that_is_not_enqueued_is_not_lost(calendar, endpoint, reached):
         raise OperationalError
 
     with pytest.raises(OperationalError):
-        event_feeds.request(reached.stores, broker_is_down, ada.key)
+        watches.request_comparison(reached.stores, broker_is_down, ada.key)
     run(reached)
 
     assert ada.short() == [("event.created", event)]
@@ -339,7 +339,7 @@ def test_a_burst_of_notifications_is_enqueued_once(calendar, endpoint, reached):
         sent.append((name, options["kwargs"], options["kwargsrepr"]))
 
     for _ in range(5):
-        event_feeds.request(reached.stores, send, ada.key)
+        watches.request_comparison(reached.stores, send, ada.key)
     ((name, arguments, shown),) = sent
     assert (name, arguments) == (
         "upkeep.follow_events",
@@ -347,7 +347,7 @@ def test_a_burst_of_notifications_is_enqueued_once(calendar, endpoint, reached):
     )
     assert "primary" not in shown
     ada.follow()
-    event_feeds.request(reached.stores, send, ada.key)
+    watches.request_comparison(reached.stores, send, ada.key)
     assert len(sent) == 2
 
 

@@ -11,7 +11,7 @@ from store.cache.busy_cache import CalendarKey
 from store.sql.models import Channel
 from store.sql.queries import channels
 from workers.runtime import Runtime
-from workers.upkeep import channel_opening
+from workers.upkeep import watches
 from workers.upkeep.channel_maintenance import keep
 
 PROVIDERS = ("google", "microsoft")
@@ -35,7 +35,7 @@ def confirm(runtime: Runtime, key: CalendarKey) -> None:
         with runtime.stores.database.writing() as session:
             confirmed = channels.confirmed(session, row.id)
         if confirmed is not None:
-            channel_opening.watch(runtime.stores, confirmed)
+            watches.watch(runtime.stores, confirmed)
 
 
 def run(runtime: Runtime) -> None:

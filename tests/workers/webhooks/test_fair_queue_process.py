@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store.coordination import shares
-from workers.runtime import MAX_WEBHOOK_ENDPOINTS
+from workers.queues import MAX_WEBHOOK_ENDPOINTS
 from workers.webhooks import delivery as sending
 
 

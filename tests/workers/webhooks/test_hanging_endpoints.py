@@ -11,7 +11,7 @@ import pytest
 from store.sql.models import Organization
 from store.sql.queries import webhook_events, webhooks
 from tests.waiting import until
-from workers.runtime import MAX_WEBHOOK_ENDPOINTS
+from workers.queues import MAX_WEBHOOK_ENDPOINTS
 from workers.webhooks import delivery as sending
 
 pytestmark = pytest.mark.slow
