@@ -143,17 +143,6 @@ class Costs:
     calendars_of_events: int = 50
     calendars_of_members: int = 1
 
-    def busy(self, calendars: int | None, milliseconds: int) -> int:
-        """For busy times. All on the list count as one calendar: their number is not known yet."""
-        queries = -(-(calendars or 1) // self.calendars_per_query)
-        if self.range_per_query is not None:
-            queries *= -(-milliseconds // self.range_per_query)
-        return queries + self.zone + (self.listing if calendars is None else 0)
-
-    def events(self, calendars: int) -> int:
-        """For the events of some calendars."""
-        return calendars + self.zone
-
 
 @dataclass(frozen=True, slots=True)
 class OwnSetting:

@@ -24,8 +24,7 @@ from workers.consumers import Consumers
 from workers.egress import QUIET_SECONDS, Attempt, Egress
 from workers.execution import reads, writes
 from workers.fanout import steps
-from workers.fanout.bundles import elements
-from workers.fanout.codec import Packed, work_list
+from workers.fanout.codec import Packed, elements, work_list
 from workers.fanout.work import Request
 from workers.jobs import CreateEvent, ReadBusy, ReadEvents, UpdateEvent
 from workers.queues import Queue

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from providers import registry
-from providers.base import Failed
+from providers.base import PRIMARY, Failed
+from providers.definition import Costs
 from providers.errors import (
     LocalResourceExhausted,
     NoAnswer,
@@ -172,15 +173,14 @@ def calls(provider: str, job: Job) -> int:
     costs = registry.definition(provider).costs
     match job:
         case ReadBusy():
-            number = None if job.calendars is None else len(job.calendars)
-            return costs.busy(number, job.end - job.start)
+            return _calls_for_busy(costs, job)
         case ListCalendars() | ShowCalendars():
             return costs.listing
         case ReadEvents():
-            return costs.events(len(job.calendars))
+            return len(job.calendars) + costs.zone
         case ReadChanges():
             # A page of changes, and the events that it only names.
-            return 1 + costs.events(1)
+            return 2 + costs.zone
         case GetEvent() | ReadBusyWithout():
             return costs.event
         case ChangeSeries() | DeleteSeries():
@@ -190,6 +190,14 @@ def calls(provider: str, job: Job) -> int:
             # The job reads the event before it changes it, or searches for it after it created it.
             return 2
     return 0
+
+
+def _calls_for_busy(costs: Costs, job: ReadBusy) -> int:
+    """All calendars on the list count as one: their number is not known yet."""
+    queries = -(-len(job.calendars or (PRIMARY,)) // costs.calendars_per_query)
+    if costs.range_per_query is not None:
+        queries *= -(-(job.end - job.start) // costs.range_per_query)
+    return queries + costs.zone + (costs.listing if job.calendars is None else 0)
 
 
 def rate_limited_failure(row: SealedConnection, permit: Permit) -> Failed:

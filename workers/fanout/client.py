@@ -25,13 +25,13 @@ from store.stores import MAX_POP
 from workers.celery_app import Almanac
 from workers.failures import BROKEN, TIMED_OUT
 from workers.fanout.admission import Admission
-from workers.fanout.bundles import elements
 from workers.fanout.codec import (
     LEFTOVER_SECONDS,
     NUMBER,
     DecodeError,
     Packed,
     addresses,
+    elements,
     read_digest,
     reply_list,
     unpack_reply,

@@ -1,19 +1,22 @@
 """Encodes jobs and replies in MessagePack, and names the Redis lists that carry them.
 
-The jobs of one request are on a Redis list of its own. Workers push the replies to another.
+The jobs of one request are on a Redis list of its own. Workers push the replies to another. An element of
+the list is one job, or a bundle: reads of several members of one organization grant, which one request to
+the provider answers. Together they read at most as many calendars as one request can.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Annotated
 
 import msgspec
 import numpy as np
 
+from providers import registry
 from providers.base import Calendar, Failed, Outcome, Read
 from providers.changes import ChangePage
 from providers.directory import Listing
@@ -21,7 +24,7 @@ from providers.events import Event
 from providers.oauth.registration_probe import Finding
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
-from workers.jobs import FormCheck, GrantCheck, Job, Refused, Reply, SignInResult
+from workers.jobs import FormCheck, GrantCheck, Job, ReadBusy, Refused, Reply, SignInResult
 
 NUMBER = struct.Struct("<I")
 
@@ -113,6 +116,41 @@ def pack_job(number: int, job: Job) -> bytes:
 def pack_jobs(jobs: Sequence[Packed]) -> bytes:
     """Encode a bundle of jobs: the jobs that one request to a provider can answer."""
     return _encoder.encode(jobs)
+
+
+def elements(jobs: Iterable[Packed]) -> list[bytes]:
+    """The elements of a work list for these jobs: bundles, and single jobs."""
+    groups: dict[Hashable, list[list[Packed]]] = {}
+    for each in jobs:
+        size, key = _size_and_key(each)
+        chunks = groups.setdefault(key, [[]])
+        if chunks[-1] and sum(map(_calendars, [*chunks[-1], each])) > size:
+            chunks.append([])
+        chunks[-1].append(each)
+    return [_element(chunk) for chunks in groups.values() for chunk in chunks]
+
+
+def _size_and_key(packed: Packed) -> tuple[int, Hashable]:
+    """How many calendars fit into the element of this job, and what its jobs have in common."""
+    job: Job = packed.job
+    if not isinstance(job, ReadBusy) or job.grant is None or job.calendars is None:
+        return 0, packed.number
+    return registry.definition(job.grant.provider).costs.calendars_of_members, (
+        job.grant.id,
+        job.start,
+        job.end,
+    )
+
+
+def _calendars(packed: Packed) -> int:
+    job: Job = packed.job
+    return len(job.calendars or ()) if isinstance(job, ReadBusy) else 0
+
+
+def _element(jobs: Sequence[Packed]) -> bytes:
+    if len(jobs) == 1:
+        return pack_job(jobs[0].number, jobs[0].job)
+    return pack_jobs(jobs)
 
 
 def unpack_jobs(data: bytes) -> tuple[Packed, ...]:

@@ -1,6 +1,6 @@
 """The work that workers take from the list of a request: single jobs, and bundles.
 
-A worker performs the jobs of a bundle (``workers.fanout.bundles``) together, in one step. Each job keeps its
+A worker performs the jobs of a bundle together, in one step. Each job keeps its
 own lock, cache, reply and metrics. A job leaves its bundle if only this job has to wait, or if the provider
 answers only for the others. It is then performed separately.
 

@@ -10,8 +10,7 @@ import pytest
 from store.coordination.single_flight import SharedRead, Wanted
 from store.sql.queries.connection_rows import SealedConnection
 from workers.fanout import chunks
-from workers.fanout.bundles import elements
-from workers.fanout.codec import DecodeError, Packed, addresses, pack_job, pack_jobs, unpack_jobs
+from workers.fanout.codec import DecodeError, Packed, addresses, elements, pack_job, pack_jobs, unpack_jobs
 from workers.fanout.work import Request, TakenJob, divide, without_probes
 from workers.jobs import GrantRef, ReadBusy
 
