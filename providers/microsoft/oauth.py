@@ -5,13 +5,19 @@ https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-fl
 
 from __future__ import annotations
 
+import base64
+import secrets
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from joserfc import jwt
+from joserfc.jwk import RSAKey
 
 from providers.base import Token
 from providers.errors import Misconfigured
 from providers.http.calls import Json
-from providers.microsoft import MANY_TENANTS, certificates, client_assertions
+from providers.microsoft import MANY_TENANTS, certificates
 from providers.oauth import consent, identity, registration_probe
 from providers.oauth.client import Client, CodeExchangeResult, OAuth
 from providers.oauth.consent import ConsentRequest
@@ -83,6 +89,19 @@ FINDINGS: dict[object, Finding] = {
 }
 
 
+# https://learn.microsoft.com/en-us/entra/identity-platform/certificate-credentials
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+ALGORITHM = "PS256"
+# Seconds that an assertion is valid.
+ASSERTION_LIFE = 600
+# Seconds for which it is valid before now: the clocks may differ.
+EARLIER = 120
+
+
+class Expired(Exception):
+    """The certificate is no longer valid."""
+
+
 @dataclass(frozen=True, slots=True)
 class MicrosoftEndpoints:
     """Microsoft's addresses, without a trailing slash, and the tenant whose accounts may connect."""
@@ -148,8 +167,8 @@ class MicrosoftOAuth(OAuth):
 
     def _authentication(self) -> dict[str, str]:
         try:
-            return client_assertions.authentication(self._client, self._endpoints.token)
-        except client_assertions.Expired:
+            return authentication(self._client, self._endpoints.token)
+        except Expired:
             raise Misconfigured(CERTIFICATE_EXPIRED.sentence) from None
 
     def revoke(self, token: Token, *, deadline: float) -> None:
@@ -186,3 +205,34 @@ def account(
     email = identity.address(answer, "mail", "userPrincipalName")
     verified = frozenset(identity.addresses(answer, ("userPrincipalName",)))
     return identity.AccountIdentity(known_id or identity.account_id(answer, "id"), email, verified)
+
+
+def authentication(client: Client, token_url: str) -> dict[str, str]:
+    """The fields of a token request that prove the client: its secret, or an assertion by its certificate.
+
+    :raise Expired: if the certificate is no longer valid
+    """
+    secret = client.secret.reveal
+    if not certificates.is_certificate(secret):
+        return {"client_id": client.id, "client_secret": secret}
+    certificate = certificates.load(secret)
+    if certificate.expired:
+        raise Expired
+    now = int(time.time())
+    claims = {
+        "aud": token_url,
+        "iss": client.id,
+        "sub": client.id,
+        "jti": secrets.token_hex(16),
+        "iat": now - EARLIER,
+        "nbf": now - EARLIER,
+        "exp": now + ASSERTION_LIFE,
+    }
+    digest = base64.urlsafe_b64encode(bytes.fromhex(certificate.thumbprints[0])).decode().rstrip("=")
+    header = {"alg": ALGORITHM, "x5t#S256": digest}
+    assertion = jwt.encode(header, claims, RSAKey.import_key(certificate.key), algorithms=[ALGORITHM])
+    return {
+        "client_id": client.id,
+        "client_assertion_type": ASSERTION_TYPE,
+        "client_assertion": assertion,
+    }

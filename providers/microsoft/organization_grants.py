@@ -15,7 +15,7 @@ from providers.base import IssuedTokens, Token
 from providers.definition import GrantCredential
 from providers.errors import ClientRefused, ClockRefused, GrantRefused, ProviderError, ProviderNotConfigured
 from providers.http.calls import HttpReply
-from providers.microsoft import client_assertions
+from providers.microsoft import oauth
 from providers.microsoft.oauth import MicrosoftEndpoints
 from providers.oauth.client import Client
 from providers.oauth.organization_grants import passing, refused, request
@@ -97,8 +97,8 @@ def token(endpoints: MicrosoftEndpoints, tenant: str, client: Client, *, deadlin
         raise ProviderNotConfigured("Microsoft is not configured: this installation is not registered there")
     url = replace(endpoints, tenant=quote(tenant, safe="")).token
     try:
-        proof = client_assertions.authentication(client, url)
-    except client_assertions.Expired:
+        proof = oauth.authentication(client, url)
+    except oauth.Expired:
         raise ClientRefused(_EXPIRED_CERTIFICATE) from None
     form = {"grant_type": "client_credentials", "scope": _ALL_CONSENTED} | proof
     grant = request("Microsoft", url, form, error_for, deadline)

@@ -9,6 +9,7 @@ https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, tzinfo
 from typing import Any, TypedDict, cast
@@ -21,12 +22,27 @@ from providers.colors import foreground
 from providers.errors import ProviderError, Unreadable
 from providers.http.calls import Json, json_object, unreadable
 from providers.http.json_validation import SHAPE_ERRORS, array, identifier, original, shown
-from providers.microsoft import colors
 from providers.microsoft.batch import Pages
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphCalendar, GraphEvent
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, ordered, wall_instant
 from scheduling.zones import iana_zone
+
+# Graph documents only the names; the values approximate Outlook on the web.
+# https://learn.microsoft.com/en-us/graph/api/resources/calendar#calendarcolor-values
+COLORS = {
+    "auto": "#0078d4",
+    "lightBlue": "#a6d1f5",
+    "lightGreen": "#87d28e",
+    "lightOrange": "#fcab73",
+    "lightGray": "#c0c0c0",
+    "lightYellow": "#f5f37b",
+    "lightTeal": "#7fd8d8",
+    "lightPink": "#ef85c8",
+    "lightBrown": "#bca58a",
+    "lightRed": "#f88c9b",
+    "maxColor": "#0078d4",
+}
 
 
 class Moment(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -265,7 +281,7 @@ def main_calendar(entry: Json, zone: str, operation: str) -> MainCalendar:
 
 
 def _calendar(entry: GraphCalendar, own: set[str], zone: str) -> Calendar:
-    color = colors.background(shown(entry.get("color")), shown(entry.get("hexColor")))
+    color = background(shown(entry.get("color")), shown(entry.get("hexColor")))
     return Calendar(
         id=identifier(entry["id"]),
         provider="microsoft",
@@ -291,3 +307,10 @@ def _role(entry: GraphCalendar, own: set[str]) -> str:
 def _owner(entry: GraphCalendar) -> str:
     owner = entry.get("owner")
     return shown(owner.get("address")).lower() if isinstance(owner, dict) else ""
+
+
+def background(name: str, chosen: str) -> str:
+    """The colour the user has chosen, else the named colour, as ``#rrggbb``."""
+    if re.fullmatch(r"#[0-9a-fA-F]{6}", chosen):
+        return chosen.lower()
+    return COLORS.get(name, COLORS["auto"])

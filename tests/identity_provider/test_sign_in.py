@@ -11,7 +11,9 @@ from sqlalchemy import select, update
 
 from providers.base import Token
 from providers.errors import Misconfigured
-from providers.openid.client import IdentityProvider, Registration, page_url
+from providers.oauth import consent
+from providers.oauth.consent import ConsentRequest
+from providers.openid.client import IdentityProvider, Registration
 from store.sql.models import Administrator, Identity, now
 from store.sql.queries import administrators, audit
 from store.sql.queries.identities import refresh_token
@@ -237,7 +239,8 @@ def redeemed(installation, client, name, secret):
     used = IdentityProvider(Registration(issuer, client, Token(secret), "groups"))
     known = {"redirect_uri": REDIRECT, "verifier": "v" * 43, "nonce": "n"}
     page = used.page(deadline=deadline)
-    there = page_url(page, client_id=client, scopes=("openid",), state="s", **known)
+    request = ConsentRequest(REDIRECT, ("openid",), "s", known["verifier"])
+    there = consent.link(page, client, request, nonce=known["nonce"])
     code = parse_qs(urlsplit(installation.provider.visit(there, name)).query)["code"][0]
     return used.redeem(code, deadline=deadline, **known)
 

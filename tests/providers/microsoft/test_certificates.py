@@ -15,10 +15,9 @@ from joserfc.jwk import RSAKey
 
 from providers.base import Token
 from providers.errors import ClientRefused, ClockRefused, Misconfigured
-from providers.microsoft import certificates, client_assertions, organization_grants
+from providers.microsoft import certificates, organization_grants
 from providers.microsoft.certificates import InvalidCertificate
-from providers.microsoft.client_assertions import Expired
-from providers.microsoft.oauth import MicrosoftOAuth
+from providers.microsoft.oauth import Expired, MicrosoftOAuth, authentication
 from providers.oauth.client import Client
 from providers.oauth.registration_probe import ProbeVerdict
 from tests import certificates as made
@@ -42,7 +41,7 @@ def der(pem: str = CERTIFICATE) -> bytes:
 
 def test_an_assertion_is_what_microsoft_documents():
     before = int(time.time())
-    fields = client_assertions.authentication(client(), URL)
+    fields = authentication(client(), URL)
 
     assert fields["client_id"] == "the-client"
     assert fields["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -55,12 +54,12 @@ def test_an_assertion_is_what_microsoft_documents():
     claims = token.claims
     assert (claims["aud"], claims["iss"], claims["sub"]) == (URL, "the-client", "the-client")
     assert claims["nbf"] <= before < claims["exp"] <= before + 700
-    again = client_assertions.authentication(client(), URL)["client_assertion"]
+    again = authentication(client(), URL)["client_assertion"]
     assert jwt.decode(again, RSAKey.import_key(public), algorithms=["PS256"]).claims["jti"] != claims["jti"]
 
 
 def test_a_secret_is_sent_as_before():
-    assert client_assertions.authentication(client("a-secret"), URL) == {
+    assert authentication(client("a-secret"), URL) == {
         "client_id": "the-client",
         "client_secret": "a-secret",
     }
@@ -102,7 +101,7 @@ def test_a_key_of_8192_bits_is_refused_before_it_is_loaded():
 def test_an_expired_certificate_signs_nothing():
     assert certificates.checked(EXPIRED) == EXPIRED
     with pytest.raises(Expired):
-        client_assertions.authentication(client(EXPIRED), URL)
+        authentication(client(EXPIRED), URL)
 
 
 def test_neither_key_nor_assertion_is_in_a_text():
@@ -141,7 +140,7 @@ def test_a_certificate_that_is_not_accepted_says_what_to_do(sandbox, domain, pem
 
 def test_a_clock_that_is_wrong_is_named(sandbox, domain, monkeypatch):
     now = time.time()
-    monkeypatch.setattr("providers.microsoft.client_assertions.time.time", lambda: now - 86_400)
+    monkeypatch.setattr("providers.microsoft.oauth.time.time", lambda: now - 86_400)
 
     with pytest.raises(ClockRefused):
         grant(sandbox, domain, CERTIFICATE + KEY)

@@ -8,7 +8,7 @@ import pytest
 from tzlocal.windows_tz import win_tz
 
 from providers.colors import foreground
-from providers.microsoft import colors
+from providers.microsoft import parse
 from scheduling.zones import iana_zone, windows_zone
 
 
@@ -65,9 +65,9 @@ def test_every_zone_has_a_windows_name_that_leads_to_a_zone():
 
 
 def test_a_colour_the_user_chose_wins_over_the_name():
-    assert colors.background("lightRed", "#AABBCC") == "#aabbcc"
-    assert colors.background("lightRed", "") == colors.HEX["lightRed"]
-    assert colors.background("notYetInvented", "red") == colors.HEX["auto"]
+    assert parse.background("lightRed", "#AABBCC") == "#aabbcc"
+    assert parse.background("lightRed", "") == parse.COLORS["lightRed"]
+    assert parse.background("notYetInvented", "red") == parse.COLORS["auto"]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ from providers.errors import (
     TimedOut,
     Unavailable,
 )
-from providers.openid.client import IdentityProvider, Registration, WrongIssuer, claim, page_url
+from providers.oauth import consent
+from providers.oauth.consent import ConsentRequest
+from providers.openid.client import IdentityProvider, Registration, WrongIssuer, claim
 from providers.openid.id_tokens import Untrusted
 from tests.openid_issuer import CLIENT_ID, SECRET, Issuer, issuing
 
@@ -67,9 +69,10 @@ def test_a_person_signs_in(issuer):
 
 
 def test_the_page_is_asked_for_a_code_with_the_challenge_of_the_verifier():
-    known = {"client_id": CLIENT_ID, "redirect_uri": REDIRECT, "state": "s", "nonce": "n", "verifier": "v"}
-    known["prompt"] = "consent"
-    url = page_url("https://login.example.com/go?realm=acme", scopes=("openid", "offline_access"), **known)
+    request = ConsentRequest(REDIRECT, ("openid", "offline_access"), "s", "v")
+    url = consent.link(
+        "https://login.example.com/go?realm=acme", CLIENT_ID, request, nonce="n", prompt="consent"
+    )
 
     assert {name: value for name, (value,) in parse_qs(urlsplit(url).query).items()} == {
         "realm": "acme",

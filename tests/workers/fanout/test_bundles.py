@@ -33,8 +33,7 @@ from tests.workers.delegated import (
     periods,
 )
 from workers.execution import reads
-from workers.fanout.bundles import elements
-from workers.fanout.codec import Packed, work_list
+from workers.fanout.codec import Packed, elements, work_list
 from workers.jobs import GrantRef, ListCalendars, ReadBusy
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from store.coordination.locks import hold
 from store.sql.models import Channel, now
 from store.sql.queries import channels
 from tests.workers.upkeep.watching import HOUR, NINE, PROVIDERS, confirm, rows, run
-from workers.celery_app import CHANNELS_SECONDS
+from workers.process import CHANNELS_SECONDS
 from workers.runtime import Runtime
 from workers.upkeep import channel_maintenance as rounds
 from workers.upkeep import channel_opening, watches

@@ -15,7 +15,7 @@ from sqlalchemy import delete, select
 from store.coordination.locks import MARGIN, hold
 from store.sql.models import ApiKey, AuditRecord, IdempotencyKey, OAuthConnection
 from store.sql.queries import api_keys, audit, connections
-from workers.celery_app import RENEWAL_SECONDS
+from workers.process import RENEWAL_SECONDS
 from workers.runtime import UPKEEP_THREADS
 from workers.tasks import RENEW_AHEAD, RENEW_BEHIND
 from workers.upkeep import batches, renewals
