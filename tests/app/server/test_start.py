@@ -1,0 +1,24 @@
+"""What a web process loads when it starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+# The HTTP client for providers, the tasks, and the code that performs jobs.
+OF_WORKERS = {"providers.http.send", "requests", "workers.tasks", "workers.runtime", "workers.fanout.steps"}
+
+
+def modules_after(start: str, environment: dict[str, str]) -> set[str]:
+    """The modules of a process that has imported ``start``."""
+    program = f"import sys, {start}; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    return set(ran.stdout.split())
+
+
+def test_a_web_process_loads_nothing_that_only_workers_use(environment):
+    assert modules_after("workers.main", os.environ | environment) >= OF_WORKERS
+    assert not modules_after("app.wsgi", os.environ | environment) & OF_WORKERS
