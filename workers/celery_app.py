@@ -50,7 +50,7 @@ class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
 
 
 def create_celery(settings: Settings) -> Almanac:
-    """A Celery app for sending tasks; ``workers.process`` makes those that run them."""
+    """A Celery app for sending tasks; ``workers.process`` has the app for running them."""
     app = Almanac("almanac", broker=settings.broker_url)
     configure(app, settings)
     return app

@@ -1,4 +1,4 @@
-"""What follows the removal of connections: cached data is dropped, and the grants to revoke are found.
+"""Drops what is cached of removed connections, and finds the grants to revoke.
 
 A grant is revoked when the service obtained it and no other connection uses its account.
 """
