@@ -242,6 +242,20 @@ class ReadAlone:
 MemberOutcome = Mapping[str, Outcome] | ReadAlone
 
 
+class MemberCalendars(Protocol):
+    """Reads the calendars of the members of an organization's grant."""
+
+    def busy_of_members(
+        self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
+    ) -> list[MemberOutcome]:
+        """The calendars of several members of one grant, in one request; an outcome for each member.
+
+        ``account`` makes the request. No member waits for a retry that another one needs: the outcome of
+        such a member is ``ReadAlone``.
+        """
+        ...
+
+
 class CalendarProvider(Protocol):
     """Reads and writes the calendars of one provider.
 
@@ -275,16 +289,6 @@ class CalendarProvider(Protocol):
 
         Other events in its time still count. They are read one by one: an answer with only busy periods has
         merged them.
-        """
-        ...
-
-    def busy_of_members(
-        self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
-    ) -> list[MemberOutcome]:
-        """The calendars of several members of one grant, in one request; an outcome for each member.
-
-        ``account`` makes the request. No member waits for a retry that another one needs: the outcome of
-        such a member is ``ReadAlone``.
         """
         ...
 

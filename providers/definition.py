@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
-from providers.base import CalendarProvider, Channels, IssuedTokens, MainCalendar, Token
+from providers.base import CalendarProvider, Channels, IssuedTokens, MainCalendar, MemberCalendars, Token
 from providers.changes import ChangeFeed
 from providers.directory import Directory
 from providers.errors import ProviderNotConfigured
@@ -220,11 +220,11 @@ class Provider:
     """A provider of one installation: its calendars, and the parts that it has.
 
     ``hosts`` are one address of each host that the jobs of all accounts call; there are none where each
-    account names its own server. ``oauth`` is for accounts that are connected by
-    consent, ``consent_page`` the address of the consent page; ``configured``: the installation is registered
-    there. ``changes`` reads what has changed in a calendar, ``channels`` send change notifications,
-    ``grants`` are those of organizations, ``directory`` lists the people and rooms that a grant may read,
-    and ``form`` opens accounts from fields that a person fills in.
+    account names its own server. ``oauth`` is for accounts that are connected by consent, ``consent_page`` is
+    the address of the consent page; ``configured``: the installation is registered there. ``changes`` reads
+    what has changed in a calendar, ``channels`` send change notifications, ``grants`` are those of
+    organizations, ``members`` reads calendars of several of their members at once, ``directory`` lists the
+    people and rooms that a grant may read, and ``form`` opens accounts from fields that a person fills in.
     """
 
     calendars: CalendarProvider
@@ -235,6 +235,7 @@ class Provider:
     changes: ChangeFeed | None = None
     channels: Channels | None = None
     grants: Grants | None = None
+    members: MemberCalendars | None = None
     directory: Directory | None = None
     form: Form | None = None
 

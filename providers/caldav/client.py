@@ -12,8 +12,6 @@ from providers.base import (
     Calendar,
     Failed,
     MainCalendar,
-    Member,
-    MemberOutcome,
     Outcome,
     Read,
 )
@@ -29,7 +27,6 @@ from providers.errors import (
     AuthorizationInvalid,
     NotFound,
     ProviderError,
-    ProviderNotConfigured,
     TokenRejected,
 )
 from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
@@ -112,15 +109,6 @@ class CalDav:
         """The busy periods of one calendar without one event."""
         collection = self._session(account, Operation.LIST_EVENTS, deadline).collection(calendar_id)
         return events.busy_without(collection, event_id, start, end)
-
-    def busy_of_members(
-        self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
-    ) -> list[MemberOutcome]:
-        """CalDAV has no grants of organizations.
-
-        :raise ProviderNotConfigured: always
-        """
-        raise ProviderNotConfigured(f"{PROVIDER} does not offer this", operation=Operation.FREE_BUSY)
 
     def events(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float

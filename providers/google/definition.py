@@ -48,6 +48,7 @@ def bind(own: Mapping[str, Any]) -> Provider:
     return Provider(
         calendars=calendars,
         changes=calendars,
+        members=calendars,
         channels=GoogleChannels(endpoints),
         oauth=GoogleOAuth(endpoints, client),
         grants=ServiceAccounts(endpoints),

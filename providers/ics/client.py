@@ -12,13 +12,11 @@ from providers.base import (
     Calendar,
     Failed,
     MainCalendar,
-    Member,
-    MemberOutcome,
     Outcome,
     Read,
 )
 from providers.changes import ChangePage, Digests, compared, decoded, encoded
-from providers.errors import EventNotFound, NotFound, ProviderError, ProviderNotConfigured
+from providers.errors import EventNotFound, NotFound, ProviderError
 from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
 from providers.ical import events
 from providers.ical.bounds import InvalidCalendar
@@ -106,15 +104,6 @@ class SubscribedCalendars:
         )
         read = Read.of_each({calendar_id: periods}, start, end)[calendar_id]
         return replace(read, age=self._feeds.age(feed))
-
-    def busy_of_members(
-        self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
-    ) -> list[MemberOutcome]:
-        """Feeds have no grants of organizations.
-
-        :raise ProviderNotConfigured: always
-        """
-        raise ProviderNotConfigured(f"{PROVIDER} does not offer this", operation=Operation.FREE_BUSY)
 
     def events(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float

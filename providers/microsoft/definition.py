@@ -41,6 +41,7 @@ def bind(own: Mapping[str, Any]) -> Provider:
     return Provider(
         calendars=calendars,
         changes=calendars,
+        members=calendars,
         channels=MicrosoftSubscriptions(endpoints),
         oauth=MicrosoftOAuth(endpoints, client),
         grants=Applications(endpoints, client),

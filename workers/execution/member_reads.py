@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from providers import registry
 from providers.base import Account, CallReporter, Failed, Member, ReadAlone
+from providers.definition import required
 from providers.errors import ProviderError, SubjectRefused
 from store.coordination.provider_limits import Access
 from store.sql.queries.connection_rows import Credentials
@@ -66,7 +67,6 @@ def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> l
 
 def _read(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> list[Reply | ReadAlone]:
     job, first = reads[0]
-    provider = runtime.providers[first.provider].calendars
     members = [
         Member(
             each.credentials.email or "",
@@ -79,7 +79,8 @@ def _read(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> lis
     read_at = time.time_ns() // 1_000_000
     try:
         account = _account(runtime, first, members)
-        outcomes = provider.busy_of_members(account, members, job.start, job.end, deadline=deadline)
+        calendars = required(runtime.providers[first.provider].members, registry.title(first.provider))
+        outcomes = calendars.busy_of_members(account, members, job.start, job.end, deadline=deadline)
     except SubjectRefused as error:
         # The grant is valid: each member can be read with the member's own impersonated token.
         log.warning("account that reads for a whole grant refused: %s", error.message)
