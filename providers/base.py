@@ -257,7 +257,7 @@ class MemberCalendars(Protocol):
 
 
 class CalendarProvider(Protocol):
-    """Reads and writes the calendars of one provider.
+    """Reads the calendars of one provider.
 
     ``deadline`` is a value of ``time.monotonic()``; no call runs past it. A failure of the whole account is
     raised as a ``ProviderError``; a failure of one calendar is returned as that calendar's ``Failed``.
@@ -315,6 +315,10 @@ class CalendarProvider(Protocol):
         :raise EventNotFound: when no event has it
         """
         ...
+
+
+class WritableCalendars(CalendarProvider, Protocol):
+    """Calendars in which events can be written, too."""
 
     def create_event(
         self, account: Account, calendar_id: str, draft: Draft, *, deadline: float

@@ -10,7 +10,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
-from providers.base import CalendarProvider, Channels, IssuedTokens, MainCalendar, MemberCalendars, Token
+from providers.base import (
+    CalendarProvider,
+    Channels,
+    IssuedTokens,
+    MainCalendar,
+    MemberCalendars,
+    Token,
+    WritableCalendars,
+)
 from providers.changes import ChangeFeed
 from providers.directory import Directory
 from providers.errors import ProviderNotConfigured
@@ -221,10 +229,11 @@ class Provider:
 
     ``hosts`` are one address of each host that the jobs of all accounts call; there are none where each
     account names its own server. ``oauth`` is for accounts that are connected by consent, ``consent_page`` is
-    the address of the consent page; ``configured``: the installation is registered there. ``changes`` reads
-    what has changed in a calendar, ``channels`` send change notifications, ``grants`` are those of
-    organizations, ``members`` reads calendars of several of their members at once, ``directory`` lists the
-    people and rooms that a grant may read, and ``form`` opens accounts from fields that a person fills in.
+    the address of the consent page; ``configured``: the installation is registered there. ``writes`` are the
+    same calendars where events can be written. ``changes`` reads what has changed in a calendar, ``channels``
+    send change notifications, ``grants`` are those of organizations, ``members`` reads calendars of several
+    of their members at once, ``directory`` lists the people and rooms that a grant may read, and ``form``
+    opens accounts from fields that a person fills in.
     """
 
     calendars: CalendarProvider
@@ -232,6 +241,7 @@ class Provider:
     oauth: OAuth | None = None
     consent_page: str | None = None
     configured: bool = False
+    writes: WritableCalendars | None = None
     changes: ChangeFeed | None = None
     channels: Channels | None = None
     grants: Grants | None = None

@@ -47,6 +47,7 @@ def bind(own: Mapping[str, Any]) -> Provider:
     calendars = Google(endpoints)
     return Provider(
         calendars=calendars,
+        writes=calendars,
         changes=calendars,
         members=calendars,
         channels=GoogleChannels(endpoints),

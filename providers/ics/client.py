@@ -17,7 +17,7 @@ from providers.base import (
 )
 from providers.changes import ChangePage, Digests, compared, decoded, encoded
 from providers.errors import EventNotFound, NotFound, ProviderError
-from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
+from providers.events import Event
 from providers.ical import events
 from providers.ical.bounds import InvalidCalendar
 from providers.ical.busy import busy_periods
@@ -162,59 +162,6 @@ class SubscribedCalendars:
         if found is None:
             raise _missing(Operation.LIST_EVENTS)
         return found
-
-    def create_event(
-        self, account: Account, calendar_id: str, draft: Draft, *, deadline: float
-    ) -> CreateResult:
-        """Refused.
-
-        :raise InsufficientScopes: always
-        """
-        raise SCOPES.insufficient(Operation.INSERT_EVENT)
-
-    def update_event(
-        self,
-        account: Account,
-        calendar_id: str,
-        event_id: str,
-        changes: Changes,
-        *,
-        scope: Scope = Scope.OCCURRENCE,
-        etag: str | None = None,
-        deadline: float,
-    ) -> Event:
-        """Refused.
-
-        :raise InsufficientScopes: always
-        """
-        raise SCOPES.insufficient(Operation.UPDATE_EVENT)
-
-    def respond_to_event(
-        self, account: Account, calendar_id: str, event_id: str, response: Response, *, deadline: float
-    ) -> Event:
-        """Refused.
-
-        :raise InsufficientScopes: always
-        """
-        raise SCOPES.insufficient(Operation.UPDATE_EVENT)
-
-    def delete_event(
-        self,
-        account: Account,
-        calendar_id: str,
-        event_id: str,
-        *,
-        notify: bool | None,
-        scope: Scope = Scope.OCCURRENCE,
-        verified: bool = False,
-        etag: str | None = None,
-        deadline: float,
-    ) -> None:
-        """Refused.
-
-        :raise InsufficientScopes: always
-        """
-        raise SCOPES.insufficient(Operation.DELETE_EVENT)
 
     def _feed(self, account: Account, operation: Operation, deadline: float) -> tuple[str, Feed]:
         SCOPES.require(account.scopes, operation)

@@ -40,6 +40,7 @@ def bind(own: Mapping[str, Any]) -> Provider:
     calendars = Microsoft(endpoints)
     return Provider(
         calendars=calendars,
+        writes=calendars,
         changes=calendars,
         members=calendars,
         channels=MicrosoftSubscriptions(endpoints),

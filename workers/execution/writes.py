@@ -10,10 +10,11 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from providers import registry
-from providers.base import Account, CalendarProvider, Failed
+from providers.base import Account, CalendarProvider, Failed, WritableCalendars
 from providers.errors import EventExists, EventNotFound, EventRefused, EventUnreadable, ProviderError
 from providers.event_writes import is_unclear
 from providers.events import Event, Scope
+from providers.scopes import Operation
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.provider_limits import Access
 from store.sql.queries import webhook_events
@@ -92,6 +93,8 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
 
 def _write_event(runtime: Runtime, job: EventWrite, credentials: Credentials, deadline: float) -> Reply:
     provider, account = open_account(runtime, credentials, Access.WRITES)
+    if (writes := runtime.providers[credentials.provider].writes) is None:
+        raise registry.scopes(credentials.provider).insufficient(Operation.UPDATE_EVENT)
     try:
         with mark_dead_on_revoked_grant(runtime, credentials.id):
             credentials, tags = _tags(runtime, credentials, provider, account, job.calendar, deadline)
@@ -102,7 +105,7 @@ def _write_event(runtime: Runtime, job: EventWrite, credentials: Credentials, de
     # Without the mark nothing is written: if this worker were killed, the cache would stay as it is.
     write = runtime.stores.busy.begin_write(tags, credentials.id, deadline - time.monotonic())
     try:
-        return _write_and_invalidate(runtime, job, credentials, provider, account, tags, write, deadline)
+        return _write_and_invalidate(runtime, job, credentials, writes, account, tags, write, deadline)
     except (RedisError, SQLAlchemyError) as error:
         log.exception("the outcome of an event write is unknown", extra={"connection": credentials.id})
         return Reply(failed=replace(failures.failure_from(error), repeated=True))
@@ -112,7 +115,7 @@ def _write_and_invalidate(
     runtime: Runtime,
     job: EventWrite,
     credentials: Credentials,
-    provider: CalendarProvider,
+    calendars: WritableCalendars,
     account: Account,
     tags: Tags,
     write: str,
@@ -125,7 +128,7 @@ def _write_and_invalidate(
     changed, known = True, False
     try:
         with mark_dead_on_revoked_grant(runtime, credentials.id):
-            reply = _write_at_provider(provider, account, job, deadline)
+            reply = _write_at_provider(calendars, account, job, deadline)
         known = True
         return reply
     except ProviderError as error:
@@ -156,7 +159,7 @@ def record_change(stores: Stores, connection_id: str, calendar_id: str) -> None:
 
 
 def _write_at_provider(
-    provider: CalendarProvider,
+    calendars: WritableCalendars,
     account: Account,
     job: EventWrite,
     deadline: float,
@@ -164,22 +167,22 @@ def _write_at_provider(
     match job:
         case CreateEvent():
             try:
-                created = provider.create_event(account, job.calendar, job.draft, deadline=deadline)
+                created = calendars.create_event(account, job.calendar, job.draft, deadline=deadline)
             except EventExists as error:
                 error.message = job.draft.conflict_message(
-                    takes_id=registry.definition(provider.name).takes_event_ids
+                    takes_id=registry.definition(calendars.name).takes_event_ids
                 )
                 raise
             return Reply(events={job.calendar: (created.event,)}, made=created.made)
         case UpdateEvent():
-            return Reply(events={job.calendar: (_update(provider, account, job, deadline),)})
+            return Reply(events={job.calendar: (_update(calendars, account, job, deadline),)})
         case RespondToEvent():
-            event = provider.respond_to_event(
+            event = calendars.respond_to_event(
                 account, job.calendar, job.event, job.response, deadline=deadline
             )
             return Reply(events={job.calendar: (event,)})
         case DeleteEvent():
-            _delete(provider, account, job, deadline)
+            _delete(calendars, account, job, deadline)
             return Reply()
 
 
@@ -201,41 +204,41 @@ def _tags(
     return credentials, write_tags(credentials, calendar, owners.get(calendar, ""))
 
 
-def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, deadline: float) -> Event:
+def _update(calendars: WritableCalendars, account: Account, job: UpdateEvent, deadline: float) -> Event:
     event_id = job.event
     if job.by_meta:
-        event_id = provider.find_event(account, job.calendar, job.event, deadline=deadline).id
+        event_id = calendars.find_event(account, job.calendar, job.event, deadline=deadline).id
     scope = job.scope if isinstance(job, ChangeSeries) else Scope.OCCURRENCE
     try:
-        return provider.update_event(
+        return calendars.update_event(
             account, job.calendar, event_id, job.changes, scope=scope, etag=job.etag, deadline=deadline
         )
     except EventRefused as refused:
         if job.changes.has_one_edge and refused.param is None:
-            refused.message = _fault(provider, account, job, event_id, deadline) or refused.message
+            refused.message = _fault(calendars, account, job, event_id, deadline) or refused.message
         raise
 
 
 def _fault(
-    provider: CalendarProvider, account: Account, job: UpdateEvent, event_id: str, deadline: float
+    calendars: WritableCalendars, account: Account, job: UpdateEvent, event_id: str, deadline: float
 ) -> str | None:
     """Why a provider refuses a new start or end. The answer has no reason; only the stored event shows it."""
     try:
-        event = provider.event(account, job.calendar, event_id, deadline=deadline)
+        event = calendars.event(account, job.calendar, event_id, deadline=deadline)
     except ProviderError:
         # The caller then keeps the provider's own message.
         return None
     return job.changes.edge_error_for(event)
 
 
-def _delete(provider: CalendarProvider, account: Account, job: DeleteEvent, deadline: float) -> None:
+def _delete(calendars: WritableCalendars, account: Account, job: DeleteEvent, deadline: float) -> None:
     event_id = job.event
     if job.by_meta:
-        found = provider.find_event(account, job.calendar, job.event, deadline=deadline)
+        found = calendars.find_event(account, job.calendar, job.event, deadline=deadline)
         if job.mark not in (None, found.mark):
             raise EventNotFound("The event is another request's")
         event_id = found.id
-    provider.delete_event(
+    calendars.delete_event(
         account,
         job.calendar,
         event_id,
