@@ -55,13 +55,17 @@ class Records(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The values behind the metrics; None for a part that did not answer."""
+    """The values behind the metrics; None for a part that did not answer.
+
+    ``failing`` has the number of accounts whose last read failed, by provider and reason.
+    """
 
     version: str
     counted: Totals
     present: LiveProcesses
     circuit_breakers: Mapping[Circuit, CircuitState]
     quotas: Mapping[Quota, QuotaUse]
+    failing: Mapping[tuple[str, str], int]
     records: Records | None
     queues: Mapping[Queue, int] | None
 
@@ -83,6 +87,7 @@ class Exposition:
         yield self._cache()
         yield from self._providers()
         yield from self._breakers()
+        yield self._failing()
         yield from self._jobs()
         yield from self._workers()
         yield from self._queues()
@@ -146,6 +151,16 @@ class Exposition:
             open_.add_metric(key, int(each.open))
             accounts.add_metric(key, each.accounts)
         yield from (open_, accounts)
+
+    def _failing(self) -> Metric:
+        failing = GaugeMetricFamily(
+            "almanac_accounts_failing",
+            "Accounts whose last read failed: their people cannot be booked",
+            labels=["provider", "reason"],
+        )
+        for names, count in self._snapshot.failing.items():
+            failing.add_metric(names, count)
+        return failing
 
     def _calls(self, kind: str, words: str, done: Mapping[str, Histogram]) -> Iterator[Metric]:
         every = {(provider,): Histogram() for provider in PROVIDERS}

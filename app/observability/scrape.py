@@ -58,22 +58,29 @@ def metrics() -> Response:
     if counts is None:
         # All counters are in Redis: without them there is nothing to report.
         return Response(f"# Redis {found['counts'].reason}\n", 503, content_type="text/plain; charset=utf-8")
-    counted, present, circuit_breakers, quotas = counts
+    counted, present, circuit_breakers, quotas, failing = counts
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
     exposition = Exposition(
-        Snapshot(version("almanac"), counted, present, circuit_breakers, quotas, records, queues)
+        Snapshot(version("almanac"), counted, present, circuit_breakers, quotas, failing, records, queues)
     )
     return Response(encode(exposition), content_type=content_type)
 
 
 def _counts(
     stores: Stores,
-) -> tuple[Totals, LiveProcesses, Mapping[Circuit, CircuitState], Mapping[Quota, QuotaUse]]:
+) -> tuple[
+    Totals,
+    LiveProcesses,
+    Mapping[Circuit, CircuitState],
+    Mapping[Quota, QuotaUse],
+    Mapping[tuple[str, str], int],
+]:
     return (
         counters.read(stores.redis),
         stores.heartbeats.live_processes(),
         stores.provider_limits.states(CIRCUIT_KEYS),
         _quotas(stores),
+        stores.last_reads.failing_counts(),
     )
 
 

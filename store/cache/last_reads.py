@@ -6,7 +6,8 @@ cost a transaction for each read. After a loss it is unknown until the next read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
@@ -24,19 +25,22 @@ _FAILING = "last-reads-failing"
 # How many connections have no last read, and for how long that counts after it was found out.
 _MISSING = "last-reads-missing"
 _MISSING_SECONDS = 3600
+# At most this many failed accounts are counted, the oldest failures first.
+_MOST_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class LastRead:
     """A read at ``at``, in milliseconds. A failure has a ``reason`` and a ``message``.
 
-    ``since`` is when the present run of failures began.
+    ``since`` is when the present run of failures began. ``provider`` is that of the account, for the counts.
     """
 
     at: int
     reason: str | None = None
     message: str | None = None
     since: int | None = None
+    provider: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -64,7 +68,10 @@ class LastReads:
         """Queue on ``pipe`` the noting of reads; their ``since`` is not used."""
         if not reads:
             return
-        found = [(each, str(read.at), read.reason or "", read.message or "") for each, read in reads]
+        found = [
+            (each, str(read.at), read.reason or "", read.message or "", read.provider or "")
+            for each, read in reads
+        ]
         keys = [*(_key(connection_id) for connection_id, _ in reads), _FAILING]
         _NOTE.queue(pipe, keys, json_argument(reads=found, seconds=SECONDS))
 
@@ -86,6 +93,16 @@ class LastReads:
         """The connections whose last read failed, those first that failed for the first time last."""
         found = cast(list[bytes], self._redis.zrevrange(_FAILING, 0, most - 1))
         return [each.decode() for each in found]
+
+    def failing_counts(self) -> Mapping[tuple[str, str], int]:
+        """How many connections failed at their last read, by provider and reason, in one command."""
+        wanted = [f"{_key('*')}->provider", f"{_key('*')}->reason"]
+        found = self._redis.sort(_FAILING, 0, _MOST_COUNTED, by="nosort", get=wanted, groups=True)
+        # The last read of a connection may have expired, or lack the provider.
+        pairs = cast(list[tuple[bytes | None, bytes | None]], found)
+        return Counter(
+            (provider.decode(), reason.decode()) for provider, reason in pairs if provider and reason
+        )
 
     def note_missing(self, count: int) -> None:
         """Store how many living connections have no last read."""

@@ -48,6 +48,7 @@ def full():
         LiveProcesses({"worker1@a": (1, 64)}, 1.0),
         {Circuit("google", Access.READS): CircuitState(open=True, accounts=1)},
         {Quota.WAITING_READS: QuotaUse(1, 128)},
+        {("google", "accessDenied"): 1},
         Records({"google": ConnectionCounts(1, 1)}, {"google": GrantCounts(1, 1)}, 1, 1, QuotaUse(1, 1000)),
         dict.fromkeys(Queue, 0),
     )
@@ -118,7 +119,7 @@ def test_a_worker_that_is_isolated_from_a_provider_is_reported():
         {"worker1@a": frozenset(["google"]), "worker2@a": frozenset()},
     )
     counts = Totals(Counts({}, Cache(0, 0, 0), {}, {}, {}), {}, {})
-    found = Snapshot("1.0", counts, present, {}, {}, None, None)
+    found = Snapshot("1.0", counts, present, {}, {}, {}, None, None)
     (isolated,) = (each for each in Exposition(found).collect() if each.name == "almanac_worker_isolated")
     assert {(each.labels["worker"], each.labels["provider"]): each.value for each in isolated.samples} == {
         ("worker1@a", "google"): 1,

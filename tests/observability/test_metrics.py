@@ -193,6 +193,24 @@ def test_live_processes_and_queue_lengths_are_reported(busy, sandbox, unique):
     busy.call("DELETE", f"/webhooks/{hook.json()['data']['id']}")
 
 
+def test_accounts_whose_last_read_failed_are_counted(busy, sandbox, unique):
+    user = busy.user(unique("refused"), sandbox.account("microsoft", "refused@example.org"))
+    sandbox.fault(email="refused@example.org", status=403)
+
+    def failing():
+        return scrape(busy).sum("almanac_accounts_failing", provider="microsoft", reason="accessDenied")
+
+    def read():
+        busy.get(f"/users/{user}/calendar/busy", {"Cache-Control": "no-cache"}, **DAY)
+
+    assert failing() == 0
+    read()
+    until(lambda: failing() == 1)
+    sandbox.clear_faults()
+    read()
+    until(lambda: failing() == 0)
+
+
 def test_holds_are_counted_until_they_are_released(busy, sandbox, unique):
     user = busy.user(unique("held"), sandbox.account("google", "held@example.com"))
     start = datetime.now(UTC) + timedelta(days=1)

@@ -156,7 +156,8 @@ def finished(request: Request, jobs: Sequence[FinishedJob]) -> tuple[Report, lis
     for done in jobs:
         taken, reply = done.taken, done.reply
         read += _cache(report, done)
-        if (found := last_read(taken.job, reply)) is not None and isinstance(taken.job, ReadBusy):
+        provider = None if taken.row is None else taken.row.provider
+        if (found := last_read(taken.job, reply, provider)) is not None and isinstance(taken.job, ReadBusy):
             report.last_reads.append((taken.job.connection, found))
         if isinstance(taken.job, _READS) and reply.failed is None and taken.job.connection is not None:
             report.deleted.append(rejection_key(taken.job.connection))
@@ -243,7 +244,7 @@ def _cache(report: Report, done: FinishedJob) -> list[tuple[str, CalendarKey]]:
     return read
 
 
-def last_read(job: Job, reply: Reply) -> LastRead | None:
+def last_read(job: Job, reply: Reply, provider: str | None) -> LastRead | None:
     """The result of a read of a main calendar; None for other jobs and for failures of Almanac."""
     if not isinstance(job, ReadBusy) or not (job.calendars is None or PRIMARY in job.calendars):
         return None
@@ -252,7 +253,8 @@ def last_read(job: Job, reply: Reply) -> LastRead | None:
         return None if outcome is None else LastRead(reply.read_at)
     if outcome.elsewhere or failures.is_internal(outcome):
         return None
-    return LastRead(reply.read_at or time.time_ns() // 1_000_000, outcome.reason, outcome.message)
+    at = reply.read_at or time.time_ns() // 1_000_000
+    return LastRead(at, outcome.reason, outcome.message, provider=provider)
 
 
 def _end(

@@ -82,7 +82,7 @@ def _check(runtime: Runtime, connection: str) -> bool:
         # No permit: the quota is used, or calls to the account are paused. A later run tries again.
         log.info("account not checked: %s", error.reason, extra={"connection": connection})
         return False
-    found = last_read(job, reply)
+    found = last_read(job, reply, credentials.provider)
     if found is None or attempt.elsewhere:
         # Only this worker may be unable to reach the provider.
         return False

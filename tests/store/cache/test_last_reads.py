@@ -59,6 +59,23 @@ def test_a_forgotten_connection_has_no_last_read(redis, unique):
     assert LastReads(redis).load([connection]) == {}
 
 
+def test_failed_reads_are_counted_by_provider_and_reason(redis, unique):
+    one, other, third = (unique("connection") for _ in range(3))
+    kept, counted = LastReads(redis), ("caldav", unique("reason"))
+
+    def failed(at):
+        return LastRead(at, counted[1], "No", provider=counted[0])
+
+    assert kept.failing_counts().get(counted, 0) == 0
+    note(redis, (one, failed(1)), (other, failed(1)), (third, LastRead(1, provider="caldav")))
+    assert kept.failing_counts()[counted] == 2
+
+    note(redis, (one, LastRead(2, provider="caldav")))
+    assert kept.failing_counts()[counted] == 1
+    kept.forget([other])
+    assert counted not in kept.failing_counts()
+
+
 def test_connections_whose_reads_fail_are_listed_until_they_are_read_or_forgotten(redis, unique):
     one, other, third = (unique("connection") for _ in range(3))
     kept = LastReads(redis)
