@@ -249,6 +249,10 @@ class Sandbox:
         """Revoke every grant of an address."""
         self._call("POST", f"/accounts/{quote(email, safe='')}/revoke")
 
+    def delete(self, email: str) -> None:
+        """Delete the accounts of an address."""
+        self._call("DELETE", f"/accounts/{quote(email, safe='')}")
+
     def requests(self) -> Requests:
         """How often the providers were called since the start or since ``forget_requests``."""
         answer = self._call("GET", "/requests")

@@ -1,5 +1,9 @@
 """The sandbox's control API: accounts, faults, revocation, request counts and guest notifications.
 
+``DELETE /sandbox/accounts/{email}`` deletes the accounts of an address, at both providers: their tokens are
+refused, a domain's directory does not list them, and calls that name them are answered as for an address
+that never existed. No notification is sent.
+
 ``GET /sandbox/notices`` returns the writes for which Google notified an event's guests (``sendUpdates``), in
 order: ``[{"operation", "email", "eventId", "guests"}]``, where ``email`` is the account's.
 
@@ -70,6 +74,8 @@ def respond(world: World, request: Request) -> Answer:
                 return json_answer(many_accounts(world, body(request)), 201)
             case "POST", ["accounts", email, "revoke"]:
                 return revoke(world, email)
+            case "DELETE", ["accounts", email]:
+                return delete(world, email)
             case "POST", ["shares"]:
                 return json_answer({"calendarId": shares.share(world, body(request)).id}, 201)
             case "POST", ["domains"]:
@@ -158,13 +164,22 @@ def admitted(world: World, account: Account, spec: Mapping[str, Any]) -> dict[st
 
 def revoke(world: World, email: str) -> Answer:
     """Revoke every grant of an address, at both providers."""
-    accounts = [world.account(provider, email) for provider in ("google", "microsoft")]
-    if not any(accounts):
-        return problem(404, f"No account {email}")
-    for account in accounts:
-        if account is not None:
-            account.revoke()
-    return Answer(204)
+    for account in (found := accounts(world, email)):
+        account.revoke()
+    return Answer(204) if found else problem(404, f"No account {email}")
+
+
+def delete(world: World, email: str) -> Answer:
+    """Delete the accounts of an address, at both providers."""
+    for account in (found := accounts(world, email)):
+        world.remove(account)
+    return Answer(204) if found else problem(404, f"No account {email}")
+
+
+def accounts(world: World, email: str) -> list[Account]:
+    """The accounts of an address, at both providers."""
+    found = [world.account(provider, email) for provider in ("google", "microsoft")]
+    return [account for account in found if account is not None]
 
 
 def fault(spec: Mapping[str, Any]) -> Fault:

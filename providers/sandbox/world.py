@@ -83,6 +83,15 @@ class World:
             known.close()
         self.accounts[account.provider, account.email.lower()] = account
 
+    def remove(self, account: Account) -> None:
+        """Delete an account as its administrator does: its channels end, and no directory lists it."""
+        account.close()
+        for channel in [each for each in self.channels.by_id.values() if each.account is account]:
+            self.channels.close(channel)
+        del self.accounts[account.provider, account.email.lower()]
+        if (domain := self.domain_of(account)) is not None:
+            domain.rooms = tuple(room for room in domain.rooms if room.email.lower() != account.email.lower())
+
     def domain_of(self, account: Account) -> Domain | None:
         """The domain that an account is a member of."""
         return self.domains.get((account.provider, account.domain_name))

@@ -95,10 +95,14 @@ def test_a_member_with_another_user_id_is_known_by_the_address(api, slug, tenant
     assert len(members(api, slug)) == 2
 
 
-def test_members_who_left_the_directory_are_named_and_stay(api, slug, sandbox, tenant, almanac):
+@pytest.mark.parametrize("deleted", [False, True], ids=["suspended", "deleted"])
+def test_members_who_left_the_directory_are_named_and_stay(api, slug, sandbox, tenant, almanac, deleted):
     almanac("grants", "import", slug, "microsoft", "--yes")
     before = members(api, slug)
-    sandbox.change_domain("acme.example", members=[{"email": "grace@acme.example", "suspended": True}])
+    if deleted:
+        sandbox.delete("grace@acme.example")
+    else:
+        sandbox.change_domain("acme.example", members=[{"email": "grace@acme.example", "suspended": True}])
     result = almanac("grants", "import", slug, "microsoft", "--yes")
     assert result.exit_code == 0
     gone = result.stdout.partition("In no directory any more: 1\n")[2]

@@ -6,12 +6,14 @@ import time
 from typing import Any
 
 import pytest
+import requests
 from joserfc.jwk import RSAKey
 
 from providers.sandbox.client import Sandbox, SandboxDomain
 from tests.providers.sandbox.callers import (
     CALENDAR_SCOPE,
     MEETING,
+    Caller,
     acting_as,
     assertion,
     delegated_token,
@@ -33,6 +35,7 @@ BAD_CLOCK = (
     "iat and exp values in the JWT claim."
 )
 FREE_BUSY = CALENDAR_SCOPE + ".freebusy"
+DIRECTORY = "https://www.googleapis.com/auth/admin.directory.user.readonly"
 
 
 @pytest.fixture
@@ -109,3 +112,21 @@ def test_member_without_sharing_is_not_found_but_impersonated(sandbox: Sandbox) 
     found = free_busy(acting_as(sandbox, domain, ADA), ADA, BOB, EVE, f"nosuch@{DOMAIN}")
     assert found == {ADA: {"busy": []}, BOB: NOT_FOUND, EVE: NOT_FOUND, f"nosuch@{DOMAIN}": NOT_FOUND}
     assert free_busy(acting_as(sandbox, domain, BOB), BOB) == {BOB: {"busy": BUSY}}
+
+
+def test_a_deleted_account_is_unknown_and_in_no_directory(sandbox: Sandbox) -> None:
+    scope = f"{FREE_BUSY} {DIRECTORY}"
+    domain = sandbox.domain("google", DOMAIN, [ADA, BOB], scope=scope.split())
+    own = acting_as(sandbox, domain, BOB, scope=FREE_BUSY)
+    token = delegated_token(domain, ADA, scope=scope).json()["access_token"]
+    people = Caller(f"{sandbox.url}/google/admin/directory/v1", token)
+
+    sandbox.delete(BOB.upper())
+
+    assert own("GET", "users/me/calendarList").status_code == 401
+    assert delegated_token(domain, BOB, scope=FREE_BUSY).json()["error"] == "invalid_grant"
+    assert free_busy(acting_as(sandbox, domain, ADA, scope=FREE_BUSY), BOB) == {BOB: NOT_FOUND}
+    listed = people("GET", "users?customer=my_customer").json()["users"]
+    assert [each["primaryEmail"] for each in listed] == [ADA]
+    with pytest.raises(requests.HTTPError, match="404"):
+        sandbox.delete(BOB)

@@ -92,6 +92,23 @@ def test_an_unreadable_member_fails_alone(
     assert (missing["status"], missing["body"]["error"]["code"]) == (404, "ErrorInvalidUser")
 
 
+def test_a_deleted_mailbox_is_unknown_and_in_no_directory(sandbox: Sandbox) -> None:
+    roles = ["Calendars.ReadWrite", "MailboxSettings.Read", "User.Read.All", "Place.Read.All"]
+    rooms = [{"email": EVE, "name": "Aurora"}]
+    call = application(sandbox, sandbox.domain("microsoft", DOMAIN, [ADA, BOB], rooms=rooms, scope=roles))
+
+    sandbox.delete(BOB)
+    sandbox.delete(EVE)
+
+    ada, bob, eve = batch(call, view(ADA), view(BOB), view(EVE))
+    assert ada["status"] == 200
+    assert [(each["status"], each["body"]["error"]["code"]) for each in (bob, eve)] == [
+        (404, "ErrorInvalidUser")
+    ] * 2
+    assert [each["mail"] for each in call("GET", "users").json()["value"]] == [ADA]
+    assert call("GET", "places/microsoft.graph.room").json()["value"] == []
+
+
 def test_the_permissions_can_be_chosen(sandbox: Sandbox) -> None:
     domain = sandbox.domain("microsoft", DOMAIN, [ADA], scope=["Calendars.ReadBasic.All"])
     call = application(sandbox, domain)
