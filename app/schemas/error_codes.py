@@ -164,7 +164,8 @@ class Code(StrEnum):
         "accessDenied",
         403,
         "The account may not read this calendar, or may not do this",
-        "Have the owner of the calendar share it",
+        "Have the owner of the calendar share it; for a member of a grant, add the mailbox to the group of "
+        "the management scope",
     )
     MAILBOX_UNAVAILABLE = (
         "mailboxUnavailable",
