@@ -89,8 +89,9 @@ class Storage:
     redis_url: str = declare(
         "ALMANAC_REDIS_URL",
         "",
-        "Redis or Valkey: `redis://host:6379/0`, `rediss://…` or `unix:///path?db=0`. It must not evict "
-        "keys and must [keep nothing on disk](../operate/backup.md#backup-and-restore)",
+        "Redis or Valkey: `redis://host:6379/0`, `rediss://…` or `unix:///path?db=0`; with the password of "
+        "`requirepass`, `redis://:PASSWORD@host:6379/0`. It must not evict keys and must [keep nothing on "
+        "disk](../operate/backup.md#backup-and-restore)",
         secret=True,
         default_text="an embedded Valkey or Redis",
         example="redis://redis:6379/0",
