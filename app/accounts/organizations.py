@@ -65,6 +65,8 @@ def create(
     with _slug_is_free():
         session.add(row)
         session.flush()
+    changes = {"name": (None, name)}
+    audit.record(session, actor=caller.visible, action="createOrganization", subject=slug, changes=changes)
     change_quotas(session, caller, row, quotas or {})
 
 
@@ -77,20 +79,24 @@ def change(session: Session, caller: Caller, slug: str, changes: Mapping[str, An
     row = find(session, caller, slug, to_change=True)
     if quotas := changes.get("quotas"):
         change_quotas(session, caller, row, quotas)
+    before = row.name
     with _slug_is_free():
         row.slug = changes.get("slug") or row.slug
         row.name = changes.get("name", row.name)
         session.flush()
+    if (row.slug, row.name) != (slug, before):
+        audit.record(
+            session,
+            actor=caller.visible,
+            action="changeOrganization",
+            subject=slug if slug == row.slug else f"{slug} to {row.slug}",
+            changes={"slug": (slug, row.slug), "name": (before, row.name)},
+        )
     return row
 
 
 def change_quotas(
-    session: Session,
-    caller: Caller,
-    row: Organization,
-    quotas: Mapping[str, int | None],
-    *,
-    actor: str | None = None,
+    session: Session, caller: Caller, row: Organization, quotas: Mapping[str, int | None]
 ) -> None:
     """Change the quotas that are in ``quotas``; None is the installation's. The audit log has each change.
 
@@ -103,8 +109,7 @@ def change_quotas(
         row.quotas = after or None
         names = [name for name in shares.OWN if before.get(name) != after.get(name)]
         changes = {name.value: (before.get(name), after.get(name)) for name in names}
-        actor = actor or caller.visible
-        audit.record(session, actor=actor, action="changeQuotas", subject=row.slug, changes=changes)
+        audit.record(session, actor=caller.visible, action="changeQuotas", subject=row.slug, changes=changes)
 
 
 def delete(caller: Caller, slug: str) -> Organization:
@@ -140,16 +145,18 @@ def add_members(session: Session, caller: Caller, slug: str, custom_ids: Sequenc
     """
     organization_id = number(session, caller, slug, keep=True)
     found = require_users(session, caller, custom_ids)
-    return _memberships(found, organizations.add_members(session, organization_id, found.values()))
+    change = _memberships(found, organizations.add_members(session, organization_id, found.values()))
+    if change.changed:
+        subject, changes = f"{len(change.changed)} to {slug}", {"members": (None, change.changed)}
+        audit.record(session, actor=caller.visible, action="addMembers", subject=subject, changes=changes)
+    return change
 
 
-def remove_members(
-    caller: Caller, slug: str, custom_ids: Sequence[str], *, actor: str | None = None
-) -> MembershipChange:
+def remove_members(caller: Caller, slug: str, custom_ids: Sequence[str]) -> MembershipChange:
     """End memberships, and delete the users' connections by the organization's grants.
 
-    The unchanged users were no members, which is no error. The audit log names ``actor``, if there is one. Do
-    not call this within a transaction, because it waits for workers that close push channels.
+    The unchanged users were no members, which is no error. Do not call this within a transaction, because it
+    waits for workers that close push channels.
 
     :raise NotFound: when a user is unknown; then no user is removed
     """
@@ -166,10 +173,10 @@ def remove_members(
         # A former member is not read by the organization's grant any more.
         connections = organization_grants.delete_connections_of(session, organization_id, left)
         change = _memberships(named, left)
-        if actor is not None:
+        if left:
             one = len(custom_ids) == 1
             action, subject = ("removeMember", custom_ids[0]) if one else ("removeMembers", len(left))
-            audit.record(session, actor=actor, action=action, subject=f"{subject} from {slug}")
+            audit.record(session, actor=caller.visible, action=action, subject=f"{subject} from {slug}")
     disconnect.forget_cached(connections)
     return change
 

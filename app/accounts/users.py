@@ -34,6 +34,8 @@ def register(session: Session, caller: Caller, custom_id: str, slugs: Collection
         session.flush()
     for organization_id in {*memberships.values(), *([own] if own is not None else [])}:
         organizations.add_members(session, organization_id, [user.id])
+    changes = {"organization": (None, sorted(slugs) or None)}
+    audit.record(session, actor=caller.visible, action="createUser", subject=custom_id, changes=changes)
 
 
 def rename(session: Session, caller: Caller, custom_id: str, new_id: str) -> None:
@@ -45,6 +47,8 @@ def rename(session: Session, caller: Caller, custom_id: str, new_id: str) -> Non
     with conflict_on(User.custom_id, "User already exists", Code.USER_EXISTS):
         row.custom_id = new_id
         session.flush()
+    changes, subject = {"identifier": (custom_id, new_id)}, f"{custom_id} to {new_id}"
+    audit.record(session, actor=caller.visible, action="renameUser", subject=subject, changes=changes)
 
 
 def export(session: Session, caller: Caller, custom_id: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:

@@ -82,15 +82,7 @@ def add_members(slug: str) -> ResponseReturnValue:
             if unknown := [each for each in user_ids if each not in known]:
                 form.refuse("userIds", _unknown(unknown))
             else:
-                new = organizations.add_members(session, caller(), slug, user_ids).changed
-                added = len(new)
-                audit.record(
-                    session,
-                    actor=sessions.actor(),
-                    action="addMembers",
-                    subject=f"{added} to {slug}",
-                    changes={"members": (None, new or None)},
-                )
+                added = len(organizations.add_members(session, caller(), slug, user_ids).changed)
     if not form:
         return organization_page(slug, adding=form, status=400)
     before = len(user_ids) - added
@@ -115,7 +107,7 @@ def remove_members(slug: str) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         number = organizations.number(session, caller(), slug)
         delegated = organization_grants.delegated_members(session, number, custom_ids)
-    removed = organizations.remove_members(caller(), slug, custom_ids, actor=sessions.actor()).changed
+    removed = organizations.remove_members(caller(), slug, custom_ids).changed
     if not removed:
         return failed("They were no members any more.", "organization", slug=slug)
     who = f"{removed[0]} is" if len(removed) == 1 else f"{len(removed)} users are"
@@ -208,7 +200,6 @@ def undo_removal(slug: str) -> ResponseReturnValue:
         # Some may have been deleted since.
         left = list(users.ids(session, removal.user_ids, organization_id=None, keep=True))
         added = len(organizations.add_members(session, caller(), slug, left).changed)
-        audit.record(session, actor=sessions.actor(), action="addMembers", subject=f"{added} to {slug}")
     sentence = f"Undone: {added} {'is a member' if added == 1 else 'are members'} again."
     if not _delegate(removal, set(left)):
         return warned(

@@ -16,7 +16,6 @@ from app.dashboard.forms import Slug
 from app.dashboard.grants.cards import cards
 from app.dashboard.overview import unread
 from app.dashboard.pagination import ROWS, Chip, ListPage, Sort, same_list, searched
-from app.dashboard.sign_in import sessions
 from app.http.authentication import caller
 from app.http.errors import Conflict, NotFound
 from app.http.routes import route_facts
@@ -26,7 +25,7 @@ from app.schemas.records import QuotasBody
 from app.services import services
 from store.coordination import shares
 from store.sql.models import Role
-from store.sql.queries import api_keys, attention, audit, users, webhooks
+from store.sql.queries import api_keys, attention, users, webhooks
 from store.sql.queries import organizations as stored
 from store.sql.queries.organizations import Summary
 from workers.queues import MAX_WEBHOOK_ENDPOINTS
@@ -68,13 +67,6 @@ def create_organization() -> ResponseReturnValue:
     try:
         with services().stores.database.writing() as session:
             accounts.create(session, caller(), slug, form.data["name"])
-            audit.record(
-                session,
-                actor=sessions.actor(),
-                action="createOrganization",
-                subject=slug,
-                changes={"name": (None, form.data["name"])},
-            )
     except Conflict:
         form.refuse("slug", TAKEN)
         return _list(form, 409)
@@ -97,16 +89,7 @@ def rename_organization(slug: str) -> ResponseReturnValue:
     new_slug = form.data["slug"]
     try:
         with services().stores.database.writing() as session:
-            row = accounts.find(session, caller(), slug, to_change=True)
-            before = row.slug, row.name
             accounts.change(session, caller(), slug, form.data)
-            audit.record(
-                session,
-                actor=sessions.actor(),
-                action="changeOrganization",
-                subject=slug if slug == new_slug else f"{slug} to {new_slug}",
-                changes={"slug": (before[0], row.slug), "name": (before[1], row.name)},
-            )
     except Conflict:
         form.refuse("slug", TAKEN)
         return organization_page(slug, change=form, status=409)
@@ -123,7 +106,7 @@ def change_quotas(slug: str) -> ResponseReturnValue:
     quotas = {name.value: form.data.get(name) for name in shares.OWN}
     with services().stores.database.writing() as session:
         row = accounts.find(session, caller(), slug, to_change=True)
-        accounts.change_quotas(session, caller(), row, quotas, actor=sessions.actor())
+        accounts.change_quotas(session, caller(), row, quotas)
     return done("The quotas are changed. They take effect with the next request.", "organization", slug=slug)
 
 

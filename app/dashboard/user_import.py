@@ -96,17 +96,11 @@ def _register(custom_ids: list[str], slug: str | None, form: forms.Form) -> int:
     try:
         with services().stores.database.writing() as session:
             new = len(users.add_missing(session, custom_ids)[1])
-            subject = str(new) if slug is None else f"{new} for {slug}"
-            audit.record(session, actor=sessions.actor(), action="createUsers", subject=subject)
+            if new:
+                subject = str(new) if slug is None else f"{new} for {slug}"
+                audit.record(session, actor=sessions.actor(), action="createUsers", subject=subject)
             if slug is not None:
-                members = organizations.add_members(session, caller(), slug, custom_ids).changed
-                audit.record(
-                    session,
-                    actor=sessions.actor(),
-                    action="addMembers",
-                    subject=f"{len(members)} to {slug}",
-                    changes={"members": (None, members or None)},
-                )
+                organizations.add_members(session, caller(), slug, custom_ids)
     except NotFound:
         form.refuse("organization", "with this slug does not exist")
         return 0

@@ -15,7 +15,6 @@ from app.dashboard.forms import Slug, UserId
 from app.dashboard.grants.importing import WrongLine
 from app.dashboard.overview import unread
 from app.dashboard.pagination import ROWS, ListPage, Sort, searched
-from app.dashboard.sign_in import sessions
 from app.http.authentication import caller
 from app.http.errors import Conflict, NotFound
 from app.http.routes import route_facts
@@ -25,7 +24,7 @@ from app.schemas.organization_grants import MAX_IMPORTED
 from app.services import services
 from providers import registry
 from store.sql.models import OAuthConnection, Role, User
-from store.sql.queries import audit, organization_grants, organizations, user_invitations
+from store.sql.queries import organization_grants, organizations, user_invitations
 from store.sql.queries import users as stored
 
 
@@ -59,13 +58,6 @@ def create_user() -> ResponseReturnValue:
     try:
         with services().stores.database.writing() as session:
             accounts.register(session, caller(), custom_id, [slug] if slug is not None else [])
-            audit.record(
-                session,
-                actor=sessions.actor(),
-                action="createUser",
-                subject=custom_id,
-                changes={"organization": (None, slug)},
-            )
     except Conflict:
         form.refuse("id", "is taken by another user")
         return users_page(form, 409)
@@ -92,13 +84,6 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
     try:
         with services().stores.database.writing() as session:
             accounts.rename(session, caller(), custom_id, new_id)
-            audit.record(
-                session,
-                actor=sessions.actor(),
-                action="renameUser",
-                subject=f"{custom_id} to {new_id}",
-                changes={"identifier": (custom_id, new_id)},
-            )
     except Conflict:
         form.refuse("id", "is taken by another user")
         return _user_page(custom_id, form, 409)
