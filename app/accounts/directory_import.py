@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
-from app.accounts import delegations, directory
+from app.accounts import delegations, directory, organizations
 from app.accounts import organization_grants as grants
 from app.accounts.delegations import Member
 from app.accounts.disconnect import clean_up
@@ -27,6 +27,13 @@ class Refused(NamedTuple):
     because: str
 
 
+class NewMember(NamedTuple):
+    """An entry that the grant does not read yet, and the user whom it will read under its address."""
+
+    entry: Entry
+    user_id: str
+
+
 class Plan(NamedTuple):
     """The changes of an import. ``known`` are read by the grant already, under whatever user id.
 
@@ -34,7 +41,7 @@ class Plan(NamedTuple):
     are the members whose addresses are not in the directory; None if only a part of it was read.
     """
 
-    new: list[Entry]
+    new: list[NewMember]
     known: list[Entry]
     refused: list[Refused]
     personal: set[str]
@@ -56,7 +63,10 @@ def plan(caller: Caller, slug: str, provider: str, kind: Kind | None, part: str)
         members = organization_grants.members_by_address(session, grant.id)
         domain = delegations.required_domain(grant)
         known = [each.entry for each in found.entries if each.user_id is not None]
-        new, refused = _sorted_out([e.entry for e in found.entries if e.user_id is None], domain)
+        entries, refused = _sorted_out([e.entry for e in found.entries if e.user_id is None], domain)
+        number = organizations.number(session, caller, slug)
+        connected = organization_grants.personal_addresses(session, number, provider)
+        new = _with_users(entries, connected, delegated=set(members.values()))
         wanted = [_member(each) for each in new]
         personal = delegations.preview_import(session, caller, slug, provider, wanted).personal
     gone = None
@@ -67,7 +77,7 @@ def plan(caller: Caller, slug: str, provider: str, kind: Kind | None, part: str)
     return Plan(new, known, refused, set(personal), gone, found.more)
 
 
-def carry_out(caller: Caller, slug: str, provider: str, new: Sequence[Entry]) -> Iterator[int]:
+def carry_out(caller: Caller, slug: str, provider: str, new: Sequence[NewMember]) -> Iterator[int]:
     """Import the entries, each batch in a transaction of its own; yields the number of each batch.
 
     A batch is imported before its number is read, and the next one after it. A repeated import continues
@@ -83,9 +93,28 @@ def carry_out(caller: Caller, slug: str, provider: str, new: Sequence[Entry]) ->
         yield len(batch)
 
 
-def _member(entry: Entry) -> Member:
-    """The id of the directory is the user id: an address may change, and be given to another person."""
-    return Member(entry.id, entry.email)
+def _member(new: NewMember) -> Member:
+    return Member(new.user_id, new.entry.email)
+
+
+def _with_users(
+    entries: Sequence[Entry], connected: Sequence[tuple[str, str]], delegated: Set[str]
+) -> list[NewMember]:
+    """Each entry with its user: the member who is connected with its address, else the id of the directory.
+
+    The id is the user id of new members, because an address may change, and be given to another person.
+    ``connected`` are the addresses and users of the members' personal connections. Users whom the grant reads
+    already (``delegated``) keep that address, and no two entries have one user.
+    """
+    user_ids = {each.email.lower(): each.id for each in entries}
+    taken = {*user_ids.values(), *delegated}
+    waiting = {email for email, user_id in user_ids.items() if user_id not in delegated}
+    for email, user_id in connected:
+        if email in waiting and (user_id not in taken or user_id == user_ids[email]):
+            waiting.remove(email)
+            taken.add(user_id)
+            user_ids[email] = user_id
+    return [NewMember(each, user_ids[each.email.lower()]) for each in entries]
 
 
 def _sorted_out(entries: Sequence[Entry], domain: str | None) -> tuple[list[Entry], list[Refused]]:

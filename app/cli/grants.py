@@ -93,9 +93,9 @@ def _services(data: Path | None) -> Iterator[None]:
 
 def _show(plan: Plan, most_lines: int | None) -> None:
     new = [
-        f"{each.kind} {each.email}  {each.name}"
-        + ("  (replaces a connection by own consent)" if each.id in plan.personal else "")
-        for each in plan.new
+        f"{entry.kind} {entry.email}  {entry.name}"
+        + (f"  (replaces the connection of {user_id} by own consent)" if user_id in plan.personal else "")
+        for entry, user_id in plan.new
     ]
     _list("New", new, most_lines)
     click.echo(f"Known: {len(plan.known)}")

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring, tried_and_failed
 from store.sql.database import UNCACHED, changed_rows, insert_or_update
-from store.sql.models import OAuthConnection, Organization, OrganizationGrant, User, now
+from store.sql.models import Membership, OAuthConnection, Organization, OrganizationGrant, User, now
 from store.sql.queries import connections, webhook_events
 from store.sql.queries.connection_rows import BY_PROVIDER
 from store.sql.queries.connections import BECAUSE_LENGTH, RemovedConnection
@@ -223,6 +223,23 @@ def members_by_address(session: Session, grant_id: str) -> dict[str, str]:
         .order_by(User.custom_id.desc())
     )
     return {email.lower(): custom_id for email, custom_id in session.execute(query) if email is not None}
+
+
+def personal_addresses(session: Session, organization_id: int, provider: str) -> list[tuple[str, str]]:
+    """Address, in lower case, and user of each personal connection of the members; default ones first."""
+    query = (
+        select(OAuthConnection.email, User.custom_id)
+        .join(User, User.id == OAuthConnection.user_id)
+        .join(Membership, Membership.user_id == User.id)
+        .where(
+            Membership.organization_id == organization_id,
+            OAuthConnection.provider == provider,
+            OAuthConnection.grant_id.is_(None),
+            OAuthConnection.email.is_not(None),
+        )
+        .order_by(OAuthConnection.is_default.desc(), User.custom_id)
+    )
+    return [(email.lower(), custom_id) for email, custom_id in session.execute(query) if email is not None]
 
 
 def owners(session: Session, ids: Collection[str]) -> dict[str, str]:

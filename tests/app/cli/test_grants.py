@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from app.cli.main import main
+from tests.conftest import connect
 from tests.people import grant_of
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -93,6 +94,42 @@ def test_a_member_with_another_user_id_is_known_by_the_address(api, slug, tenant
     almanac("grants", "import", slug, "microsoft", "--yes", "--kind", "user")
     assert addresses(api, slug)["ada@acme.example"] == f"{slug}-ada"
     assert len(members(api, slug)) == 2
+
+
+@pytest.mark.parametrize("provider", ["google", "microsoft"])
+def test_a_member_by_own_consent_stays_the_same_user(api, slug, sandbox, almanac, new_user, provider):
+    people = [f"{name}@acme.example" for name in ("admin", "ada", "grace")]
+    granted(api, slug, sandbox, provider, [], people)
+    ada = new_user(slugs=(slug,))
+    connect(api, ada, sandbox.account(provider, "ada@acme.example"), email="ADA@acme.example")
+    # A user of another tenant, with an address of this one.
+    stranger = new_user(sandbox.account(provider, "grace@acme.example"))
+
+    preview = almanac("grants", "import", slug, provider)
+    done = almanac("grants", "import", slug, provider, "--yes")
+
+    line = f"user ada@acme.example  Ada  (replaces the connection of {ada} by own consent)\n"
+    assert line in preview.stdout
+    assert preview.stdout.count("own consent") == 1
+    assert done.exit_code == 0, done.output
+    by_address = addresses(api, slug, provider)
+    assert by_address["ada@acme.example"] == ada
+    assert members(api, slug) == {ada, *by_address.values()}
+    assert stranger not in members(api, slug)
+    types = [api.get(f"/users/{each}/oauth/{provider}").json["data"]["type"] for each in (ada, stranger)]
+    assert types == ["delegated", "oauth2"]
+
+
+def test_a_member_with_two_accounts_of_the_directory_keeps_the_default_one(
+    api, slug, sandbox, tenant, almanac, new_user
+):
+    accounts = [sandbox.account("microsoft", f"{name}@acme.example") for name in ("grace", "ada")]
+    user = new_user(*accounts, slugs=(slug,))
+    for _ in range(2):
+        assert almanac("grants", "import", slug, "microsoft", "--yes", "--kind", "user").exit_code == 0
+        by_address = addresses(api, slug)
+        assert by_address["grace@acme.example"] == user
+        assert members(api, slug) == {user, by_address["ada@acme.example"]}
 
 
 @pytest.mark.parametrize("deleted", [False, True], ids=["suspended", "deleted"])
