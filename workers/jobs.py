@@ -221,8 +221,12 @@ class ReadDirectory(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class FindSignInPage(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Look up the page of the identity provider to which people are sent who sign in to the dashboard."""
+    """Look up the page of the identity provider to which people are sent who sign in to the dashboard.
 
+    ``anew``: ask the provider, though its metadata are kept.
+    """
+
+    anew: bool = False
     connection: None = None
 
 

@@ -71,13 +71,15 @@ class IdentityProvider:
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[float, Json]] = {}
 
-    def page(self, *, deadline: float) -> str:
+    def page(self, *, deadline: float, anew: bool = False) -> str:
         """The address of the provider's page, to which browsers are sent by ``providers.oauth.consent.link``.
+
+        ``anew``: the provider is asked, though its metadata are kept.
 
         :raise WrongIssuer: when there is no provider with this issuer
         :raise Unavailable: when the provider does not answer
         """
-        return self._endpoint("authorization_endpoint", deadline)
+        return self._endpoint("authorization_endpoint", deadline, 0.0 if anew else KEPT)
 
     def redeem(self, code: str, nonce: str, verifier: str, redirect_uri: str, *, deadline: float) -> Asserted:
         """The person who signed in. Never retried: a code can be used once.
@@ -200,9 +202,9 @@ class IdentityProvider:
         )
         return send(call, _refusal, deadline=deadline)
 
-    def _endpoint(self, name: str, deadline: float) -> str:
+    def _endpoint(self, name: str, deadline: float, kept: float = KEPT) -> str:
         """An address of the provider, which is https if that of the issuer is."""
-        address = self._metadata(deadline).get(name)
+        address = self._metadata(deadline, kept).get(name)
         schemes = ("https",) if self._registered.issuer.startswith("https:") else ("https", "http")
         try:
             parts = urlsplit(address if isinstance(address, str) else "")
@@ -213,9 +215,9 @@ class IdentityProvider:
             raise WrongIssuer(f"{TITLE} states no valid {name}")
         return str(address)
 
-    def _metadata(self, deadline: float) -> Json:
+    def _metadata(self, deadline: float, kept: float = KEPT) -> Json:
         issuer = self._registered.issuer
-        found = self._read_json(DISCOVER, get_well_known_url(issuer, external=True), deadline, KEPT)
+        found = self._read_json(DISCOVER, get_well_known_url(issuer, external=True), deadline, kept)
         # https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderConfigurationValidation
         if found.get("issuer") != issuer:
             # They may be right a moment later, so they are not kept.

@@ -24,9 +24,11 @@ from store.sql.queries.provider_clients import StoredClient
 from tests import services
 from tests.app.cli.test_commands import almanac
 from tests.certificates import issue
+from tests.conftest import settings_of
 from tests.databases import own_postgresql
 from tests.doctor.installation import Installation, answering, check_with, production, run_check
-from tests.installation.processes import free_port
+from tests.installation.processes import free_port, running_worker
+from tests.openid_issuer import CLIENT_ID, SECRET, issuing
 from workers.queues import Queue
 
 # Starts a whole installation, which is too slow for the default run.
@@ -159,6 +161,23 @@ class Old:
 
     def close(self) -> None:
         pass
+
+
+def test_an_identity_provider_that_has_died_is_unavailable_though_its_metadata_are_kept(installation, stores):
+    with issuing() as issuer:
+        values = {"oidc_issuer": issuer.url, "oidc_client_id": CLIENT_ID, "oidc_client_secret": SECRET}
+        openid = {f"ALMANAC_{name.upper()}": value for name, value in values.items()}
+        openid["ALMANAC_OIDC_ROLES"] = "admins=administrator"
+        whole = installation.whole | openid
+        settings = settings_of(whole)
+        with running_worker(settings, whole, "openid"):
+            alive = check_with(settings, "identity provider")
+            issuer.faults["/.well-known/openid-configuration"] = (503, b"")
+            dead = check_with(settings, "identity provider")
+
+    assert alive.state is State.OK
+    assert alive.sentence.startswith(f"{issuer.url} has answered a worker just now")
+    assert (dead.state, dead.sentence) == (State.WRONG, "The identity provider did not answer")
 
 
 def test_workers_that_may_open_more_connections_than_postgresql_allows_are_a_warning(examination, stores):

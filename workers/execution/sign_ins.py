@@ -16,7 +16,7 @@ from store.security.one_time_secrets import PendingSignIn
 from store.sql.models import Role, now
 from store.sql.queries import audit, identities
 from store.sql.queries.identities import NameTaken
-from workers.jobs import Reply, SignIn, SignInRefusal, SignInResult
+from workers.jobs import FindSignInPage, Reply, SignIn, SignInRefusal, SignInResult
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 MAX_NAME = 120
 
 
-def find_page(runtime: Runtime, deadline: float) -> Reply:
+def find_page(runtime: Runtime, job: FindSignInPage, deadline: float) -> Reply:
     """The page of the identity provider to which browsers are sent."""
     provider = runtime.identity_provider
     if provider is None:
         return _refused("notSet")
     try:
-        return Reply(sign_in=SignInResult(page=provider.page(deadline=deadline)))
+        return Reply(sign_in=SignInResult(page=provider.page(deadline=deadline, anew=job.anew)))
     except ProviderError as error:
         return _failed(error)
 

@@ -70,7 +70,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     if isinstance(job, ReadDirectory):
         return read_directory(runtime, job, deadline)
     if isinstance(job, FindSignInPage):
-        return sign_ins.find_page(runtime, deadline)
+        return sign_ins.find_page(runtime, job, deadline)
     if isinstance(job, SignIn):
         return sign_ins.sign_in(runtime, job, deadline)
     if credentials is None:

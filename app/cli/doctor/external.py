@@ -50,18 +50,22 @@ def grants(examination: Examination) -> CheckResult:
 
 
 def identity_provider(examination: Examination) -> CheckResult:
-    """The identity provider of the dashboard answers as the issuer of the settings."""
+    """The identity provider of the dashboard answers a worker now, as the issuer of the settings."""
     settings = examination.settings
     if not settings.oidc_issuer:
         return State.OK, "People sign in to the dashboard with a password", ""
     with examination.app.app_context():
-        found = openid.ask_worker(FindSignInPage())
+        found = openid.ask_worker(FindSignInPage(anew=True))
     if found.refused is not None:
         _, sentence, advice = openid.REFUSALS[found.refused]
         return State.WRONG, sentence, advice
     passwords = "a password or " if settings.password_sign_in else ""
-    account = f"an account of {settings.oidc_issuer}"
-    return State.OK, f"People sign in to the dashboard with {passwords}{account}", ""
+    issuer = settings.oidc_issuer
+    return (
+        State.OK,
+        f"{issuer} has answered a worker just now: people sign in with {passwords}an account there",
+        "",
+    )
 
 
 def public_url(examination: Examination) -> CheckResult:
