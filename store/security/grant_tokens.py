@@ -67,7 +67,8 @@ class GrantTokens:
         try:
             return CachedToken(self._keyring.decrypt(value, _place(owner)))
         except Undecipherable:
-            log.warning("a grant's cached token is dropped: its encryption key is gone")
+            # Expected after a rotation of the key, once for each mailbox: another token is requested.
+            log.info("a grant's cached token is dropped: its encryption key is gone")
             return CachedToken()
 
     def save(self, owner: TokenOwner, token: str, seconds: float) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
+from store.security.crypto import Keyring
 from store.security.grant_tokens import CachedToken, GrantTokens, TokenOwner
 
 
@@ -33,6 +36,18 @@ def test_a_refusal_ends_the_token(tokens, owner):
     tokens.refuse(owner, "suspended")
 
     assert tokens.load(owner) == CachedToken(refused="suspended")
+
+
+def test_a_token_of_a_key_that_is_gone_is_dropped_without_a_warning(stores, tokens, owner, caplog):
+    """A rotation of the key drops one for each mailbox."""
+    GrantTokens(stores.redis, Keyring([b"x" * 32])).save(owner, "token", 3600)
+
+    with caplog.at_level(logging.INFO):
+        assert tokens.load(owner) == CachedToken()
+
+    assert [(each.levelname, "its encryption key is gone" in each.message) for each in caplog.records] == [
+        ("INFO", True)
+    ]
 
 
 def test_what_is_forgotten_is_that_of_one_grant(tokens, owner, unique):
