@@ -14,6 +14,10 @@ from store.sql.queries.administrators import LastAdministrator
 from store.stores import Stores
 
 ROLES = click.Choice([each.value for each in Role])
+NO_PASSWORDS = (
+    "Passwords are turned off (ALMANAC_PASSWORD_SIGN_IN=false), and the link would ask for one: give the "
+    "person a group that ALMANAC_OIDC_ROLES names"
+)
 LAST = "{} is the last administrator: make another one first"
 
 
@@ -34,6 +38,8 @@ def invite_administrator(url: str | None, role: str, data: Path | None) -> None:
     from app.cli.administrator_setup import link
 
     with Stores(installed(data)) as stores:
+        if not stores.settings.password_sign_in:
+            raise click.ClickException(NO_PASSWORDS)
         click.echo(link(stores, f"http://127.0.0.1:{PORT}", at=url, role=Role(role)))
 
 
@@ -57,7 +63,8 @@ def create_administrator(name: str, password: str, role: str | None, data: Path 
             raise click.UsageError(str(error)) from error
         except LastAdministrator as error:
             raise click.ClickException(LAST.format(name)) from error
-    click.echo(f"{name} can sign in now" if created else f"{name} has another password now")
+        when = "now" if stores.settings.password_sign_in else "once ALMANAC_PASSWORD_SIGN_IN=true"
+    click.echo(f"{name} can sign in {when}" if created else f"{name} has another password now")
 
 
 @admins.command("list")

@@ -129,6 +129,24 @@ def test_a_link_is_printed_alone_and_kept_as_a_hash(data, options, settings, whe
     assert printed.stdout.strip().rpartition("/")[2] not in str(rows(data, "SELECT * FROM audit_records"))
 
 
+def test_no_link_is_made_while_passwords_are_turned_off(data):
+    off = {
+        "ALMANAC_PASSWORD_SIGN_IN": "false",
+        "ALMANAC_OIDC_ISSUER": "https://login.example.com",
+        "ALMANAC_OIDC_CLIENT_ID": "almanac",
+        "ALMANAC_OIDC_CLIENT_SECRET": "planted-openid-secret",
+        "ALMANAC_OIDC_ROLES": "admins=administrator",
+    }
+
+    refused = almanac("admins", "invite", data=data, **off)
+    created = almanac("admins", "create", "ada", "--password", PASSWORD, data=data, **off)
+
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "give the person a group that ALMANAC_OIDC_ROLES names" in refused.stderr
+    assert rows(data, "SELECT digest FROM invitations") == []
+    assert created.stdout == "ada can sign in once ALMANAC_PASSWORD_SIGN_IN=true\n"
+
+
 def test_removing_an_administrator_withdraws_open_invitations_of_the_command_line(data):
     create(data, "grace")
     create(data, "ada")
