@@ -5,14 +5,16 @@ An installed package adds one by an entry point of the group ``almanac.providers
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.metadata import entry_points
 
 from providers.caldav.definition import DEFINITION as CALDAV
-from providers.definition import ConsentGuide, Definition, FormGuide, GrantGuide
+from providers.definition import ConsentGuide, Definition, FormGuide, GrantGuide, Provider
+from providers.errors import ProviderNotConfigured
 from providers.google.definition import DEFINITION as GOOGLE
 from providers.ics.definition import DEFINITION as ICS
 from providers.microsoft.definition import DEFINITION as MICROSOFT
-from providers.scopes import Scopes
+from providers.scopes import Operation, Scopes
 
 _INSTALLED: tuple[Definition, ...] = tuple(each.load() for each in entry_points(group="almanac.providers"))
 _DEFINITIONS: dict[str, Definition] = {
@@ -40,22 +42,37 @@ def with_form() -> tuple[str, ...]:
     return tuple(name for name, each in _DEFINITIONS.items() if each.form is not None)
 
 
+def is_known(name: str) -> bool:
+    """Whether there is a provider of this name."""
+    return name in _DEFINITIONS
+
+
 def definition(name: str) -> Definition:
     """The definition of the provider of this name.
 
-    :raise KeyError: if there is none
+    A stored connection may have a name that this version does not know: the package of the provider was
+    removed, or a later version has it. Its definition allows nothing.
     """
-    return _DEFINITIONS[name]
+    return _DEFINITIONS.get(name) or _unknown(name)
+
+
+@lru_cache(maxsize=64)
+def _unknown(name: str) -> Definition:
+    return Definition(name, name, name, Scopes({}, dict.fromkeys(Operation, ())), _not_here)
+
+
+def _not_here(_: object) -> Provider:
+    raise ProviderNotConfigured("This version of Almanac does not have the provider")
 
 
 def title(name: str) -> str:
     """The name of a provider for people."""
-    return _DEFINITIONS[name].title
+    return definition(name).title
 
 
 def service(name: str) -> str:
     """The name of a provider's calendars for people."""
-    return _DEFINITIONS[name].service
+    return definition(name).service
 
 
 def consent(name: str) -> ConsentGuide:
@@ -63,7 +80,7 @@ def consent(name: str) -> ConsentGuide:
 
     :raise KeyError: if its accounts are not connected by consent
     """
-    if (guide := _DEFINITIONS[name].consent) is None:
+    if (guide := definition(name).consent) is None:
         raise KeyError(name)
     return guide
 
@@ -73,7 +90,7 @@ def grant(name: str) -> GrantGuide:
 
     :raise KeyError: if it knows no grants of organizations
     """
-    if (guide := _DEFINITIONS[name].grant) is None:
+    if (guide := definition(name).grant) is None:
         raise KeyError(name)
     return guide
 
@@ -83,14 +100,14 @@ def form(name: str) -> FormGuide:
 
     :raise KeyError: if its accounts are not connected by a form
     """
-    if (guide := _DEFINITIONS[name].form) is None:
+    if (guide := definition(name).form) is None:
         raise KeyError(name)
     return guide
 
 
 def impersonates(name: str) -> bool:
     """Whether a grant of an organization impersonates one account at a time at this provider."""
-    guide = _DEFINITIONS[name].grant
+    guide = definition(name).grant
     return guide is not None and guide.impersonates
 
 
@@ -101,7 +118,7 @@ def form_types() -> tuple[str, ...]:
 
 def connection_type(name: str) -> str:
     """The type, in answers, of a connection that a person has made."""
-    found = _DEFINITIONS[name]
+    found = definition(name)
     return "oauth2" if found.form is None or found.consent is not None else found.form.type
 
 
@@ -113,4 +130,4 @@ def titles(word: str) -> str:
 
 def scopes(name: str) -> Scopes:
     """The scopes of a provider."""
-    return _DEFINITIONS[name].scopes
+    return definition(name).scopes

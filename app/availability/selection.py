@@ -65,6 +65,8 @@ def precheck(connection: ConnectionRef, *operations: Operation) -> Failed | None
 def _precheck(
     provider: str, scope: frozenset[str], alive: bool, operations: tuple[Operation, ...]
 ) -> Failed | None:
+    if not registry.is_known(provider):
+        return Failed(Reason.PROVIDER_NOT_CONFIGURED, "This version of Almanac does not have the provider")
     if not alive:
         return Failed(Reason.AUTHORIZATION_INVALID, connection_ended(registry.title(provider)))
     try:

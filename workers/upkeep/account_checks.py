@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from providers import registry
 from providers.base import PRIMARY
 from providers.errors import ProviderError
 from store.coordination import locks
@@ -66,7 +67,9 @@ def _due(runtime: Runtime, *, before: int) -> tuple[Sequence[str], int]:
 def _check(runtime: Runtime, connection: str) -> bool:
     """Read the main calendar of an account, and note whether it could be read."""
     credentials = credentials_of(runtime, connection)
-    if credentials is None or runtime.egress.isolated(credentials.provider):
+    if credentials is None or not registry.is_known(credentials.provider):
+        return False
+    if runtime.egress.isolated(credentials.provider):
         return False
     start, deadline = _now(), time.monotonic() + SECONDS_FOR_EACH
     job = ReadBusy(connection, (PRIMARY,), start, start + RANGE)
