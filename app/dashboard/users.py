@@ -171,6 +171,8 @@ def _user_page(custom_id: str, form: forms.Form, status: int = 200) -> ResponseR
         )
         invitation = user_invitations.latest(session, [row.id]).get(row.id)
         profile = availability_profiles.find(session, caller(), custom_id)
+    # Those too that this version does not have.
+    names = list(dict.fromkeys([*registry.names(), *(each.provider for each in row.connections)]))
     return page(
         "user.html",
         status,
@@ -182,13 +184,11 @@ def _user_page(custom_id: str, form: forms.Form, status: int = 200) -> ResponseR
         invitation=invitation,
         invitable=_invitable(row.connections),
         invitation_badge=invitation and connection_badge.invitation_badge(user_invitations.state(invitation)),
-        connections={
-            name: [each for each in row.connections if each.provider == name] for name in registry.names()
-        },
+        connections={name: [each for each in row.connections if each.provider == name] for name in names},
         offered=oauth_flow.offered(),
         with_consent=registry.with_consent(),
         with_form=registry.with_form(),
-        names=list(registry.names()),
+        names=names,
         levels=connection_badge.LEVELS,
         last_reads=services().stores.last_reads.load([each.id for each in row.connections]),
         health=connection_badge,
