@@ -93,9 +93,10 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
 
 def _write_event(runtime: Runtime, job: EventWrite, credentials: Credentials, deadline: float) -> Reply:
     provider, account = open_account(runtime, credentials, Access.WRITES)
-    if (writes := runtime.providers[credentials.provider].writes) is None:
-        raise registry.scopes(credentials.provider).insufficient(Operation.UPDATE_EVENT)
+    writes = runtime.providers[credentials.provider].writes
     try:
+        if writes is None:
+            raise registry.scopes(credentials.provider).insufficient(Operation.UPDATE_EVENT)
         with mark_dead_on_revoked_grant(runtime, credentials.id):
             credentials, tags = _tags(runtime, credentials, provider, account, job.calendar, deadline)
             account = replace(account, mailbox=credentials.mailbox)

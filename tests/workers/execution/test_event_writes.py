@@ -67,6 +67,16 @@ def test_a_refused_write_invalidates_its_own_connection_alone(runtime, sandbox, 
     assert invalidated == [(Tags(), 1)]
 
 
+def test_a_provider_without_writes_refuses_them(runtime, written):
+    """The web tier refuses them by the scopes; a connection may have been replaced since."""
+    with runtime.stores.database.writing() as session:
+        session.execute(update(OAuthConnection).values(provider="ics"))
+    failed = written(CreateEvent, draft=DRAFT)
+
+    assert (failed.reason, failed.called) == (Reason.INSUFFICIENT_SCOPES, False)
+    assert failed.message.startswith("A subscribed calendar cannot be changed")
+
+
 @pytest.fixture
 def invalidated(runtime, written, monkeypatch):
     """The invalidations after the creation of an event: whether they have cache tags."""

@@ -12,7 +12,7 @@ from store.sql.models import Administrator, Role
 from store.sql.queries import administrators, dashboard_sessions, identities
 from tests.openid_issuer import CLIENT_ID, SECRET, issuing
 from workers.execution.sign_ins import find_page, sign_in
-from workers.jobs import SignIn
+from workers.jobs import FindSignInPage, SignIn
 
 ROLES = (("admins", "administrator"), ("ops", "operator"), ("staff", "viewer"))
 
@@ -46,7 +46,7 @@ def come(runtime):
 
 
 def test_a_worker_without_the_settings_says_so(runtime):
-    assert find_page(runtime, time.monotonic() + 10).sign_in.refused == "notSet"
+    assert find_page(runtime, FindSignInPage(), time.monotonic() + 10).sign_in.refused == "notSet"
 
 
 def stored(runtime, administrator_id) -> Administrator:
