@@ -15,7 +15,7 @@ from store.sql.queries.webhook_events import OF_EVENTS
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.report import Report, progress, seconds
 from tests.benchmarks.scale import Scale
-from workers.celery_app import CHANNELS_SECONDS
+from workers.process import CHANNELS_SECONDS
 from workers.runtime import Runtime
 from workers.upkeep.channel_audits import ROUNDS
 from workers.upkeep.event_feeds import follow_due

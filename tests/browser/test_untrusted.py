@@ -65,7 +65,7 @@ PAGES: Mapping[str, Untrusted] = {
     # The page repeats only known sentences from its address.
     "connected": Untrusted(("it did not work this time",), query=lambda: {"error": HTML}),
     # A reload of the question leads to the list of users.
-    "delete_users": NOTHING,
+    "delete_users": Untrusted(MAILS),
     "explorer": Untrusted((f"Google ({UNREAD_MAIL})",), query=lambda: {"show": "1", "users": UNREADABLE}),
     "explorer_events": Untrusted(NAMES, query=at_nine),
     "explorer_grid": Untrusted((f"Google ({UNREAD_MAIL})",), query=lambda: {"users": UNREADABLE}),

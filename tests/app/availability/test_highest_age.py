@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import requests
 
+from app.services import EXTENSION
 from providers.sandbox.client import SandboxAccount
 from store.cache.busy_cache import CLOCK_MARGIN, GAP_KEY, CalendarKey
 from store.sql.queries import connection_rows
@@ -92,10 +93,11 @@ def test_a_channel_that_the_provider_drops_is_noticed(person, aging, provider):
     assert ada.sandbox.drop_channels(email=ada.account.email) == 1
     channel = ada.channel
     ada.meet(18)
+    of_web = aging.api.client.application.extensions[EXTENSION].stores
 
     def noticed() -> bool:
         # As the web processes do, in the background.
-        aging.stores.asked_calendars.flush()
+        of_web.asked_calendars.flush()
         return ada.busy() == ["09:00", "18:00"] and ada.channel != channel
 
     kept(aging, noticed)
