@@ -29,7 +29,7 @@ def run(installation: Installation, report: Report, scale: Scale) -> None:
     settings = installation.settings()
     runtime = Runtime(settings)
     number = min(CALENDARS, max(scale.sizes))
-    # As ``workers.celery_app`` schedules the rounds.
+    # As ``workers.process`` schedules the rounds.
     every = min(CHANNELS_SECONDS, settings.watched_seconds / ROUNDS or CHANNELS_SECONDS)
     progress(f"followed: {number:,} calendars")
     try:
