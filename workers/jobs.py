@@ -223,10 +223,10 @@ class ReadDirectory(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 class FindSignInPage(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Look up the page of the identity provider to which people are sent who sign in to the dashboard.
 
-    ``anew``: ask the provider, though its metadata are kept.
+    ``fresh``: ask the provider, although its metadata are cached.
     """
 
-    anew: bool = False
+    fresh: bool = False
     connection: None = None
 
 

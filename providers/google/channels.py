@@ -1,4 +1,4 @@
-"""Google's watch channels: ``events.watch``, ``channels.stop``, and ``channels.stop``.
+"""Google's watch channels: ``events.watch`` and ``channels.stop``.
 
 https://developers.google.com/workspace/calendar/api/guides/push
 """

@@ -1,4 +1,4 @@
-"""What a call to a provider is made of: the call, its token, and the reply. ``send`` makes it."""
+"""The parts of a call to a provider: the call, its token, and the reply. ``send`` makes it."""
 
 from __future__ import annotations
 

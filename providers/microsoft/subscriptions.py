@@ -1,4 +1,4 @@
-"""Microsoft Graph's subscriptions to the events of a calendar, and their notifications.
+"""Microsoft Graph's subscriptions to the events of a calendar.
 
 https://learn.microsoft.com/en-us/graph/change-notifications-overview
 """

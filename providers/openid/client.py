@@ -71,15 +71,15 @@ class IdentityProvider:
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[float, Json]] = {}
 
-    def page(self, *, deadline: float, anew: bool = False) -> str:
+    def page(self, *, deadline: float, fresh: bool = False) -> str:
         """The address of the provider's page, to which browsers are sent by ``providers.oauth.consent.link``.
 
-        ``anew``: the provider is asked, though its metadata are kept.
+        ``fresh``: ask the provider, although its metadata are cached.
 
         :raise WrongIssuer: when there is no provider with this issuer
         :raise Unavailable: when the provider does not answer
         """
-        return self._endpoint("authorization_endpoint", deadline, 0.0 if anew else KEPT)
+        return self._endpoint("authorization_endpoint", deadline, 0.0 if fresh else KEPT)
 
     def redeem(self, code: str, nonce: str, verifier: str, redirect_uri: str, *, deadline: float) -> Asserted:
         """The person who signed in. Never retried: a code can be used once.

@@ -31,7 +31,7 @@ def find_page(runtime: Runtime, job: FindSignInPage, deadline: float) -> Reply:
     if provider is None:
         return _refused("notSet")
     try:
-        return Reply(sign_in=SignInResult(page=provider.page(deadline=deadline, anew=job.anew)))
+        return Reply(sign_in=SignInResult(page=provider.page(deadline=deadline, fresh=job.fresh)))
     except ProviderError as error:
         return _failed(error)
 

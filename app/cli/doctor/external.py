@@ -55,7 +55,7 @@ def identity_provider(examination: Examination) -> CheckResult:
     if not settings.oidc_issuer:
         return State.OK, "People sign in to the dashboard with a password", ""
     with examination.app.app_context():
-        found = openid.ask_worker(FindSignInPage(anew=True))
+        found = openid.ask_worker(FindSignInPage(fresh=True))
     if found.refused is not None:
         _, sentence, advice = openid.REFUSALS[found.refused]
         return State.WRONG, sentence, advice

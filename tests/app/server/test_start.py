@@ -1,4 +1,4 @@
-"""What a web process loads when it starts."""
+"""The modules that a web process loads when it starts."""
 
 from __future__ import annotations
 

@@ -218,14 +218,14 @@ def test_keys_that_do_not_fit_are_read_again(issuer, monkeypatch, fault):
     assert provider.redeem(*args, deadline=soon()).subject == "ada"
 
 
-def test_a_page_is_looked_up_anew_although_metadata_are_kept(issuer):
+def test_a_fresh_look_asks_although_metadata_are_cached(issuer):
     provider = client(issuer)
     provider.page(deadline=soon())
     issuer.faults["/.well-known/openid-configuration"] = (503, b"")
 
     assert provider.page(deadline=soon()) == f"{issuer.url}/authorize"
     with pytest.raises(Unavailable):
-        provider.page(deadline=soon(), anew=True)
+        provider.page(deadline=soon(), fresh=True)
 
 
 def test_metadata_of_another_issuer_are_not_kept(issuer):
