@@ -208,8 +208,8 @@ def test_by_keyboard_alone(show, ada):
     keys.press(Keys.SHIFT + Keys.ARROW_DOWN).press(Keys.SHIFT + Keys.ARROW_DOWN).press(Keys.ARROW_DOWN)
     assert "10:15" in said(browser)
     assert browser.find_elements(By.CSS_SELECTOR, ".cursor")
-    keys.press(Keys.ENTER)
-    window.wait(browser, lambda each: "is busy from 10:00 to 11:00" in text(each, ".verdict p"))
+    keys.enter()
+    assert "is busy from 10:00 to 11:00" in text(browser, ".verdict p")
 
     # Fields can also choose the moment and the user.
     keys.to("Why?")

@@ -26,7 +26,7 @@ COLOURS = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 
 QUIET = """
 return document.readyState === "complete"
-  && !document.querySelector(".htmx-request, [aria-busy=true]")
+  && !document.querySelector(".htmx-request, .htmx-settling, [aria-busy=true]")
   && [...document.querySelectorAll("[hx-trigger*=load]")].every((each) => each["htmx-internal-data"]?.loaded)
 """
 
