@@ -205,6 +205,8 @@ class ConsentGuide:
 
     console: str
     steps: tuple[str, ...]
+    # The setting with the address of the consent page.
+    page: str
     # The registration belongs to a tenant.
     has_tenant: bool = False
     # Whether a check of the registration, without a user's consent, shows that the secret is right.
@@ -227,19 +229,15 @@ class GrantGuide:
 class Provider:
     """A provider of one installation: its calendars, and the parts that it has.
 
-    ``hosts`` are one address of each host that the jobs of all accounts call; there are none where each
-    account names its own server. ``oauth`` is for accounts that are connected by consent, ``consent_page`` is
-    the address of the consent page; ``configured``: the installation is registered there. ``writes`` are the
-    same calendars where events can be written. ``changes`` reads what has changed in a calendar, ``channels``
-    send change notifications, ``grants`` are those of organizations, ``members`` reads calendars of several
-    of their members at once, ``directory`` lists the people and rooms that a grant may read, and ``form``
-    opens accounts from fields that a person fills in.
+    ``oauth`` is for accounts that are connected by consent; ``configured``: the installation is registered
+    there. ``writes`` are the same calendars where events can be written. ``changes`` reads what has changed
+    in a calendar, ``channels`` send change notifications, ``grants`` are those of organizations, ``members``
+    reads calendars of several of their members at once, ``directory`` lists the people and rooms that a grant
+    may read, and ``form`` opens accounts from fields that a person fills in.
     """
 
     calendars: CalendarProvider
-    hosts: tuple[str, ...]
     oauth: OAuth | None = None
-    consent_page: str | None = None
     configured: bool = False
     writes: WritableCalendars | None = None
     changes: ChangeFeed | None = None
@@ -267,7 +265,9 @@ class Definition:
 
     ``global_ids``: an id of a calendar is valid in every account, and that of a main calendar is the address
     of its account. Otherwise ids are valid in one mailbox only, and a shared calendar names its owner.
-    ``leases``: the provider limits the concurrent calls of one mailbox. ``revocable``: an application can
+    ``hosts`` names the settings with one address of each host that the jobs of all accounts call; there are
+    none where each account names its own server. ``leases``: the provider limits the concurrent calls of one
+    mailbox. ``revocable``: an application can
     revoke a grant. ``takes_event_ids``: a client may choose the id of a new event. ``floating``: a calendar
     may state no zone, and days and times without one then count in that of the person. ``bind`` takes the
     settings of the provider by the end of their names, such as ``client_id``. ``consent``, ``grant`` and
@@ -288,6 +288,7 @@ class Definition:
     settings: tuple[OwnSetting, ...] = ()
     # Of the same settings as ``bind``.
     quotas: Callable[[Mapping[str, Any]], Quotas] = lambda _: Quotas()
+    hosts: tuple[str, ...] = ()
     global_ids: bool = False
     leases: bool = False
     revocable: bool = False

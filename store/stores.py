@@ -18,7 +18,6 @@ from store.cache.last_reads import LastReads
 from store.cache.versioned_cache import ActiveTime, HeldTimes, VersionedCache
 from store.cache.web_heartbeat import WebHeartbeat
 from store.config.settings import Settings
-from store.coordination.api_rate_limiter import ApiRateLimiter
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.locks import AccountLocks
 from store.coordination.provider_limits import BreakerLimits, ProviderLimits
@@ -209,11 +208,6 @@ class Stores:
             failure_seconds=self.settings.failure_ttl_seconds,
             keep_seconds=self.settings.fanout_deadline_seconds,
         )
-
-    @cached_property
-    def api_rate_limiter(self) -> ApiRateLimiter:
-        """The rate limiter of API keys."""
-        return ApiRateLimiter(self.fast_redis, self.settings.rate_limit)
 
     @cached_property
     def provider_limits(self) -> ProviderLimits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from threading import BoundedSemaphore
@@ -56,7 +56,7 @@ class Runtime:
         A database or Redis that is down is logged; the first request connects again.
         """
         transport.prepare()
-        _ = self.providers, self.pool
+        _ = self.registrations, self.pool
         for ping in (self.stores.database.ping, self.stores.redis.ping):
             try:
                 ping()
@@ -127,10 +127,9 @@ class Runtime:
             Registration(settings.oidc_issuer, settings.oidc_client_id, secret, settings.oidc_role_claim)
         )
 
-    @property
-    def providers(self) -> Mapping[str, Provider]:
-        """All providers; a registration that another process saved is seen within a second."""
-        return self.registrations.recent()
+    def provider(self, name: str) -> Provider:
+        """A provider; a registration that another process saved is seen within a second."""
+        return self.registrations.recent(name)
 
     @property
     def grace(self) -> float:

@@ -110,8 +110,8 @@ def note_use(
     """Record which calendars were read, and enqueue a task that opens channels for those without one."""
     notifying = {
         name
-        for name, provider in runtime.providers.items()
-        if provider.channels is not None and runtime.settings.push_address(name)
+        for name in {provider for provider, _ in read}
+        if runtime.provider(name).channels is not None and runtime.settings.push_address(name)
     }
     keys = [key for provider, key in read if provider in notifying]
     if not keys:

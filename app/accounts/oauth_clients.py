@@ -90,9 +90,10 @@ def overview(site: str | None) -> list[Registration]:
     """
     with services().stores.database.reading() as session:
         rows = provider_clients.load(session)
+    known = {name: oauth_flow.current_provider(name) for name in registry.with_consent()}
     clients = {
         name: each.oauth.client_id
-        for name, each in oauth_flow.providers().items()
+        for name, each in known.items()
         if each.oauth is not None and each.configured
     }
     checks = services().stores.registration_checks.read(clients)
@@ -189,7 +190,7 @@ def _note(provider: str, client_id: str, finding: Finding) -> None:
 def _registration(
     provider: str, row: SealedClient | None, site: str | None, checked: RegistrationCheck | None
 ) -> Registration:
-    settings, known = services().settings, oauth_flow.providers()[provider]
+    settings, known = services().settings, oauth_flow.current_provider(provider)
     source, client_id, updated_at = Source.NOWHERE, None, None
     if services().registrations.set_by_environment(provider):
         source, row = Source.ENVIRONMENT, None

@@ -38,14 +38,14 @@ from workers.queues import Queue
 CALLBACK = "/v1/oauth/{provider}/callback"
 
 
-def providers() -> Mapping[str, Provider]:
-    """All providers with their current registrations; the web tier uses them to make links only."""
-    return services().registrations.current()
+def current_provider(name: str) -> Provider:
+    """A provider with its current registration; the web tier uses it to make links only."""
+    return services().registrations.current(name)
 
 
 def offered() -> list[str]:
     """The names of the providers whose accounts a person can connect by consent now."""
-    return [name for name, each in providers().items() if each.oauth is not None and each.configured]
+    return [name for name in registry.with_consent() if current_provider(name).configured]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _begin(
     invitation: InvitationRef | None = None,
 ) -> ConsentLink:
     provider = name
-    registered = providers()[provider]
+    registered = current_provider(provider)
     oauth = registered.oauth
     if oauth is None or not registered.configured:
         title = registry.title(provider)
@@ -275,7 +275,7 @@ def again(consent: PendingConsent) -> str | None:
         return consent.retry_path
     if consent.seconds_left < 1:
         return None
-    if (oauth := providers()[consent.provider].oauth) is None:
+    if (oauth := current_provider(consent.provider).oauth) is None:
         return None
     verifier = new_verifier()
     state = services().stores.oauth_states.begin(replace(consent, verifier=verifier))

@@ -106,6 +106,7 @@ class FastSlots:
         services = app.extensions[EXTENSION]
         settings = services.settings
         self._stores = services.stores
+        self._limiter = services.api_rate_limiter
         self._origins = frozenset(settings.cors_origins)
         self._redis = EventLoopRedis(settings.redis_url, seconds=REDIS_SECONDS)
         self._paused_until = 0.0
@@ -219,7 +220,7 @@ class FastSlots:
 
     async def _load(self, parsed: _Parsed) -> tuple[Sequence[bytes | None], Quota | None]:
         """The values of the names to load, and the quota after this request is counted, in one round trip."""
-        limiter, limits = self._stores.api_rate_limiter, parsed.limits
+        limiter, limits = self._limiter, parsed.limits
         count = [limiter.command(limits)] if limits else []
         values, *counted = await self._redis.execute(("MGET", *parsed.load.names()), *count)
         return values, limiter.quota(*counted, limits) if limits else None

@@ -170,7 +170,7 @@ def _count(found: Caller, rows: CachedRows) -> None:
     if not limits or rows.version is None:
         return
     try:
-        g.quota = request.environ.get(COUNTED) or services().stores.api_rate_limiter.take(limits)
+        g.quota = request.environ.get(COUNTED) or services().api_rate_limiter.take(limits)
     except RedisError as error:
         log.warning("request not counted for the rate limit, Redis failed: %s", type(error).__name__)
         g.quota = None
@@ -182,7 +182,7 @@ def _count(found: Caller, rows: CachedRows) -> None:
 
 def limits_of(caller: Caller) -> Limits:
     """The limits of requests a minute for this caller's key and for its organization."""
-    return services().stores.api_rate_limiter.limits(
+    return services().api_rate_limiter.limits(
         caller.id,
         caller.rate_limit,
         caller.organization_id,

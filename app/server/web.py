@@ -12,7 +12,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from app.server.ports import reserve
-from store.config.garbage_collection import OF_ANSWERS, collect_seldom
+from store.config.garbage_collection import OF_ANSWERS, collect_seldom, without_collections
 from store.config.settings import read_log_settings
 from workers.telemetry import logs
 
@@ -51,7 +51,8 @@ def main(host: str, port: int, processes: int, target: str) -> None:
     settings = read_log_settings()
     logs.configure("web", settings)
     # Before the fork: the processes share its memory, and an invalid setting ends the start.
-    import_module(target.partition(":")[0])
+    with without_collections():
+        import_module(target.partition(":")[0])
     # In the parent: a collection in each process would write to every shared page, and copy it.
     collect_seldom(OF_ANSWERS)
     Granian(

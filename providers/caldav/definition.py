@@ -84,7 +84,7 @@ def bind(own: Mapping[str, Any]) -> Provider:
     allow_private = bool(own["allow_private"])
     calendars = CalDav(allow_private=allow_private)
     form = AccountForm(allow_private=allow_private)
-    return Provider(calendars=calendars, writes=calendars, changes=calendars, hosts=(), form=form)
+    return Provider(calendars=calendars, writes=calendars, changes=calendars, form=form)
 
 
 SETTINGS = (

@@ -55,8 +55,6 @@ def bind(own: Mapping[str, Any]) -> Provider:
         grants=ServiceAccounts(endpoints),
         directory=GoogleDirectory(endpoints.directory),
         configured=client.complete,
-        hosts=(endpoints.api, endpoints.token),
-        consent_page=endpoints.auth,
     )
 
 
@@ -129,6 +127,7 @@ DEFINITION = Definition(
     bind=bind,
     settings=SETTINGS,
     quotas=quotas,
+    hosts=("api_url", "token_url"),
     consent=ConsentGuide(
         console="https://console.cloud.google.com/apis/credentials",
         steps=(
@@ -137,6 +136,7 @@ DEFINITION = Definition(
             "Give it the redirect URL below, and add the scopes on the page Data access.",
             "Copy its client ID and its client secret into the form.",
         ),
+        page="auth_url",
     ),
     grant=GrantGuide(
         steps=(

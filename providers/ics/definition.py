@@ -61,7 +61,7 @@ def bind(own: Mapping[str, Any]) -> Provider:
     feeds = Feeds(Settings(own["refresh_seconds"], limits, allow_private))
     calendars = SubscribedCalendars(feeds)
     form = FeedForm(feeds, allow_private=allow_private)
-    return Provider(calendars=calendars, changes=calendars, hosts=(), form=form)
+    return Provider(calendars=calendars, changes=calendars, form=form)
 
 
 SETTINGS = (

@@ -48,8 +48,6 @@ def bind(own: Mapping[str, Any]) -> Provider:
         grants=Applications(endpoints, client),
         directory=MicrosoftDirectory(endpoints.graph),
         configured=client.complete,
-        hosts=(endpoints.graph, endpoints.login),
-        consent_page=endpoints.login,
     )
 
 
@@ -111,6 +109,7 @@ DEFINITION = Definition(
     bind=bind,
     settings=SETTINGS,
     quotas=quotas,
+    hosts=("graph_url", "login_url"),
     consent=ConsentGuide(
         console="https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade",
         steps=(
@@ -121,6 +120,7 @@ DEFINITION = Definition(
             "Make a client secret, and copy its Value, the Application (client) ID and the Directory "
             "(tenant) ID into the form.",
         ),
+        page="login_url",
         has_tenant=True,
         proves_secret=False,
     ),

@@ -11,8 +11,6 @@ import time
 from dataclasses import dataclass, field
 from urllib.parse import quote_plus, urlencode, urlsplit
 
-from authlib.oidc.discovery import get_well_known_url
-
 from providers.base import Token
 from providers.errors import Misconfigured, ProviderError, Unavailable
 from providers.http import errors
@@ -216,6 +214,9 @@ class IdentityProvider:
         return str(address)
 
     def _metadata(self, deadline: float, kept: float = KEPT) -> Json:
+        # Its package loads all of OpenID Connect, which most workers do not use.
+        from authlib.oidc.discovery import get_well_known_url
+
         issuer = self._registered.issuer
         found = self._read_json(DISCOVER, get_well_known_url(issuer, external=True), deadline, kept)
         # https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderConfigurationValidation

@@ -27,7 +27,7 @@ def open_account_by_form(runtime: Runtime, job: OpenAccount, deadline: float) ->
     if entered is None:
         return Reply(failed=LOST)
     try:
-        form = required(runtime.providers[entered.provider].form, registry.title(entered.provider))
+        form = required(runtime.provider(entered.provider).form, registry.title(entered.provider))
         opened = form.open(
             entered.values, entered.main_calendars, reconnects=entered.reconnects, deadline=deadline
         )

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 
+from providers import registry
 from providers.base import Account, CalendarProvider, IssuedTokens, Token, TokenSource
 from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, TokenRejected, Unavailable
 from providers.oauth.client import OAuth
@@ -44,9 +45,11 @@ def open_account(
     runtime: Runtime, credentials: Credentials, access: Access, *, grace: float = 0.0
 ) -> tuple[CalendarProvider, Account]:
     """The adapter for a connection, and the account to pass to it, for reads or writes."""
-    provider = runtime.providers[credentials.provider]
+    provider = runtime.provider(credentials.provider)
     # The accounts of a provider without hosts of its own are on servers that have nothing in common.
-    reporter = call_reporter(runtime, credentials, access, for_provider=bool(provider.hosts))
+    reporter = call_reporter(
+        runtime, credentials, access, for_provider=bool(registry.definition(credentials.provider).hosts)
+    )
     request_id = request_ids.current.get()
     tokens: TokenSource
     if credentials.grant is None:
@@ -92,7 +95,7 @@ def _is_ours(runtime: Runtime, credentials: Credentials, project: str | None) ->
     Google's client ids begin with the number of their project. Where one of the two numbers is unknown, only
     a grant that this service obtained counts against our project.
     """
-    oauth = runtime.providers[credentials.provider].oauth
+    oauth = runtime.provider(credentials.provider).oauth
     ours = "" if oauth is None else oauth.client_id.partition("-")[0]
     if project is not None and ours.isdecimal():
         return project == ours
@@ -209,7 +212,7 @@ def freshen(runtime: Runtime, credentials: Credentials, deadline: float) -> None
         return
     if tokens.refresh_token is None and tokens.expires_at and tokens.expires_at <= datetime.now(UTC):
         raise AuthorizationInvalid(ENDED)
-    oauth = runtime.providers[credentials.provider].oauth
+    oauth = runtime.provider(credentials.provider).oauth
     ConnectionTokens(runtime.stores, oauth, credentials).access_token(deadline=deadline)
 
 

@@ -25,7 +25,7 @@ def check_grant(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
     if trial is None:
         return Reply(failed=LOST)
     try:
-        grants = required(runtime.providers[trial.provider].grants, registry.title(trial.provider))
+        grants = required(runtime.provider(trial.provider).grants, registry.title(trial.provider))
         grant = grants.token(trial, trial.subject, deadline=deadline)
     except (GrantRefused, SubjectRefused) as error:
         log.info("organization grant refused on check: %s: %s", trial.provider, error.message)

@@ -79,7 +79,7 @@ def _exchange(runtime: Runtime, pending: PendingExchange, deadline: float) -> _E
     consent = pending.authorization
     provider = consent.provider
     # The link was made with the registration of that moment, which may have been saved just before.
-    oauth = required(runtime.registrations.current()[provider].oauth, registry.title(provider))
+    oauth = required(runtime.registrations.current(provider).oauth, registry.title(provider))
     began = runtime.stores.account_locks.now()
     with note_registration(runtime.stores, oauth):
         consented = oauth.redeem(pending.code, consent.verifier, consent.redirect_uri, deadline=deadline)

@@ -27,7 +27,7 @@ def read_directory(runtime: Runtime, job: ReadDirectory, deadline: float) -> Rep
     """The entries of one kind that match the question."""
     try:
         grant = organization_tokens.load(runtime, job.grant)
-        provider = runtime.providers[grant.provider]
+        provider = runtime.provider(grant.provider)
         directory = required(provider.directory, registry.title(grant.provider))
         tokens = _Tokens(runtime, grant, directory, job.kind)
         return Reply(directory=_read(directory, tokens, job, deadline))

@@ -79,7 +79,7 @@ def _read(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> lis
     read_at = time.time_ns() // 1_000_000
     try:
         account = _account(runtime, first, members)
-        calendars = required(runtime.providers[first.provider].members, registry.title(first.provider))
+        calendars = required(runtime.provider(first.provider).members, registry.title(first.provider))
         outcomes = calendars.busy_of_members(account, members, job.start, job.end, deadline=deadline)
     except SubjectRefused as error:
         # The grant is valid: each member can be read with the member's own impersonated token.

@@ -155,7 +155,7 @@ def issue(runtime: Runtime, grant: GrantCredentials, subject: str | None, deadli
 
     :raise ProviderError: as :meth:`providers.definition.Grants.token`
     """
-    provider, title = runtime.providers[grant.provider], registry.title(grant.provider)
+    provider, title = runtime.provider(grant.provider), registry.title(grant.provider)
     grants = required(provider.grants, title)
     if registry.impersonates(grant.provider) or grant.client_id is not None:
         return grants.token(grant, subject, deadline=deadline)

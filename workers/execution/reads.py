@@ -162,7 +162,7 @@ class _Reader:
 
     def _changes(self, job: ReadChanges) -> ChangePage:
         name = self._credentials.provider
-        feed = required(self._runtime.providers[name].changes, registry.title(name))
+        feed = required(self._runtime.provider(name).changes, registry.title(name))
         return feed.changes(
             self._account, job.calendar, job.start, job.end, job.sync_token, deadline=self._deadline
         )

@@ -29,53 +29,62 @@ log = logging.getLogger(__name__)
 # Seconds for which a registration saved by one process may be unknown to reads in another.
 REFRESH_SECONDS = 1.0
 
-Providers = Mapping[str, Provider]
-
 
 class Registrations:
-    """All providers; thread-safe. If the environment sets all registrations, the database is not read."""
+    """All providers; thread-safe. If the environment sets all registrations, the database is not read.
+
+    A provider without a registration is bound when it is first asked for: a process that reads no account of
+    it does not load its libraries.
+    """
 
     def __init__(self, provider_settings: ProviderSettings, stores: Stores) -> None:
         self._stores = stores
         self._own = {name: provider_settings.of(name) for name in registry.names()}
-        self._by_environment: Providers = {
-            name: registry.definition(name).bind(own) for name, own in self._own.items()
-        }
-        self._known = self._by_environment
-        self._unset = [name for name in registry.with_consent() if not self._known[name].configured]
+        # With the registration of the environment, and with the one in force instead.
+        self._bound: dict[str, Provider] = {}
+        self._registered: dict[str, Provider] = {}
+        self._binding = Lock()
+        self._unset = [name for name in registry.with_consent() if not self._of_environment(name).configured]
         self._rows: Mapping[str, SealedClient] = {}
         self._applying = Lock()
         self._refreshing = Lock()
         self._refresh_at = 0.0
 
-    def current(self) -> Providers:
-        """The current state. Costs a round trip to Redis, and a statement if anything has changed.
+    def current(self, name: str) -> Provider:
+        """A provider now. Costs a round trip to Redis, and a statement if anything has changed.
 
         :raise sqlalchemy.exc.SQLAlchemyError: if the database has to be read and is down
+        :raise ProviderNotConfigured: if this version does not have the provider
         """
-        return self._apply(self._load()) if self._unset else self._known
+        if self._unset:
+            self._apply(self._load())
+        return self._in_force(name)
 
-    def recent(self) -> Providers:
-        """The state of at most a second ago; older if the database is down.
+    def recent(self, name: str) -> Provider:
+        """A provider as of at most a second ago; older if the database is down.
 
-        Once a second, one caller refreshes it at the cost of ``current``; others that call it then wait.
+        Once a second, one caller refreshes all at the cost of ``current``; others that call it then wait.
+
+        :raise ProviderNotConfigured: if this version does not have the provider
         """
         if self._unset and time.monotonic() >= self._refresh_at:
             with self._refreshing:
                 if time.monotonic() >= self._refresh_at:
                     self._refresh()
-        return self._known
+        return self._in_force(name)
 
     @property
     def hosts(self) -> dict[str, tuple[str, ...]]:
         """The hosts of each provider. They do not depend on registrations."""
-        return {name: each.hosts for name, each in self._by_environment.items()}
+        return {
+            name: tuple(own[setting] for setting in registry.definition(name).hosts)
+            for name, own in self._own.items()
+        }
 
     @property
     def consent_pages(self) -> list[str]:
         """The addresses of the providers' consent pages, without a registration in them."""
-        pages = (each.consent_page for each in self._by_environment.values())
-        return [page for page in pages if page is not None]
+        return [self._own[name][registry.consent(name).page] for name in registry.with_consent()]
 
     def set_by_environment(self, name: str) -> bool:
         """Whether the environment sets the id and the secret, which then take precedence."""
@@ -90,12 +99,25 @@ class Registrations:
         if client.tenant:
             changed["tenant"] = client.tenant
         bound = registry.definition(name).bind({**self._own[name], **changed})
-        known = self._by_environment[name]
+        known = self._of_environment(name)
         return replace(known, oauth=bound.oauth, grants=bound.grants, configured=bound.configured)
+
+    def _in_force(self, name: str) -> Provider:
+        return self._registered.get(name) or self._of_environment(name)
+
+    def _of_environment(self, name: str) -> Provider:
+        found = self._bound.get(name)
+        if found is None:
+            with self._binding:
+                found = self._bound.get(name)
+                if found is None:
+                    found = registry.definition(name).bind(self._own.get(name, {}))
+                    self._bound[name] = found
+        return found
 
     def _refresh(self) -> None:
         try:
-            self.current()
+            self._apply(self._load())
         except SQLAlchemyError as error:
             log.warning("provider registrations could not be refreshed: %s", type(error).__name__)
         self._refresh_at = time.monotonic() + REFRESH_SECONDS
@@ -107,18 +129,21 @@ class Registrations:
 
         return self._stores.versioned_cache.current().get_or_load("provider clients", load)
 
-    def _apply(self, rows: Mapping[str, SealedClient]) -> Providers:
+    def _apply(self, rows: Mapping[str, SealedClient]) -> None:
         with self._applying:
             for name in self._unset:
-                if rows.get(name) != self._rows.get(name):
-                    self._known = {**self._known, name: self._registered(name, rows.get(name))}
+                row = rows.get(name)
+                if row == self._rows.get(name):
+                    continue
+                provider = None if row is None else self._opened(name, row)
+                if provider is None:
+                    self._registered.pop(name, None)
+                else:
+                    self._registered[name] = provider
             self._rows = rows
-            return self._known
 
-    def _registered(self, name: str, row: SealedClient | None) -> Provider:
-        provider = self._by_environment[name]
-        if row is None:
-            return provider
+    def _opened(self, name: str, row: SealedClient) -> Provider | None:
+        """The provider with a saved registration, None if that cannot be decrypted."""
         try:
             client = provider_clients.open_client(row, self._stores.keyring)
         except Undecipherable:
@@ -127,7 +152,7 @@ class Registrations:
                 "the registration with %s cannot be decrypted, its encryption key is gone: save it again",
                 registry.title(name),
             )
-            return provider
+            return None
         return self.with_client(name, client)
 
 

@@ -49,7 +49,7 @@ def revoke_unused(runtime: Runtime, revocation: PendingRevocation, deadline: flo
         if used:
             log.info("grant not revoked: another connection uses its account")
             return
-        oauth = required(runtime.providers[revocation.provider].oauth, registry.title(revocation.provider))
+        oauth = required(runtime.provider(revocation.provider).oauth, registry.title(revocation.provider))
         # Before the call, in case this process dies, and after it: a code that is redeemed meanwhile may get
         # tokens that die.
         stores.account_locks.note_revocation(account)

@@ -93,7 +93,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
 
 def _write_event(runtime: Runtime, job: EventWrite, credentials: Credentials, deadline: float) -> Reply:
     provider, account = open_account(runtime, credentials, Access.WRITES)
-    writes = runtime.providers[credentials.provider].writes
+    writes = runtime.provider(credentials.provider).writes
     try:
         if writes is None:
             raise registry.scopes(credentials.provider).insufficient(Operation.UPDATE_EVENT)

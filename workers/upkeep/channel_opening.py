@@ -48,7 +48,7 @@ def open_one(runtime: Runtime, key: CalendarKey) -> bool:
     credentials = credentials_of(runtime, key.connection)
     if credentials is None or (address := runtime.settings.push_address(credentials.provider)) is None:
         return False
-    if runtime.providers[credentials.provider].channels is None:
+    if runtime.provider(credentials.provider).channels is None:
         return False
     stores = runtime.stores
     wanted = ChannelRequest(secrets.token_hex(16), Token(secrets.token_urlsafe(32)), address)
@@ -135,7 +135,7 @@ def channels_of(runtime: Runtime, credentials: Credentials) -> Channels:
 
     :raise ProviderNotConfigured: if it sends none
     """
-    return required(runtime.providers[credentials.provider].channels, registry.title(credentials.provider))
+    return required(runtime.provider(credentials.provider).channels, registry.title(credentials.provider))
 
 
 def _open(

@@ -6,6 +6,7 @@ import logging
 import time
 from datetime import UTC, datetime, timedelta
 
+from providers import registry
 from providers.base import Token
 from providers.errors import ProviderError
 from store.coordination import locks
@@ -32,11 +33,7 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
 
     Ends by ``deadline``, on ``time.monotonic()``. Does nothing while another run holds the lock.
     """
-    configured = [
-        name
-        for name, provider in runtime.providers.items()
-        if provider.oauth is not None and provider.configured
-    ]
+    configured = [name for name in registry.with_consent() if runtime.provider(name).configured]
     try:
         with locks.hold(runtime.stores.redis, "round:renew_tokens", deadline=deadline, wait=0.0):
             with runtime.stores.database.reading() as session:

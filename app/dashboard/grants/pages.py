@@ -78,7 +78,7 @@ def remove_grant(slug: str, provider: str) -> ResponseReturnValue:
 
 def _registered() -> bool:
     """Whether the installation has a registration with Microsoft, which a tenant may consent to."""
-    return oauth_flow.providers()["microsoft"].configured
+    return oauth_flow.current_provider("microsoft").configured
 
 
 def _store(slug: str, provider: str, form: Form) -> GrantSummary:

@@ -36,5 +36,5 @@ class Notes:
 
 
 FORM, SCOPES = FormGuide("feed", (Field("url", "Address", "url"),)), one_scope("read", Level.FREE_BUSY)
-BOUND = Provider(Notes(), hosts=(), form=Notes())
+BOUND = Provider(Notes(), form=Notes())
 DEFINITION = Definition("notes", "Notes", "Notes", SCOPES, bind=lambda own: BOUND, form=FORM)

@@ -375,7 +375,7 @@ def test_refused_registration_is_logged_with_advice_for_operators(
     wrong = Runtime(replace(runtime.settings, providers=replace(runtime.settings.providers, **secret)))
 
     exchange = run(waiting, by=wrong).failed
-    source = ConnectionTokens(wrong.stores, wrong.providers[provider].oauth, opened(row.id))
+    source = ConnectionTokens(wrong.stores, wrong.provider(provider).oauth, opened(row.id))
     with pytest.raises(Exception, match="refuses the registration of this installation"):
         source.renewed(Token(stored(provider)[1].access_token), deadline=time.monotonic() + 5)
     wrong.stores.close()

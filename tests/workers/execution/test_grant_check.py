@@ -75,7 +75,7 @@ def test_a_stored_key_that_cannot_be_read_refuses_the_grant(runtime):
     for text in ("no JSON", "{}"):
         trial = GrantTrial("google", "a@acme.example", None, None, text, (CALENDAR,))
         with pytest.raises(GrantRefused, match="cannot be read"):
-            runtime.providers["google"].grants.token(trial, trial.subject, deadline=0)
+            runtime.provider("google").grants.token(trial, trial.subject, deadline=0)
 
 
 def test_installation_registration_is_the_default(runtime, sandbox):
@@ -83,7 +83,7 @@ def test_installation_registration_is_the_default(runtime, sandbox):
     ours = {"clientId": there.microsoft_client_id, "clientSecret": there.microsoft_client_secret}
     domain = sandbox.domain("microsoft", "acme.example", **ours)
     trial = GrantTrial("microsoft", None, domain.tenant, None, None, ())
-    grants = runtime.providers["microsoft"].grants
+    grants = runtime.provider("microsoft").grants
     assert grants.token(trial, None, deadline=time.monotonic() + 5).access_token
 
 

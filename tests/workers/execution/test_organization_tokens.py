@@ -182,7 +182,7 @@ def test_a_secret_that_expires_ends_the_grant(sandbox, runtime, delegated):
 
 
 def test_the_installations_secret_ends_no_grant(sandbox, runtime, unique, caplog):
-    ours = runtime.providers["microsoft"].oauth.client
+    ours = runtime.provider("microsoft").oauth.client
     domain = sandbox.domain("microsoft", "contoso.com", clientId=ours.id, clientSecret="another")
     of = delegate(runtime, domain, ["ada@contoso.com"], unique("org"), client_id=None, secret=None)
     with pytest.raises(Misconfigured):

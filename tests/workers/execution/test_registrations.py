@@ -82,12 +82,12 @@ def test_registrations_in_the_environment_need_no_database(runtime, save):
     asked = statements(runtime)
     before = runtime.stores.redis.info("stats")["total_commands_processed"]
 
-    found = [runtime.registrations.current(), runtime.providers]
+    found = [runtime.registrations.current(GOOGLE), runtime.provider(GOOGLE)]
 
     # INFO itself counts as one.
     assert runtime.stores.redis.info("stats")["total_commands_processed"] - before == 1
     assert asked == []
-    assert [each[GOOGLE].oauth.client_id for each in found] == ["sandbox", "sandbox"]
+    assert [each.oauth.client_id for each in found] == ["sandbox", "sandbox"]
     assert all(runtime.registrations.set_by_environment(each) for each in registry.with_consent())
 
 
@@ -97,7 +97,7 @@ def test_half_a_registration_of_the_environment_is_none(new_runtime, save, alone
     process = new_runtime(**{alone: "half"})
 
     assert not process.registrations.set_by_environment(GOOGLE)
-    assert process.providers[GOOGLE].oauth.client_id == ADA.client_id
+    assert process.provider(GOOGLE).oauth.client_id == ADA.client_id
 
 
 def test_each_provider_is_set_by_the_environment_for_itself(new_runtime, save):
@@ -105,9 +105,9 @@ def test_each_provider_is_set_by_the_environment_for_itself(new_runtime, save):
     save("google", ADA)
     save("microsoft", BOB)
 
-    found = process.registrations.current()
+    found = {name: process.registrations.current(name) for name in registry.with_consent()}
 
-    ids = {name: found[name].oauth.client_id for name in registry.with_consent()}
+    ids = {name: each.oauth.client_id for name, each in found.items()}
     assert ids == {GOOGLE: "own", MICROSOFT: "bob's"}
     assert found[GOOGLE].configured
     assert found[MICROSOFT].configured
@@ -118,9 +118,9 @@ def test_changes_by_other_processes_apply_to_the_next_request(new_runtime, save,
     seen = []
     for change in (lambda: None, lambda: save("google", ADA), lambda: save("google", BOB)):
         change()
-        seen.append(process.registrations.current()[GOOGLE])
+        seen.append(process.registrations.current(GOOGLE))
     forget(runtime, "google")
-    seen.append(process.registrations.current()[GOOGLE])
+    seen.append(process.registrations.current(GOOGLE))
 
     assert [each.oauth.client_id for each in seen] == ["", "ada's", "bob's", ""]
     assert [each.configured for each in seen] == [False, True, True, False]
@@ -128,12 +128,12 @@ def test_changes_by_other_processes_apply_to_the_next_request(new_runtime, save,
 
 def test_reads_see_saved_registration_with_one_query_per_second(new_runtime, save):
     process = new_runtime()
-    assert not process.providers[GOOGLE].configured
+    assert not process.provider(GOOGLE).configured
     asked = statements(process)
     save("google", ADA)
     saved = time.monotonic()
 
-    while not process.providers[GOOGLE].configured:
+    while not process.provider(GOOGLE).configured:
         assert time.monotonic() < saved + 3
         time.sleep(0.001)
 
@@ -143,14 +143,14 @@ def test_reads_see_saved_registration_with_one_query_per_second(new_runtime, sav
 def test_an_unrelated_change_rebuilds_no_provider(new_runtime, save, runtime, unique):
     process = new_runtime()
     save("google", ADA)
-    before = process.registrations.current()
+    before = process.registrations.current(GOOGLE)
     asked = statements(process)
-    process.registrations.current()
+    process.registrations.current(GOOGLE)
     assert asked == []
 
     with runtime.stores.database.writing() as session:
         session.add(User(custom_id=unique("user")))
-    after = process.registrations.current()
+    after = process.registrations.current(GOOGLE)
 
     assert len(asked) == 1
     assert after is before
@@ -159,14 +159,14 @@ def test_an_unrelated_change_rebuilds_no_provider(new_runtime, save, runtime, un
 def test_new_registration_keeps_other_provider_and_calendars(new_runtime, save):
     process = new_runtime()
     save("microsoft", ADA)
-    before = process.registrations.current()
+    google, microsoft = (process.registrations.current(name) for name in (GOOGLE, MICROSOFT))
 
     save("google", BOB)
-    after = process.registrations.current()
+    after = process.registrations.current(GOOGLE)
 
-    assert after[MICROSOFT] is before[MICROSOFT]
-    assert after[GOOGLE].calendars is before[GOOGLE].calendars
-    assert after[GOOGLE].channels is before[GOOGLE].channels
+    assert process.registrations.current(MICROSOFT) is microsoft
+    assert after.calendars is google.calendars
+    assert after.channels is google.channels
 
 
 @pytest.mark.parametrize(("tenant", "asked"), [(None, "of-the-settings"), ("contoso.com", "contoso.com")])
@@ -174,7 +174,7 @@ def test_microsoft_token_url_has_saved_or_configured_tenant(new_runtime, save, t
     process = new_runtime(microsoft_tenant="of-the-settings", microsoft_login_url="http://login")
     save("microsoft", replace(ADA, tenant=tenant))
 
-    oauth = process.providers[MICROSOFT].oauth
+    oauth = process.provider(MICROSOFT).oauth
 
     assert oauth._token_url == f"http://login/{asked}/oauth2/v2.0/token"
 
@@ -186,11 +186,11 @@ def test_undecipherable_secret_is_unconfigured_and_logged_once(new_runtime, save
     process.stores.settings = replace(process.settings, encryption_keys=lost)
 
     for _ in range(3):
-        assert not process.registrations.current()[GOOGLE].configured
+        assert not process.registrations.current(GOOGLE).configured
         # Another change makes the process load the registration again.
         runtime.stores.versioned_cache.bump_version()
     save("microsoft", BOB)
-    process.registrations.current()
+    process.registrations.current(GOOGLE)
 
     errors = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
     assert len([each for each in errors if "with Google" in each]) == 1
@@ -201,7 +201,7 @@ def test_a_database_that_is_down_leaves_reads_what_they_knew(new_runtime, save, 
     monkeypatch.setattr(registrations, "REFRESH_SECONDS", 0.0)
     process = new_runtime()
     save("google", ADA)
-    assert process.providers[GOOGLE].configured
+    assert process.provider(GOOGLE).configured
     down = OperationalError("SELECT", {}, Exception("down"))
 
     def fail(_: object) -> None:
@@ -210,27 +210,27 @@ def test_a_database_that_is_down_leaves_reads_what_they_knew(new_runtime, save, 
     monkeypatch.setattr(provider_clients, "load", fail)
     process.stores.versioned_cache.bump_version()
 
-    assert process.providers[GOOGLE].configured
+    assert process.provider(GOOGLE).configured
     assert "provider registrations could not be refreshed" in caplog.text
     with pytest.raises(OperationalError):
-        process.registrations.current()
+        process.registrations.current(GOOGLE)
 
 
 def test_emptied_redis_does_not_keep_the_old_registration(new_runtime, save, runtime):
     process = new_runtime()
     save("google", ADA)
-    assert process.registrations.current()[GOOGLE].oauth.client_id == "ada's"
+    assert process.registrations.current(GOOGLE).oauth.client_id == "ada's"
 
     runtime.stores.redis.delete(VERSION_KEY)
     save("google", BOB)
 
-    assert process.registrations.current()[GOOGLE].oauth.client_id == "bob's"
+    assert process.registrations.current(GOOGLE).oauth.client_id == "bob's"
 
 
 def test_nothing_that_can_be_printed_shows_a_secret(new_runtime, save):
     process = new_runtime()
     save("google", ADA)
 
-    found = process.registrations.current()
+    found = process.registrations.current(GOOGLE)
 
     assert "planted" not in f"{found!r} {process.registrations!r} {vars(process.registrations)!r}"

@@ -27,7 +27,7 @@ def tokens(runtime, opened):
 
     def make(connection):
         credentials = opened(connection)
-        oauth = runtime.providers[credentials.provider].oauth
+        oauth = runtime.provider(credentials.provider).oauth
         return ConnectionTokens(runtime.stores, oauth, credentials)
 
     return make

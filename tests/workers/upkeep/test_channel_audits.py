@@ -139,13 +139,13 @@ def test_a_notification_during_the_audit_is_no_lost_one(reached, watched, monkey
     key = watched("google")
     (row,) = rows(reached, key)
     cache(reached, key)
-    busy = type(reached.providers["google"].calendars).busy
+    busy = type(reached.provider("google").calendars).busy
 
     def read_and_hear(*args, **more):
         reached.stores.busy.invalidate_calendar(key)
         return busy(*args, **more)
 
-    monkeypatch.setattr(type(reached.providers["google"].calendars), "busy", read_and_hear)
+    monkeypatch.setattr(type(reached.provider("google").calendars), "busy", read_and_hear)
     run(reached)
     assert reached.stores.busy.watched([key]) == [row.id]
     assert read_at(reached, key) is None
@@ -190,7 +190,7 @@ def test_a_calendar_that_is_out_of_reach_is_neither_cached_nor_watched(
     key = watched("google")
     cache(reached, key, MEETING)
     failed = {"primary": Failed(reason, "The calendar is not there")}
-    monkeypatch.setattr(type(reached.providers["google"].calendars), "busy", lambda *_, **__: failed)
+    monkeypatch.setattr(type(reached.provider("google").calendars), "busy", lambda *_, **__: failed)
     run(reached)
     assert read_at(reached, key) is None
     assert reached.stores.busy.watched([key]) == [None]
