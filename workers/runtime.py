@@ -12,6 +12,7 @@ from threading import BoundedSemaphore
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
+from providers import registry
 from providers.base import Token
 from providers.definition import Provider
 from providers.http import transport
@@ -56,7 +57,8 @@ class Runtime:
         A database or Redis that is down is logged; the first request connects again.
         """
         transport.prepare()
-        _ = self.registrations, self.pool
+        _ = self.registrations, self.pool, self.notifying
+        _ = self.stores.busy, self.stores.calendar_lists, self.stores.last_reads
         for ping in (self.stores.database.ping, self.stores.redis.ping):
             try:
                 ping()
@@ -130,6 +132,11 @@ class Runtime:
     def provider(self, name: str) -> Provider:
         """A provider; a registration that another process saved is seen within a second."""
         return self.registrations.recent(name)
+
+    @cached_property
+    def notifying(self) -> frozenset[str]:
+        """The providers that could send change notifications to this installation."""
+        return frozenset(name for name in registry.names() if self.settings.push_address(name))
 
     @property
     def grace(self) -> float:

@@ -111,7 +111,7 @@ def note_use(
     notifying = {
         name
         for name in {provider for provider, _ in read}
-        if runtime.provider(name).channels is not None and runtime.settings.push_address(name)
+        if name in runtime.notifying and runtime.provider(name).channels is not None
     }
     keys = [key for provider, key in read if provider in notifying]
     if not keys:
