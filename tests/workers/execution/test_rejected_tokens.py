@@ -79,7 +79,8 @@ def later(runtime, monkeypatch):
 @pytest.fixture
 def caldav(runtime, connected, monkeypatch):
     """A connection whose password was entered in a form, and the script of its server."""
-    monkeypatch.setattr(Runtime, "providers", {"caldav": bind({"allow_private": True})})
+    known = {"caldav": bind({"allow_private": True})}
+    monkeypatch.setattr(Runtime, "provider", lambda _, name: known[name])
     with scripted() as script:
         found = found_account(script.url)
         made = connected(
