@@ -104,6 +104,8 @@ class Keyboard(Visitor):
 
         With ``group``, any radio button of the same group is enough.
         """
+        # A part that is replaced meanwhile would take the focus away.
+        window.settled(self._browser)
         passed = []
         for _ in range(MOST):
             self.press(Keys.SHIFT + Keys.TAB if back else Keys.TAB)
