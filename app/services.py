@@ -53,7 +53,7 @@ class Services:
 
     @cached_property
     def registrations(self) -> Registrations:
-        """All providers with the OAuth registrations in force. The web tier calls none: it makes links."""
+        """The providers with the OAuth registrations in force. The web tier only makes links with them."""
         return Registrations(self.settings.providers, self.stores)
 
     @cached_property

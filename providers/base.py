@@ -15,7 +15,7 @@ from providers.errors import EventRefused, Problem, ProviderError, Reason, Unava
 from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
 from scheduling.intervals import Groups, Intervals, merge_each
 
-# Alias of an account's main calendar, whatever its real id; both providers accept it.
+# Alias of an account's main calendar, whatever its real id; all adapters accept it.
 PRIMARY = "primary"
 
 # Start and end in UTC milliseconds.
@@ -259,8 +259,9 @@ class MemberCalendars(Protocol):
 class CalendarProvider(Protocol):
     """Reads the calendars of one provider.
 
-    ``deadline`` is a value of ``time.monotonic()``; no call runs past it. A failure of the whole account is
-    raised as a ``ProviderError``; a failure of one calendar is returned as that calendar's ``Failed``.
+    ``deadline`` is a value of ``time.monotonic()``; no call runs past it. A failure of the whole account,
+    such as a server that is down for all calendars, is raised as a ``ProviderError``; a failure of one calendar
+    is returned as that calendar's ``Failed``. Each method begins with ``Scopes.require``.
     """
 
     name: str

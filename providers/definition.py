@@ -60,7 +60,10 @@ class Grants(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A required input of a form; one of the kind ``password`` is a secret."""
+    """A required input of a form; one of the kind ``password`` is a secret.
+
+    ``name`` is a field of the API's body too, and none that this body has for all providers.
+    """
 
     name: str
     title: str
@@ -81,6 +84,7 @@ class Preset:
 class FormGuide:
     """The form with which a person connects an account; ``type`` is that of its connections in answers.
 
+    The type ``basic`` is called "user name and password" where people read it, ``feed`` "an address".
     ``renewal`` says what a person does when the server does not accept the account any more. ``shown`` has
     the values of the form that the stored credentials hold, without secret ones.
     """
@@ -96,8 +100,9 @@ class FormGuide:
 class OpenedAccount:
     """The account that a form leads to.
 
-    ``account_id`` is the provider's, the same whenever this account is opened. ``credentials`` are stored
-    encrypted, and are what ``Account.tokens`` supplies to the adapter. ``scope`` is of the provider's scopes.
+    ``account_id`` is the provider's, the same whenever this account is opened, of at most 256 characters, and
+    no other server's account has it. ``credentials`` are stored encrypted, and are what ``Account.tokens``
+    supplies to the adapter. ``scope`` is of the provider's scopes.
     """
 
     account_id: str
@@ -137,8 +142,9 @@ class Costs:
     """The number of provider calls of each kind of job, without retries and further pages.
 
     One query reads busy times of ``calendars_per_query`` calendars in ``range_per_query`` milliseconds.
-    ``zone``: the calls of a job for the time zone of the mailbox. ``event`` is for one event, or for busy
-    times without one event; ``main_calendar`` to find the id of the main calendar, when it is not known.
+    ``zone``: the calls of a job for the time zone of the mailbox. ``event`` is for reading one event, or
+    busy times without one event; reading a list of events has one call for each calendar, and a write two.
+    ``main_calendar`` to find the id of the main calendar, when it is not known.
     """
 
     listing: int = 1
@@ -171,6 +177,13 @@ class OwnSetting:
     check: Callable[[str], str] | None = None
     minimum: int | None = None
     maximum: int | None = None
+
+    def __post_init__(self) -> None:
+        """
+        :raise ValueError: if a number is to be checked as a text
+        """
+        if (self.is_url or self.check is not None) and not isinstance(self.default, str):
+            raise ValueError(f"The setting {self.name} is no text, and cannot have is_url or check")
 
 
 class Quota(NamedTuple):
@@ -260,8 +273,8 @@ def required(part: Part | None, title: str) -> Part:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """One provider; ``name`` is spelled so in URLs, answers and names of settings. ``title`` is the name for
-    people, ``service`` that of its calendars.
+    """One provider; ``name`` is spelled so in URLs, answers and names of settings: at most 16 of a to z and 0
+    to 9. ``title`` is the name for people, ``service`` that of its calendars.
 
     ``global_ids``: an id of a calendar is valid in every account, and that of a main calendar is the address
     of its account. Otherwise ids are valid in one mailbox only, and a shared calendar names its owner.

@@ -128,7 +128,7 @@ class Event:
     The fields after it are None when the provider does not give them. ``recurring_event_id`` is the id of the
     series of an occurrence, ``updated_at`` is in UTC milliseconds, ``etag`` is in the form of ``etags.weak``.
     ``is_series``: it stands for a whole series; its start and end are those of the first occurrence.
-    ``show_as`` is for processes of release 0.1 (``ShowAs.as_before``), ``shown_as`` for all others.
+    Adapters give ``shown_as``, and ``show_as`` (its ``ShowAs.as_before``) for processes of release 0.1.
     ``time_zone`` is the IANA name of the zone of a timed event. ``original_start`` is the start that the
     series gives to an occurrence, in UTC milliseconds. ``recurrence`` has the lines of RFC 5545 of a series.
     """

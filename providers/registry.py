@@ -5,6 +5,7 @@ An installed package adds one by an entry point of the group ``almanac.providers
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib.metadata import entry_points
 
@@ -16,10 +17,38 @@ from providers.ics.definition import DEFINITION as ICS
 from providers.microsoft.definition import DEFINITION as MICROSOFT
 from providers.scopes import Operation, Scopes
 
-_INSTALLED: tuple[Definition, ...] = tuple(each.load() for each in entry_points(group="almanac.providers"))
-_DEFINITIONS: dict[str, Definition] = {
-    each.name: each for each in (GOOGLE, MICROSOFT, CALDAV, ICS, *_INSTALLED)
-}
+_GROUP = "almanac.providers"
+# A column of the database has 16 characters, and "_" separates the name from that of a setting.
+_NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
+
+
+class InvalidPackage(Exception):
+    """The provider that an installed package brings cannot be used."""
+
+
+def _definitions() -> dict[str, Definition]:
+    """All definitions by name.
+
+    :raise InvalidPackage: naming the package
+    """
+    found = {each.name: each for each in (GOOGLE, MICROSOFT, CALDAV, ICS)}
+    for point in entry_points(group=_GROUP):
+        package = f"{point.dist.name if point.dist else point.value} ({_GROUP}: {point.name})"
+        try:
+            made = point.load()
+        except Exception as error:
+            raise InvalidPackage(f"The provider of {package} cannot be loaded: {error}") from error
+        if not isinstance(made, Definition):
+            raise InvalidPackage(f"{package} names no providers.definition.Definition")
+        if not _NAME.fullmatch(made.name):
+            raise InvalidPackage(f"{package}: {made.name!r} must be at most 16 of a to z and 0 to 9")
+        if made.name in found:
+            raise InvalidPackage(f"{package} brings a provider {made.name}, and there is one of this name")
+        found[made.name] = made
+    return found
+
+
+_DEFINITIONS = _definitions()
 
 
 def names() -> tuple[str, ...]:

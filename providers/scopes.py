@@ -23,7 +23,7 @@ LEVEL_NAMES = (*(str(level) for level in Level), "edit")
 
 
 class Operation(StrEnum):
-    """Provider calls by their names in the API, the same for both providers."""
+    """Provider calls by their names in the API, the same for all providers."""
 
     LIST_CALENDARS = "calendar.calendarList.list"
     FREE_BUSY = "calendar.freebusy.query"

@@ -52,7 +52,10 @@ MAX_POP = 1.0
 
 
 class Stores:
-    """Each store is opened when it is first used: a command of the database connects to nothing else."""
+    """The stores of one process. Each is opened when it is first used.
+
+    So a command that needs only the database does not connect to Redis.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -67,7 +70,10 @@ class Stores:
         self.close()
 
     def close(self) -> None:
-        """Close every store that was opened. A store that is used afterwards is opened again."""
+        """Close every store that was opened. A store that is used afterwards is opened again.
+
+        No other thread may use the stores meanwhile.
+        """
         # First, because its last flush needs the other stores.
         if (flusher := self.__dict__.pop("flusher", None)) is not None:
             flusher.close()
@@ -268,7 +274,7 @@ class Stores:
         """Client registrations that a worker is to try before they are saved."""
         return JobSecrets(self.redis, self.keyring, "registration", RegistrationTrial)
 
-    @property
+    @cached_property
     def grant_tokens(self) -> GrantTokens:
         """Access tokens of organization grants."""
         return GrantTokens(self.redis, self.keyring)

@@ -57,7 +57,8 @@ class Runtime:
         A database or Redis that is down is logged; the first request connects again.
         """
         transport.prepare()
-        _ = self.registrations, self.pool, self.notifying
+        # Now, because from Python 3.12 on two threads that use one first could make it twice.
+        _ = self.registrations, self.pool, self.with_push_address, self.stores.provider_limits
         _ = self.stores.busy, self.stores.calendar_lists, self.stores.last_reads
         for ping in (self.stores.database.ping, self.stores.redis.ping):
             try:
@@ -79,7 +80,7 @@ class Runtime:
         self.stores.flusher.add(self._send_heartbeat)
 
     def deregister(self) -> None:
-        """Remove the heartbeat in the background: no worker then leaves work to this one."""
+        """Remove the heartbeat in the background, so that other workers leave no work to this one."""
         # In a thread of its own: Celery calls this inside a signal handler, which may have interrupted a
         # Redis call of the main thread.
         threading.Thread(target=self._deregister, name="retire", daemon=True).start()
@@ -115,7 +116,7 @@ class Runtime:
 
     @cached_property
     def registrations(self) -> Registrations:
-        """All providers, at the addresses of the settings, with the OAuth registrations in force."""
+        """The providers with the OAuth registrations in force, each bound when it is first asked for."""
         return Registrations(self.settings.providers, self.stores)
 
     @cached_property
@@ -134,8 +135,8 @@ class Runtime:
         return self.registrations.recent(name)
 
     @cached_property
-    def notifying(self) -> frozenset[str]:
-        """The providers that could send change notifications to this installation."""
+    def with_push_address(self) -> frozenset[str]:
+        """The providers for which there is an address for change notifications. Not all of them send any."""
         return frozenset(name for name in registry.names() if self.settings.push_address(name))
 
     @property

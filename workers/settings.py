@@ -9,6 +9,7 @@ from typing import Any
 
 from providers import registry
 from providers.definition import Definition, OwnSetting, Quota
+from store.cache.cache_tags import has_global_ids
 from store.config import declaration, service_urls, settings
 from store.config.setting import PREFIX, Setting, SettingsError, declared
 from store.config.settings import Settings
@@ -41,18 +42,18 @@ def _setting(definition: Definition, own: OwnSetting) -> Setting:
         secret=own.secret,
         default_text=own.default_text,
         lines=own.lines,
-        convert=service_urls.without_slash if own.is_url else _checked(name, own),
+        convert=_checked(name, own),
     )
 
 
 def _checked(name: str, own: OwnSetting) -> Callable[[Any], Any] | None:
     check = own.check
     if check is None:
-        return None
+        return service_urls.without_slash if own.is_url else None
 
     def convert(value: str) -> str:
         try:
-            return check(value)
+            return check(service_urls.without_slash(value) if own.is_url else value)
         except ValueError as error:
             raise SettingsError(f"{name} {error}") from None
 
@@ -60,9 +61,11 @@ def _checked(name: str, own: OwnSetting) -> Callable[[Any], Any] | None:
 
 
 def _gathered() -> type[declaration.ProviderSettings]:
-    """A group with a field for each setting of each provider: that of the name is a part of its name."""
+    """A group with a field for each setting of each provider, named ``<provider>_<setting>``."""
     made: list[tuple[str, Any, Any]] = []
     for definition in map(registry.definition, NAMES):
+        if definition.global_ids is not has_global_ids(definition.name):
+            raise ValueError(f"{definition.name}: global_ids and store.cache.cache_tags.GLOBAL_IDS differ")
         for own in definition.settings:
             setting = _setting(definition, own)
             as_field = field(repr=not setting.secret, metadata={Setting: setting})

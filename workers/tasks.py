@@ -111,7 +111,7 @@ def note_use(
     notifying = {
         name
         for name in {provider for provider, _ in read}
-        if name in runtime.notifying and runtime.provider(name).channels is not None
+        if name in runtime.with_push_address and runtime.provider(name).channels is not None
     }
     keys = [key for provider, key in read if provider in notifying]
     if not keys:

@@ -38,8 +38,11 @@ class _AccountBody(ConnectionBody):
 def _fields() -> dict[str, Any]:
     """The fields of all forms by name; those of the same name are one."""
     found: dict[str, list[tuple[str, Field]]] = {}
+    taken = set(_AccountBody().fields)
     for provider in registry.with_form():
         for each in declared(provider):
+            if each.name in taken:
+                raise ValueError(f"The form of {provider} has a field {each.name}, which every account has")
             found.setdefault(each.name, []).append((provider, each))
     return {name: _field(uses) for name, uses in found.items()}
 

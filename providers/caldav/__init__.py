@@ -1,4 +1,1 @@
-"""Calendars of CalDAV servers (RFC 4791), such as iCloud, Fastmail, Nextcloud and Radicale.
-
-Imported by ``providers.registry``.
-"""
+"""Calendars of CalDAV servers (RFC 4791), such as iCloud, Fastmail, Nextcloud and Radicale."""

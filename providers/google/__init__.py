@@ -1,7 +1,4 @@
-"""Google Calendar API v3 as a ``CalendarProvider``.
-
-Imported by ``app.api``, ``app.availability``, ``providers``, ``providers.oauth``, ``workers.execution``.
-"""
+"""Google Calendar API v3 as a ``CalendarProvider``."""
 
 from providers.timestamps import DAY
 

@@ -1,4 +1,4 @@
-"""HTTP error statuses of both providers; each provider checks its own error codes first."""
+"""HTTP error statuses of all providers; each provider checks its own error codes first."""
 
 from __future__ import annotations
 

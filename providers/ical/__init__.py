@@ -2,6 +2,4 @@
 
 ``calendar.read`` parses, ``busy.busy_periods`` and ``events.events`` expand series. What cannot be read never
 becomes free time: an event blocks its stated time, or the calendar fails (``bounds.InvalidCalendar``).
-
-Imported by ``providers.caldav``, ``providers.ics``.
 """

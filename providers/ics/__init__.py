@@ -1,4 +1,1 @@
-"""Subscribed calendars: feeds of iCalendar text at an address (ICS). They cannot be changed.
-
-Imported by ``providers.registry``.
-"""
+"""Subscribed calendars: feeds of iCalendar text at an address (ICS). They cannot be changed."""

@@ -1,7 +1,4 @@
-"""Microsoft Graph v1.0 calendars as a ``CalendarProvider``.
-
-Imported by ``app.api``, ``providers``, ``workers.execution``.
-"""
+"""Microsoft Graph v1.0 calendars as a ``CalendarProvider``."""
 
 # https://learn.microsoft.com/en-us/graph/json-batching#batch-size-limitations
 PARTS_PER_BATCH = 20

@@ -1,4 +1,4 @@
-"""Errors of a token endpoint (RFC 6749, 5.2), the same for both providers."""
+"""Errors of a token endpoint (RFC 6749, 5.2), the same for all providers."""
 
 from __future__ import annotations
 

@@ -12,19 +12,19 @@ OF_ANSWERS = 20_000
 # The same in a worker. A job allocates few objects, but SQL statements and errors leave reference cycles:
 # 3 MiB at this threshold.
 OF_JOBS = 5_000
-# Collections of the young generation before one of the middle generation. With Python's default of 10,
+# A collection of the middle generation follows more than so many young ones. With Python's default of 10,
 # requests and statements left several MiB of cycles, some of them for a quarter of an hour.
 YOUNG_COLLECTIONS = 1
 
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Context for imports: modules are many objects without garbage, and collections a tenth of the start."""
+    """Context for imports, which make many objects and no garbage: collections took a tenth of the start."""
     gc.disable()
     try:
         yield
     finally:
-        # Later collections would visit them all.
+        # Exempt them: later collections would visit them all.
         gc.freeze()
         gc.enable()
 

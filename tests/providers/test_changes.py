@@ -57,7 +57,8 @@ def place_at(world: World, random: Random) -> Place:
     account = world.account()
     if isinstance(world, CalDavWorld):
         return Place(world, account, TextClient(random, lambda texts, uid: _store(world, texts, uid)))
-    assert isinstance(world, SandboxWorld)
+    if not isinstance(world, SandboxWorld):
+        pytest.skip("no client here changes its calendars: with the part changes, a provider needs one")
     token = account.tokens.access_token(deadline=0).reveal
     if world.name == "google":
         path = f"{world.sandbox.url}/google/calendar/v3/calendars/primary/events"

@@ -40,24 +40,27 @@ class Registrations:
     def __init__(self, provider_settings: ProviderSettings, stores: Stores) -> None:
         self._stores = stores
         self._own = {name: provider_settings.of(name) for name in registry.names()}
-        # With the registration of the environment, and with the one in force instead.
+        # By name: with the registration of the environment or none, and with the saved one, which goes first.
         self._bound: dict[str, Provider] = {}
         self._registered: dict[str, Provider] = {}
         self._binding = Lock()
         self._unset = [name for name in registry.with_consent() if not self._of_environment(name).configured]
         self._rows: Mapping[str, SealedClient] = {}
-        self._applying = Lock()
-        self._refreshing = Lock()
+        self._loading = Lock()
         self._refresh_at = 0.0
 
     def current(self, name: str) -> Provider:
-        """A provider now. Costs a round trip to Redis, and a statement if anything has changed.
+        """A provider with the registration that is saved now.
+
+        Unless the environment sets all registrations, this costs a round trip to Redis, and a statement if
+        anything has changed.
 
         :raise sqlalchemy.exc.SQLAlchemyError: if the database has to be read and is down
         :raise ProviderNotConfigured: if this version does not have the provider
         """
         if self._unset:
-            self._apply(self._load())
+            with self._loading:
+                self._load()
         return self._in_force(name)
 
     def recent(self, name: str) -> Provider:
@@ -68,7 +71,7 @@ class Registrations:
         :raise ProviderNotConfigured: if this version does not have the provider
         """
         if self._unset and time.monotonic() >= self._refresh_at:
-            with self._refreshing:
+            with self._loading:
                 if time.monotonic() >= self._refresh_at:
                     self._refresh()
         return self._in_force(name)
@@ -87,11 +90,11 @@ class Registrations:
         return [self._own[name][registry.consent(name).page] for name in registry.with_consent()]
 
     def set_by_environment(self, name: str) -> bool:
-        """Whether the environment sets the id and the secret, which then take precedence."""
+        """Whether the environment sets id and secret of a provider with consent, and so takes precedence."""
         return name not in self._unset
 
     def with_client(self, name: str, client: StoredClient) -> Provider:
-        """A provider with this OAuth client."""
+        """A provider with this OAuth client. Its calendars and channels are those that are bound already."""
         changed = {"client_id": client.client_id, "client_secret": client.secret}
         if "client_certificate" in self._own[name]:
             # That of the environment belongs to another client.
@@ -117,33 +120,31 @@ class Registrations:
 
     def _refresh(self) -> None:
         try:
-            self._apply(self._load())
+            self._load()
         except SQLAlchemyError as error:
             log.warning("provider registrations could not be refreshed: %s", type(error).__name__)
         self._refresh_at = time.monotonic() + REFRESH_SECONDS
 
-    def _load(self) -> Mapping[str, SealedClient]:
-        def load() -> Mapping[str, SealedClient]:
-            with self._stores.database.reading() as session:
-                return provider_clients.load(session)
+    def _load(self) -> None:
+        """Load the saved registrations, and apply those that have changed. The lock of loading is held."""
+        rows = self._stores.versioned_cache.current().get_or_load("provider clients", self._saved)
+        before, self._rows = self._rows, rows
+        for name in self._unset:
+            row = rows.get(name)
+            if row == before.get(name):
+                continue
+            provider = None if row is None else self._opened(name, row)
+            if provider is None:
+                self._registered.pop(name, None)
+            else:
+                self._registered[name] = provider
 
-        return self._stores.versioned_cache.current().get_or_load("provider clients", load)
-
-    def _apply(self, rows: Mapping[str, SealedClient]) -> None:
-        with self._applying:
-            for name in self._unset:
-                row = rows.get(name)
-                if row == self._rows.get(name):
-                    continue
-                provider = None if row is None else self._opened(name, row)
-                if provider is None:
-                    self._registered.pop(name, None)
-                else:
-                    self._registered[name] = provider
-            self._rows = rows
+    def _saved(self) -> Mapping[str, SealedClient]:
+        with self._stores.database.reading() as session:
+            return provider_clients.load(session)
 
     def _opened(self, name: str, row: SealedClient) -> Provider | None:
-        """The provider with a saved registration, None if that cannot be decrypted."""
+        """The provider with a saved registration, None if that cannot be used."""
         try:
             client = provider_clients.open_client(row, self._stores.keyring)
         except Undecipherable:
@@ -153,7 +154,12 @@ class Registrations:
                 registry.title(name),
             )
             return None
-        return self.with_client(name, client)
+        try:
+            return self.with_client(name, client)
+        except Exception:
+            # The other providers go on.
+            log.exception("the registration with %s cannot be used: save another", registry.title(name))
+            return None
 
 
 @contextmanager

@@ -1,4 +1,1 @@
-"""Delivers webhooks to the endpoints of API clients.
-
-Imported by ``app.accounts``, ``app.schemas``, ``workers``, ``workers.execution``.
-"""
+"""Delivers webhooks to the endpoints of API clients."""

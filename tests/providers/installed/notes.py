@@ -3,17 +3,22 @@
 from providers.base import Calendar, MainCalendar, Read, Token
 from providers.definition import Definition, Field, FormGuide, OpenedAccount, Provider
 from providers.errors import AuthorizationInvalid, FieldRefused, NotFound, Unavailable
-from providers.http.calls import Bearer, Call
+from providers.http.calls import Bearer, Call, Reach
 from providers.http.send import send
 from providers.scopes import Level, one_scope
 
-ERRORS = {401: AuthorizationInvalid("Notes does not know you"), 404: NotFound("There is no such note")}
+ERRORS = {401: (AuthorizationInvalid, "Notes does not know you"), 404: (NotFound, "There is no such note")}
 
 
 def read(url, deadline, bearer=None):
-    call = Call("Notes", "calendar.freebusy.query", "GET", url)
-    down = Unavailable("Notes is down")
-    return send(call, lambda reply: ERRORS.get(reply.status, down), deadline=deadline, bearer=bearer)
+    # A person enters the address. A real provider has PUBLIC, unless a setting allows private networks.
+    call = Call("Notes", "calendar.freebusy.query", "GET", url, reach=Reach.ANY)
+    return send(call, error, deadline=deadline, bearer=bearer)
+
+
+def error(reply):
+    kind, text = ERRORS.get(reply.status, (Unavailable, "Notes is down"))
+    return kind(text)
 
 
 class Notes:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import delete, event
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
 from providers import registry
+from providers.definition import Provider
 from store.cache.versioned_cache import VERSION_KEY
 from store.sql.models import ProviderClient, User
 from store.sql.queries import provider_clients
@@ -214,6 +218,52 @@ def test_a_database_that_is_down_leaves_reads_what_they_knew(new_runtime, save, 
     assert "provider registrations could not be refreshed" in caplog.text
     with pytest.raises(OperationalError):
         process.registrations.current(GOOGLE)
+
+
+def test_a_registration_that_cannot_be_bound_leaves_other_providers(new_runtime, save, monkeypatch, caplog):
+    process = new_runtime()
+    known = registry.definition(GOOGLE)
+
+    def refuse(own: Mapping[str, object]) -> Provider:
+        if own["client_id"] == ADA.client_id:
+            raise ValueError("no such client")
+        return known.bind(own)
+
+    monkeypatch.setitem(registry._DEFINITIONS, GOOGLE, replace(known, bind=refuse))
+    save("google", ADA)
+    save("microsoft", BOB)
+
+    assert [process.registrations.current(name).configured for name in (GOOGLE, MICROSOFT)] == [False, True]
+    assert "the registration with Google cannot be used: save another" in caplog.text
+    save("google", BOB)
+    assert process.registrations.current(GOOGLE).configured
+
+
+def test_an_older_state_never_replaces_a_newer_one(new_runtime, save, monkeypatch):
+    """One thread has loaded the rows of before and stands still, and another asks for the provider now."""
+    process = new_runtime()
+    save("google", ADA)
+    loads, may_end, has_loaded = provider_clients.load, threading.Event(), threading.Event()
+
+    def slowly(session: Session) -> object:
+        found = loads(session)
+        if not has_loaded.is_set():
+            has_loaded.set()
+            may_end.wait(10)
+        return found
+
+    monkeypatch.setattr(provider_clients, "load", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(process.registrations.current, GOOGLE)
+        assert has_loaded.wait(10)
+        save("google", BOB)
+        second = threads.submit(process.registrations.current, GOOGLE)
+        wait([second], timeout=0.3)
+        may_end.set()
+
+        assert first.result(10).oauth.client_id == ADA.client_id
+        assert second.result(10).oauth.client_id == BOB.client_id
+    assert process.registrations.current(GOOGLE).oauth.client_id == BOB.client_id
 
 
 def test_emptied_redis_does_not_keep_the_old_registration(new_runtime, save, runtime):
