@@ -260,8 +260,8 @@ class CalendarProvider(Protocol):
     """Reads the calendars of one provider.
 
     ``deadline`` is a value of ``time.monotonic()``; no call runs past it. A failure of the whole account,
-    such as a server that is down for all calendars, is raised as a ``ProviderError``; a failure of one calendar
-    is returned as that calendar's ``Failed``. Each method begins with ``Scopes.require``.
+    such as a server that is down for all calendars, is raised as a ``ProviderError``. A failure of one
+    calendar is returned as that calendar's ``Failed``. Each method begins with ``Scopes.require``.
     """
 
     name: str

@@ -94,7 +94,7 @@ class Registrations:
         return name not in self._unset
 
     def with_client(self, name: str, client: StoredClient) -> Provider:
-        """A provider with this OAuth client. Its calendars and channels are those that are bound already."""
+        """A provider with this OAuth client. Calendars and channels stay the same objects."""
         changed = {"client_id": client.client_id, "client_secret": client.secret}
         if "client_certificate" in self._own[name]:
             # That of the environment belongs to another client.
@@ -126,7 +126,7 @@ class Registrations:
         self._refresh_at = time.monotonic() + REFRESH_SECONDS
 
     def _load(self) -> None:
-        """Load the saved registrations, and apply those that have changed. The lock of loading is held."""
+        """Load the saved registrations, and apply each that has changed. The lock of loading is held."""
         rows = self._stores.versioned_cache.current().get_or_load("provider clients", self._saved)
         before, self._rows = self._rows, rows
         for name in self._unset:
@@ -157,7 +157,7 @@ class Registrations:
         try:
             return self.with_client(name, client)
         except Exception:
-            # The other providers go on.
+            # The other providers stay in use.
             log.exception("the registration with %s cannot be used: save another", registry.title(name))
             return None
 
