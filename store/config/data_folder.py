@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from store.config.setting import SettingsError
+
 log = logging.getLogger(__name__)
 
 # What Almanac writes into the folder, by the start of the name; the first two at its first start.
@@ -35,14 +37,27 @@ def socket_path(folder: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"almanac-{name}.sock"
 
 
+def secrets_file(folder: Path) -> Path:
+    """The file with the secret key in its first line, and the encryption keys in its second."""
+    return folder / "secrets"
+
+
 def stored_secrets(folder: Path, new: Callable[[], tuple[str, str]]) -> tuple[str, str]:
-    """The secret key and the encryption key in the data folder; ``new`` makes them for the first start."""
-    file = folder / "secrets"
+    """The two lines of the file with the secrets; ``new`` makes them for the first start.
+
+    :raise SettingsError: if the file has other than two lines
+    """
+    file = secrets_file(folder)
     if not file.exists():
         make_data_dir(folder)
         _write_once(file, "\n".join(new()))
-    secret_key, encryption_key = file.read_text().split("\n")
-    return secret_key, encryption_key
+    # Editors add an empty line.
+    lines = [line.strip() for line in file.read_text().splitlines() if line.strip()]
+    if len(lines) != 2:
+        raise SettingsError(
+            f"{file} must have two lines: the secret key, and the encryption keys by commas"
+        )
+    return lines[0], lines[1]
 
 
 def _write_once(file: Path, text: str) -> None:

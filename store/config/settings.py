@@ -111,9 +111,11 @@ def read_settings(providers: type[ProviderSettings], data_dir: Path | None = Non
     redis = service_urls.redis(given.redis_url) or _embedded_redis(folder)
     secret_key, encryption_keys = given.secret_key, given.encryption_keys
     if not given.database_url and not given.redis_url and not (secret_key and encryption_keys):
-        stored_secret, stored_key = data_folder.stored_secrets(folder, new_secrets)
+        stored_secret, stored_keys = data_folder.stored_secrets(folder, new_secrets)
         secret_key = secret_key or stored_secret
-        encryption_keys = encryption_keys or (declaration.encryption_key(stored_key),)
+        encryption_keys = encryption_keys or declaration.encryption_keys(
+            stored_keys.split(","), f"The second line of {data_folder.secrets_file(folder)}"
+        )
     _require(ALMANAC_SECRET_KEY=secret_key, ALMANAC_ENCRYPTION_KEYS=encryption_keys)
     return replace(
         given,
@@ -137,7 +139,7 @@ def _require(**values: object) -> None:
     if missing:
         raise SettingsError(
             f"{' and '.join(missing)} must be set when ALMANAC_DATABASE_URL or ALMANAC_REDIS_URL is; "
-            "`almanac keys secrets` prints fresh ones"
+            "for a database with data, those that it was used with; `almanac keys secrets` prints fresh ones"
         )
 
 

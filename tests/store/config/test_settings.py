@@ -51,6 +51,32 @@ def test_embedded_secrets_are_generated_once_and_private(tmp_path: Path):
     assert read_settings(tmp_path / "another").secret_key != first.secret_key
 
 
+def test_keys_are_rotated_in_the_file_of_the_data_folder(tmp_path: Path):
+    first = read_settings(tmp_path)
+    file, (_, new) = tmp_path / "secrets", new_secrets()
+
+    file.write_text(f"{file.read_text()}, {new}\n\n")
+    second = read_settings(tmp_path)
+
+    assert second.secret_key == first.secret_key
+    assert second.encryption_keys[0] == first.encryption_keys[0]
+    assert len(second.encryption_keys) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("one line", "must have two lines: the secret key, and the encryption keys by commas"),
+        ("secret\nkey", "must hold 32 bytes in base64 for each key"),
+    ],
+)
+def test_a_file_of_secrets_that_cannot_be_read_is_named(tmp_path: Path, text: str, error: str):
+    (tmp_path / "secrets").write_text(text)
+
+    with pytest.raises(SettingsError, match=rf"{tmp_path / 'secrets'} {error}"):
+        read_settings(tmp_path)
+
+
 def test_the_socket_path_is_short_for_a_long_data_folder(tmp_path: Path):
     deep = tmp_path / ("d" * 120)
 
