@@ -54,9 +54,7 @@ def stored_secrets(folder: Path, new: Callable[[], tuple[str, str]]) -> tuple[st
     # Editors add an empty line.
     lines = [line.strip() for line in file.read_text().splitlines() if line.strip()]
     if len(lines) != 2:
-        raise SettingsError(
-            f"{file} must have two lines: the secret key, and the encryption keys by commas"
-        )
+        raise SettingsError(f"{file} must have two lines: the secret key, and the encryption keys by commas")
     return lines[0], lines[1]
 
 

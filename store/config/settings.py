@@ -139,7 +139,7 @@ def _require(**values: object) -> None:
     if missing:
         raise SettingsError(
             f"{' and '.join(missing)} must be set when ALMANAC_DATABASE_URL or ALMANAC_REDIS_URL is; "
-            "for a database with data, those that it was used with; `almanac keys secrets` prints fresh ones"
+            "for stored data, as they were when it was stored; `almanac keys secrets` prints fresh ones"
         )
 
 

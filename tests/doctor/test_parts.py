@@ -14,7 +14,9 @@ from sqlalchemy import text
 from app.cli.doctor import Diagnosis, State, storage
 from app.cli.doctor.diagnosis import Check, Examination
 from app.cli.doctor.report import report
+from store.cache.last_reads import LastRead
 from store.coordination import heartbeats
+from store.coordination.provider_limits import Access, BreakerLimits, Circuit, ProviderLimits, record_key
 from store.sql.database import MOST_CONNECTIONS
 from store.sql.models import Organization, User
 from store.sql.queries import connections, organization_grants, organizations, provider_clients, webhooks
@@ -93,6 +95,24 @@ def test_without_a_worker_the_provider_checks_are_skipped(installation, stores):
     assert found["workers"]["state"] == "wrong"
     assert found["workers"]["advice"] == "Start one with almanac worker"
     assert found["google"]["sentence"] == "Not checked, because of: workers"
+
+
+def test_accounts_that_cannot_be_read_and_open_breakers_are_counted(examination, stores):
+    assert run_check(examination, "accounts").state is State.OK
+    with stores.redis.pipeline() as pipe:
+        read = LastRead(1_000, "providerError", "It is down", provider="google")
+        stores.last_reads.note(pipe, [("a connection", read), ("another", read)])
+        pipe.execute()
+    limits = ProviderLimits(stores.redis, {}, {}, BreakerLimits(accounts=1, failures=0, pause=60))
+    limits.failed(Circuit("google", Access.READS), "an account", given_up=True)
+
+    diagnosis = run_check(examination, "accounts")
+
+    assert diagnosis.state is State.WARNING
+    assert "cannot be booked: 2 (Google providerError 2)" in diagnosis.sentence
+    assert "Google fails, and its reads are refused for some seconds" in diagnosis.sentence
+    stores.last_reads.forget(["a connection", "another"])
+    stores.redis.delete(record_key(Circuit("google", Access.READS)))
 
 
 def test_a_queue_without_a_worker_is_named(installation, examination):

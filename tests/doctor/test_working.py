@@ -29,6 +29,7 @@ NAMES = [
     "google",
     "microsoft",
     "grants",
+    "accounts",
     "identity provider",
     "public URL",
     "proxies",

@@ -28,6 +28,7 @@ CHECKS = (
         for name in registry.with_consent()
     ),
     Check("grants", external.grants, needs=("database",)),
+    Check("accounts", external.accounts, needs=("redis",)),
     Check("identity provider", external.identity_provider, needs=("redis", "broker", "workers")),
     Check("public URL", external.public_url),
     Check("proxies", external.proxies),

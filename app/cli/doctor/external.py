@@ -11,6 +11,7 @@ import requests
 from app.accounts import oauth_clients
 from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
 from app.dashboard.sign_in import openid
+from app.observability.metrics import CIRCUIT_KEYS
 from providers import registry
 from providers.oauth import registration_probe
 from providers.oauth.registration_probe import ProbeVerdict
@@ -47,6 +48,31 @@ def grants(examination: Examination) -> CheckResult:
         f"{named}{more}",
         "Let the administrator of the organization act at the provider, then store the grant again",
     )
+
+
+def accounts(examination: Examination) -> CheckResult:
+    """The last read of each account has succeeded, and no circuit breaker is open."""
+    stores = examination.services.stores
+    failing = stores.last_reads.failing_counts()
+    states = stores.provider_limits.states(CIRCUIT_KEYS)
+    found = []
+    if failing:
+        reasons = (f"{registry.title(name)} {why} {count}" for (name, why), count in sorted(failing.items()))
+        found.append(
+            "Accounts whose last read failed, so that their people cannot be booked: "
+            f"{sum(failing.values())} ({', '.join(reasons)})"
+        )
+    found += [
+        f"{registry.title(circuit.provider)} fails, and its {circuit.access} are refused for some seconds"
+        for circuit, each in states.items()
+        if each.open
+    ]
+    if number := sum(each.accounts for each in states.values()):
+        found.append(f"Accounts whose calls are refused for some seconds: {number}")
+    if not found:
+        return State.OK, "No last read of an account has failed, and no circuit breaker is open", ""
+    advice = "The overview of the dashboard names the people; docs/operate/runbook.md has each reason"
+    return State.WARNING, ". ".join(found), advice
 
 
 def identity_provider(examination: Examination) -> CheckResult:
