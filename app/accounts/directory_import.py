@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
+from sqlalchemy.orm import Session
+
 from app.accounts import delegations, directory, organizations
 from app.accounts import organization_grants as grants
 from app.accounts.delegations import Member
@@ -13,7 +15,8 @@ from app.schemas.fields import USER_ID
 from app.schemas.organization_grants import MAX_IMPORTED
 from app.services import services
 from providers.directory import KINDS, Entry, Kind
-from store.sql.queries import organization_grants
+from store.sql.queries import organization_grants, users
+from store.sql.queries import organizations as organization_queries
 from store.sql.queries.api_keys import Caller
 
 # Seconds that a worker may take: a directory of 20 000 people has 40 pages at Google.
@@ -66,7 +69,10 @@ def plan(caller: Caller, slug: str, provider: str, kind: Kind | None, part: str)
         entries, refused = _sorted_out([e.entry for e in found.entries if e.user_id is None], domain)
         number = organizations.number(session, caller, slug)
         connected = organization_grants.personal_addresses(session, number, provider)
-        new = _with_users(entries, connected, delegated=set(members.values()))
+        new, of_others = _without_users_of_others(
+            session, _with_users(entries, connected, delegated=set(members.values())), number
+        )
+        refused += of_others
         wanted = [_member(each) for each in new]
         personal = delegations.preview_import(session, caller, slug, provider, wanted).personal
     gone = None
@@ -115,6 +121,24 @@ def _with_users(
             taken.add(user_id)
             user_ids[email] = user_id
     return [NewMember(each, user_ids[each.email.lower()]) for each in entries]
+
+
+def _without_users_of_others(
+    session: Session, wanted: Sequence[NewMember], number: int
+) -> tuple[list[NewMember], list[Refused]]:
+    """The new members without those whose users are members of other organizations, and these.
+
+    A directory gives each person one id. Two organizations that import one domain would share the user, and
+    each would read and write all calendars of the person.
+    """
+    known = users.ids(session, [each.user_id for each in wanted], organization_id=None)
+    memberships = organization_queries.of_users(session, known.values())
+    others = {name for name, user in known.items() if memberships.get(user, set()) - {number}}
+    because = "the user of this id is a member of another organization; import it under an id of your own"
+    return (
+        [each for each in wanted if each.user_id not in others],
+        [Refused(each.entry, because) for each in wanted if each.user_id in others],
+    )
 
 
 def _sorted_out(entries: Sequence[Entry], domain: str | None) -> tuple[list[Entry], list[Refused]]:

@@ -388,7 +388,9 @@ def _explained_group(
 
 
 def _first_blocked(availability: GroupAvailability, query: Query, index: int, start: int) -> int:
-    """The first moment from ``start`` on at which the user is not free."""
+    """The first moment from ``start`` on at which the user is not free; ``start`` if nobody knows."""
+    if index in availability.result.failing():
+        return start
     stretches = free(query, *availability.result.of_user(index)).flat()
     around = ((stretches.starts <= start) & (start < stretches.ends)).nonzero()[0]
     return int(stretches.ends[around[0]]) if around.size else start

@@ -101,8 +101,10 @@ def shown_as(connection: ConnectionRef, calendar_id: str) -> str:
     """
     if calendar_id != PRIMARY:
         return calendar_id
+    if connection.main_calendar_id:
+        return connection.main_calendar_id
     by_address = registry.definition(connection.provider).global_ids
-    return connection.main_calendar_id or (by_address and connection.email) or PRIMARY
+    return (by_address and connection.email) or PRIMARY
 
 
 def is_main(connection: ConnectionRef, calendar_id: str) -> bool:

@@ -347,6 +347,8 @@ def test_users_without_an_answer_are_missing_with_their_reason(explain, ada, bro
         "nobody": "noCalendars",
     }
     assert group["missing"][-1]["sentence"].endswith("there is no such user.")
+    # Nothing is known of them at any time of the slot.
+    assert {each["at"] for each in group["missing"]} == {answer["data"]["slot"]["start"]}
     assert len(answer["failedUsers"]) == 3
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner, Result
@@ -24,8 +25,12 @@ SCOPES = {
 
 
 @pytest.fixture
-def slug(new_organization) -> str:
-    return new_organization()
+def slug(api, new_organization) -> Iterator[str]:
+    """An organization; its members, whose ids come from the directory, are deleted after the test."""
+    made = new_organization()
+    yield made
+    for user in members(api, made):
+        assert api.delete(f"/users/{user}").status_code == 200
 
 
 @pytest.fixture
@@ -94,6 +99,30 @@ def test_a_member_with_another_user_id_is_known_by_the_address(api, slug, tenant
     almanac("grants", "import", slug, "microsoft", "--yes", "--kind", "user")
     assert addresses(api, slug)["ada@acme.example"] == f"{slug}-ada"
     assert len(members(api, slug)) == 2
+
+
+@pytest.mark.parametrize("provider", ["google", "microsoft"])
+def test_a_domain_that_another_organization_has_imported_is_refused(
+    api, slug, new_organization, sandbox, almanac, provider
+):
+    people = ["admin@acme.example", "ada@acme.example"]
+    domain = granted(api, slug, sandbox, provider, [], people)
+    almanac("grants", "import", slug, provider, "--yes")
+    other = new_organization()
+    api.put(f"/organizations/{other}/grants/{provider}", grant_of(domain))
+
+    preview = almanac("grants", "import", other, provider)
+    done = almanac("grants", "import", other, provider, "--yes")
+
+    assert "New: 0\n" in preview.stdout
+    assert "ada@acme.example" in preview.stdout
+    assert "the user of this id is a member of another organization" in preview.stdout
+    assert done.exit_code == 0
+    assert members(api, other) == set()
+    # The first customer keeps them.
+    ada = addresses(api, slug, provider)["ada@acme.example"]
+    organizations = api.get(f"/users/{ada}/organizations").json["data"]
+    assert [each["slug"] for each in organizations] == [slug]
 
 
 @pytest.mark.parametrize("provider", ["google", "microsoft"])
