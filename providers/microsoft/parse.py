@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import UTC, tzinfo
+from datetime import UTC, date, timedelta, tzinfo
 from typing import Any, TypedDict, cast
 from zoneinfo import ZoneInfo
 
@@ -25,7 +25,7 @@ from providers.http.json_validation import SHAPE_ERRORS, array, identifier, orig
 from providers.microsoft.batch import Pages
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphCalendar, GraphEvent
-from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, ordered, wall_instant
+from providers.timestamps import DAY, FIRST_MIDNIGHT, LAST_MIDNIGHT, ordered, wall_instant
 from scheduling.zones import iana_zone
 
 # Graph documents only the names; the values approximate Outlook on the web.
@@ -212,7 +212,7 @@ def _blocks(event: BusyEvent) -> bool:
 
 
 def _period(event: BusyEvent, zone: Zone, unknown: Callable[[tzinfo], tzinfo]) -> Period:
-    """When an event takes place; from the first to the last if ``is_all_day`` does not tell how to read it.
+    """When an event takes place; from the first to the last moment if it can be read in two ways.
 
     ``unknown`` gives the zone of a time whose own one is not known.
     """
@@ -221,21 +221,47 @@ def _period(event: BusyEvent, zone: Zone, unknown: Callable[[tzinfo], tzinfo]) -
         raise TypeError("no time")
     # From midnight to midnight may also be whole days of another zone, so ``is_all_day`` decides.
     found: list[Period] = []
-    if event.is_all_day is not False and _is_midnight(start) and _is_midnight(end):
+    between_midnights = _is_midnight(start) and _is_midnight(end)
+    if (event.is_all_day is not False and between_midnights) or (event.is_all_day and _is_odd(start, end)):
         # All-day dates are labelled with the requested zone, but not converted to it.
         if isinstance(zone, ProviderError):
             raise zone
         first, last = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (ZoneInfo(zone),) * 2
-        found.append(
-            ordered(wall_instant(start.date_time, first), wall_instant(end.date_time, last, up=True))
-        )
-    if not (found and event.is_all_day):
+        begins_on, ends_on = _whole_days(start, end)
+        found.append(ordered(wall_instant(begins_on, first), wall_instant(ends_on, last, up=True)))
+    if not (found and event.is_all_day and between_midnights):
         begins = _zone(start) or unknown(FIRST_MIDNIGHT)
         ends = _zone(end) or unknown(LAST_MIDNIGHT)
         found.append(
             ordered(wall_instant(start.date_time, begins), wall_instant(end.date_time, ends, up=True))
         )
     return min(since for since, _ in found), max(until for _, until in found)
+
+
+def _length(start: Moment, end: Moment) -> int:
+    since, until = ordered(wall_instant(start.date_time, UTC), wall_instant(end.date_time, UTC, up=True))
+    return until - since
+
+
+def _is_odd(start: Moment, end: Moment) -> bool:
+    """Whether an all-day event has no whole number of days: then the dates that it names are meant.
+
+    Its edges must be midnights: https://learn.microsoft.com/en-us/graph/api/resources/event#properties.
+    Other clients write {"isAllDay": true, "end": {"dateTime": "2026-12-14T23:59:59", "timeZone": "UTC"}}.
+    """
+    length = _length(start, end)
+    return length == 0 or length % DAY != 0
+
+
+def _whole_days(start: Moment, end: Moment) -> tuple[str, str]:
+    """The first midnight and the last as wall clock: all days that are begun, at least one.
+
+    :raise ValueError: if the event ends before it begins
+    """
+    if not _is_odd(start, end):
+        return start.date_time, end.date_time
+    first = date.fromisoformat(start.date_time.partition("T")[0])
+    return str(first), str(first + timedelta(days=max(1, -(-_length(start, end) // DAY))))
 
 
 def _widest(edge: tzinfo) -> tzinfo:

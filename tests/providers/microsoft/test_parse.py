@@ -153,6 +153,30 @@ def test_shifted_all_day_event_is_read_as_moments():
     ]
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "days"),
+    [
+        ("2026-12-03T00:00:00", "2026-12-03T23:59:59", 1),
+        ("2026-12-03T00:00:00", "2026-12-03T23:59:00", 1),
+        ("2026-12-03T00:00:01", "2026-12-04T00:00:00", 1),
+        ("2026-12-03T00:00:00", "2026-12-04T23:59:59", 2),
+        # It ends on its first day.
+        ("2026-12-03T00:00:00", "2026-12-03T00:00:00", 1),
+        ("2026-12-03T09:00:00", "2026-12-03T09:00:00", 1),
+    ],
+)
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "UTC"])
+def test_an_all_day_event_without_midnights_blocks_the_days_of_the_mailbox(first, last, days, zone):
+    ((start, end),) = busy(event(isAllDay=True, start=at(first), end=at(last)), zone=zone)
+
+    ((begins, ends),) = busy(all_day("2026-12-03", f"2026-12-0{3 + days}"), zone=zone)
+    assert start <= begins
+    assert ends <= end
+    if not first.endswith("T00:00:00") or not last.endswith("T00:00:00"):
+        # And the time that is written.
+        assert (start, end) == (min(begins, instant(f"{first}Z")), max(ends, instant(f"{last}Z")))
+
+
 def test_without_a_zone_only_busy_all_day_events_fail():
     unknown = ProviderError("no zone")
     assert busy(event(), all_day("2026-12-03", "2026-12-04", showAs="free"), zone=unknown) == [(NINE, TEN)]
