@@ -41,6 +41,16 @@ def instant(text: str, *, up: bool = False) -> int:
     return _milliseconds(moment.replace(tzinfo=None), text, zone, up=up)
 
 
+def shown_instant(value: object) -> int | None:
+    """As :func:`instant`, for a moment that is only shown: None for a value that is no such text."""
+    if not isinstance(value, str):
+        return None
+    try:
+        return instant(value)
+    except (ValueError, OverflowError):
+        return None
+
+
 @lru_cache(_REMEMBERED)
 def wall_instant(text: str, zone: tzinfo, *, up: bool = False) -> int:
     """As :func:`instant`, for a text without an offset, read as wall clock of ``zone``.
@@ -69,7 +79,12 @@ def utc_text(milliseconds: int) -> str:
 
 
 def _datetime(text: str) -> datetime:
-    """The moment of an ISO 8601 text. The year 0, which imported events have, is read as the first year."""
+    """The moment of an ISO 8601 text. The year 0, which imported events have, is read as the first year.
+
+    RFC 3339 allows a lower-case "z", ``fromisoformat`` does not: https://www.rfc-editor.org/rfc/rfc3339#section-5.6
+    """
+    if text.endswith("z"):
+        text = f"{text[:-1]}Z"
     return datetime.fromisoformat(f"0001{text[4:]}" if text.startswith("0000") else text)
 
 

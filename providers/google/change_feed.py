@@ -15,7 +15,7 @@ from typing import cast
 import msgspec
 
 from providers.changes import ChangePage, changed_ids, decoded, encoded, token_expired
-from providers.errors import ProviderError, Unreadable
+from providers.errors import ProviderError
 from providers.events import Event, overlaps
 from providers.google import parse_events
 from providers.google.calendars import GoogleCalendar, zone_of
@@ -23,7 +23,7 @@ from providers.google.errors import PROVIDER
 from providers.google.events import list_events
 from providers.google.payloads import EventRecord
 from providers.http.calls import Json, unreadable
-from providers.http.json_validation import SHAPE_ERRORS, identifier, optional_text
+from providers.http.json_validation import SHAPE_ERRORS, has_identifier, optional_text
 from providers.timestamps import DAY, utc_text
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def changes(calendar: GoogleCalendar, start: int, end: int, sync_token: str | No
     shown = [each for each in singles if overlaps(each, start, end)]
     # The first time, no event has left the range.
     others = [*gone, *(each.id for each in singles)] if state.sync is not None else []
-    occurrences = list_events(calendar, start, end) if series else ()
+    occurrences = list_events(calendar, start, end, complete=True) if series else ()
     found = {each.id: each for each in (*shown, *occurrences)}
     updated, deleted = changed_ids([*series, *(each.id for each in shown), *others], found.values())
     if sync_token is None:
@@ -88,32 +88,32 @@ def _next(calendar: GoogleCalendar, state: _State, page: Json) -> tuple[str, boo
 
 
 def _sorted(calendar: GoogleCalendar, page: Json) -> tuple[list[Event], list[str], list[str]]:
-    """The single events of a page, the ids of deleted events and of unreadable ones, and the ids of series.
+    """The single events of a page, the ids of deleted events, and the ids of series.
 
     A changed or cancelled occurrence has the id of its series; the series itself may belong to a calendar of
     another person.
+
+    :raise Unreadable: when an event that has an id cannot be parsed, as it must not count as deleted
     """
     singles: list[Event] = []
     gone: list[str] = []
     series: list[str] = []
     zone = zone_of(page)
     for record in _records(page):
-        try:
-            event_id = identifier(record["id"])
-            master = optional_text(record.get("recurringEventId"))
-        except SHAPE_ERRORS:
+        if not has_identifier(record):
             log.info("an event without an id is left out of the changes")
             continue
+        event_id = record["id"]
+        try:
+            master = optional_text(record.get("recurringEventId"))
+        except SHAPE_ERRORS:
+            raise unreadable(PROVIDER, calendar.operation) from None
         if master or record.get("recurrence"):
             series.append(master or event_id)
         elif parse_events.is_cancelled(record):
             gone.append(event_id)
         else:
-            try:
-                singles.append(calendar.reader.event(cast("Json", record), zone))
-            except Unreadable:
-                log.info("an event that cannot be parsed is left out of the changes")
-                gone.append(event_id)
+            singles.append(calendar.reader.event(cast("Json", record), zone))
     return singles, gone, list(dict.fromkeys(series))
 
 

@@ -38,7 +38,7 @@ from providers.google.calendars import GoogleCalendar, known_zone_of, zone_of
 from providers.google.errors import PROVIDER, Deleted, EventOutdated
 from providers.google.payloads import EventRecord
 from providers.http.calls import Json, unreadable
-from providers.http.json_validation import SHAPE_ERRORS, optional_text
+from providers.http.json_validation import SHAPE_ERRORS, has_identifier, optional_text
 from providers.timestamps import DAY, utc_text
 
 log = logging.getLogger(__name__)
@@ -55,10 +55,14 @@ MEETING_PAUSE = 0.3
 _CONFERENCE = {"conferenceDataVersion": "1"}
 
 
-def list_events(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, ...]:
+def list_events(
+    calendar: GoogleCalendar, start: int, end: int, *, complete: bool = False
+) -> tuple[Event, ...]:
     """The events that overlap ``[start, end)``, by start, each once; series are expanded.
 
     An event that cannot be parsed is left out, as it cannot be shown: one without an id for example.
+
+    :raise Unreadable: with ``complete``, when an event that has an id cannot be parsed
     """
     events: dict[str, Event] = {}
     for page in _window(calendar, start, end):
@@ -67,6 +71,8 @@ def list_events(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, 
             try:
                 event = calendar.reader.event(record, zone)
             except Unreadable:
+                if complete and has_identifier(record):
+                    raise
                 log.info("an event that cannot be parsed is left out of a list")
             else:
                 events[event.id] = event
@@ -190,7 +196,7 @@ def update(
             if known.get("recurringEventId"):
                 raise series_parts.not_of_occurrence()
             series_parts.of_event(parsed(calendar, known), changes)
-        body = writing.update_payload(changes, known, secrets.token_hex(16))
+        body = _payload(calendar, changes, known)
         if not body:
             return _unchanged(calendar, known or record(calendar, event_id), required)
         query = writing.send_updates(changes.notify) | _CONFERENCE
@@ -211,13 +217,24 @@ def patch(calendar: GoogleCalendar, known: EventRecord, changes: Changes) -> Eve
     :raise EventOutdated: when another client has changed it since
     """
     _load_zone(calendar, changes)
-    body = writing.update_payload(changes, known, secrets.token_hex(16))
+    body = _payload(calendar, changes, known)
     if not body:
         return parsed(calendar, known)
     query = writing.send_updates(changes.notify) | _CONFERENCE
     answer = _patched(calendar, calendar.event_path(known["id"]), body, query, known.get("etag"))
     event = _written(calendar, answer)
     return _with_meeting(calendar, event) if changes.meeting else event
+
+
+def _payload(calendar: GoogleCalendar, changes: Changes, known: EventRecord) -> Json:
+    """The JSON that writes ``changes``.
+
+    :raise Unreadable: when it must keep a part of the event that cannot be read, such as an attendee
+    """
+    try:
+        return writing.update_payload(changes, known, secrets.token_hex(16))
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, calendar.operation) from None
 
 
 def respond(calendar: GoogleCalendar, event_id: str, response: Response) -> Event:
@@ -228,7 +245,10 @@ def respond(calendar: GoogleCalendar, event_id: str, response: Response) -> Even
     path = calendar.event_path(event_id)
     for _ in range(TRIES):
         known = _known(calendar, event_id)
-        attendees = writing.response_payload(response, known, calendar.reader.own)
+        try:
+            attendees = writing.response_payload(response, known, calendar.reader.own)
+        except SHAPE_ERRORS:
+            raise unreadable(PROVIDER, calendar.operation) from None
         if attendees is None:
             raise not_invited(PROVIDER, calendar.operation)
         query = writing.send_updates(response.notify) | _CONFERENCE

@@ -29,14 +29,23 @@ from providers.google.payloads import EventAttendee, EventEdge, EventOrganizer, 
 from providers.http.calls import Json, unreadable
 from providers.http.json_validation import (
     SHAPE_ERRORS,
-    flag,
     identifier,
+    object_or_empty,
+    objects,
     optional_text,
     original,
     shown,
+    shown_or_none,
     text,
 )
-from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT, instant, ordered, wall_instant
+from providers.timestamps import (
+    FIRST_MIDNIGHT,
+    LAST_MIDNIGHT,
+    instant,
+    ordered,
+    shown_instant,
+    wall_instant,
+)
 from scheduling.zones import iana_zone
 
 # Names of our private extended properties. Stored events have them, so they must never change. metaId
@@ -62,6 +71,9 @@ class Reader:
     def event(self, record: Json, zone: str) -> Event:
         """One event; ``zone`` is the calendar's, in which all-day events begin.
 
+        Its id, its time, and what decides about a write must be readable: the etag, the id of its series, and
+        our own properties. Any other field of another type counts as missing.
+
         :raise Unavailable: when the record is not an event
         """
         try:
@@ -70,63 +82,65 @@ class Reader:
             raise unreadable(PROVIDER, self.operation) from None
 
     def _event(self, record: EventRecord, zone: str) -> Event:
-        edges = record["start"], record["end"]
+        edges = record["start"], _end(record)
         start, end = ordered(_instant(edges[0], zone), _instant(edges[1], zone, up=True))
         return Event(
             id=identifier(record["id"]),
             calendar_id=self.calendar_id,
             provider="google",
             meta_id=private(record, META_ID),
-            subject=text(record.get("summary", "")),
-            description=text(record.get("description", "")),
-            location=text(record.get("location", "")),
+            subject=shown(record.get("summary")),
+            description=shown(record.get("description")),
+            location=shown(record.get("location")),
             start=start,
             end=end,
             all_day=is_all_day(record),
             meeting_url=meeting_url(record),
             mark=private(record, REQUEST),
-            attendees=tuple(self._attendee(each) for each in record.get("attendees") or ()),
+            attendees=tuple(self._attendee(each) for each in objects(record.get("attendees"))),
             original=original(record),
             status=_status(record),
             show_as=_show_as(record),
             shown_as=_show_as(record),
             visibility=_visibility(record),
             reminders=_reminders(record),
-            original_start=_instant(begun, zone) if (begun := record.get("originalStartTime")) else None,
+            original_start=_original_start(record, zone),
             time_zone=iana_zone(shown(edges[0].get("timeZone"))),
             organizer=self._organizer(record.get("organizer")),
-            web_link=optional_text(record.get("htmlLink")),
+            web_link=shown_or_none(record.get("htmlLink")),
             recurring_event_id=optional_text(record.get("recurringEventId")),
-            updated_at=instant(record["updated"]) if record.get("updated") else None,
+            updated_at=shown_instant(record.get("updated")),
             etag=etags.weak(optional_text(record.get("etag"))),
             is_series=bool(record.get("recurrence")),
             recurrence=_recurrence(record),
             # "Can contain HTML": https://developers.google.com/workspace/calendar/api/v3/reference/events
-            description_html=markup.if_any(text(record.get("description", ""))),
+            description_html=markup.if_any(shown(record.get("description"))),
         )
 
-    def _organizer(self, entry: EventOrganizer | None) -> Organizer | None:
+    def _organizer(self, given: object) -> Organizer | None:
         # "organizer": {"email": "c_1a2b@group.calendar.google.com", "displayName": "Team", "self": true}
-        if not entry:
+        # One that is no object is another, unknown organizer: only the organizer may split a series.
+        if not given:
             return None
-        email = text(entry.get("email"))
-        return Organizer(email, self._is_self(entry, email), optional_text(entry.get("displayName")))
+        entry = cast("EventOrganizer", object_or_empty(given))
+        email = shown(entry.get("email"))
+        return Organizer(email, self._is_self(entry, email), shown_or_none(entry.get("displayName")))
 
     def _is_self(self, entry: EventAttendee | EventOrganizer, email: str) -> bool:
         return entry.get("self") is True or canonical(email) in self.own
 
     def _attendee(self, entry: EventAttendee) -> Attendee:
         # A guest known only by a profile has no address.
-        email = text(entry.get("email", ""))
-        answer = entry.get("responseStatus")
+        email = shown(entry.get("email"))
+        answer = shown(entry.get("responseStatus"))
         return Attendee(
             email=email,
             is_self=self._is_self(entry, email),
             response_status=ResponseStatus(answer) if answer in _ANSWERS else ResponseStatus.NEEDS_ACTION,
             original=cast("Json", entry),
-            name=optional_text(entry.get("displayName")),
-            optional=flag(entry.get("optional")),
-            resource=flag(entry.get("resource")),
+            name=shown_or_none(entry.get("displayName")),
+            optional=entry.get("optional") is True,
+            resource=entry.get("resource") is True,
         )
 
 
@@ -175,7 +189,7 @@ def _recurrence(record: EventRecord) -> tuple[str, ...] | None:
 
 
 def _status(record: EventRecord) -> EventStatus | None:
-    word = record.get("status")
+    word = shown(record.get("status"))
     return EventStatus(word) if word in _STATUSES else None
 
 
@@ -192,23 +206,33 @@ def _visibility(record: EventRecord) -> Visibility:
 
     https://developers.google.com/workspace/calendar/api/v3/reference/events#visibility
     """
-    word = record.get("visibility", "default")
+    word = shown(record.get("visibility", "default"))
     return Visibility(word) if word in _VISIBILITIES else Visibility.PRIVATE
 
 
 def _reminders(record: EventRecord) -> Reminders | None:
     # "reminders": {"useDefault": false, "overrides": [{"method": "popup", "minutes": 10}]}
     found = record.get("reminders")
-    if found is None:
+    if not isinstance(found, dict):
         return None
     if found.get("useDefault"):
         return Reminders()
-    return Reminders(tuple(sorted({each["minutes"] for each in found.get("overrides") or ()})))
+    minutes = (each.get("minutes") for each in objects(found.get("overrides")))
+    return Reminders(tuple(sorted({each for each in minutes if type(each) is int})))
+
+
+def _original_start(record: EventRecord, zone: str) -> int | None:
+    begun = record.get("originalStartTime")
+    try:
+        return _instant(begun, zone) if begun else None
+    except SHAPE_ERRORS:
+        # It is only shown. A write that needs it reads it again.
+        return None
 
 
 def is_all_day(record: EventRecord) -> bool:
     """Whether the calendar's zone is needed to parse the event."""
-    return _object(record.get("start")).get("date") is not None
+    return object_or_empty(record.get("start")).get("date") is not None
 
 
 def private(record: EventRecord, name: str) -> str | None:
@@ -233,24 +257,37 @@ def is_pending(record: EventRecord) -> bool:
 
     https://developers.google.com/workspace/calendar/api/guides/create-events#conferencing
     """
-    request = _object(_object(record.get("conferenceData")).get("createRequest"))
-    return _object(request.get("status")).get("statusCode") == "pending"
+    request = object_or_empty(object_or_empty(record.get("conferenceData")).get("createRequest"))
+    return object_or_empty(request.get("status")).get("statusCode") == "pending"
 
 
 def meeting_url(record: EventRecord) -> str | None:
     """The address of the online meeting; an external one takes precedence, because it was written last."""
-    entries = (record.get("conferenceData") or {}).get("entryPoints") or ()
-    video = (each.get("uri") for each in entries if each.get("entryPointType") == "video")
-    found = kept_url(record) or record.get("hangoutLink") or next(video, None)
-    return None if found is None else text(found)
+    entries = objects(object_or_empty(record.get("conferenceData")).get("entryPoints"))
+    video = (shown_or_none(each.get("uri")) for each in entries if each.get("entryPointType") == "video")
+    return kept_url(record) or shown_or_none(record.get("hangoutLink")) or next(filter(None, video), None)
+
+
+def _end(record: EventRecord) -> EventEdge:
+    """The end; that of an event whose end is unspecified, and left out, is its start.
+
+    Google says that it gives an end all the same (``endTimeUnspecified``):
+    https://developers.google.com/workspace/calendar/api/v3/reference/events#endTimeUnspecified
+    """
+    if record.get("endTimeUnspecified") is True and record.get("end") is None:
+        return record["start"]
+    return record["end"]
 
 
 def _instant(edge: EventEdge, zone: str | tzinfo, *, up: bool = False) -> int:
-    """A date begins in ``zone``; a ``dateTime`` has its offset, and its zone does not matter."""
+    """A date begins in ``zone``. The offset of a ``dateTime`` counts; without one its ``timeZone`` does.
+
+    "A time zone offset is required unless a time zone is explicitly specified in timeZone":
+    https://developers.google.com/workspace/calendar/api/v3/reference/events#start.dateTime
+    """
     if (date := edge.get("date")) is not None:
         return wall_instant(date, ZoneInfo(zone) if isinstance(zone, str) else zone, up=up)
-    return instant(edge["dateTime"], up=up)
-
-
-def _object(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
+    stated = iana_zone(shown(edge.get("timeZone")))
+    if stated is None:
+        return instant(edge["dateTime"], up=up)
+    return wall_instant(edge["dateTime"], ZoneInfo(stated), up=up)

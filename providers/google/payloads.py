@@ -47,7 +47,10 @@ class FreeBusyCalendar(TypedDict, total=False):
 
 
 class EventEdge(TypedDict, total=False):
-    """A day has only ``date``; a time has ``dateTime`` with its offset, and the zone it was written in."""
+    """A day has only ``date``; a time has ``dateTime`` and the zone it was written in.
+
+    A ``dateTime`` without an offset is a wall clock of that zone.
+    """
 
     date: str
     dateTime: str
@@ -128,6 +131,7 @@ class EventRecord(TypedDict, total=False):
     location: str
     start: EventEdge
     end: EventEdge
+    endTimeUnspecified: bool
     attendees: list[EventAttendee]
     hangoutLink: str
     conferenceData: ConferenceData

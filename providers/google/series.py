@@ -19,6 +19,8 @@ from providers.google import events, parse_events, writing
 from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, EventOutdated
 from providers.google.payloads import EventRecord
+from providers.http.calls import unreadable
+from providers.http.json_validation import SHAPE_ERRORS
 from providers.recurrence import clock_of, wall
 from providers.series_parts import Part, Split
 from providers.timestamps import instant
@@ -93,7 +95,12 @@ def _read(calendar: GoogleCalendar, event_id: str, required: str | None) -> tupl
     if event.recurring_event_id is None:
         return found, None
     known = events.record(calendar, event.recurring_event_id)
-    return known, Part(events.parsed(calendar, known), event, _original_start(found))
+    master = events.parsed(calendar, known)
+    try:
+        at = _original_start(found)
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, calendar.operation) from None
+    return known, Part(master, event, at)
 
 
 def _write(calendar: GoogleCalendar, known: EventRecord, part: Part | None, changes: Changes) -> Event:
@@ -119,7 +126,10 @@ def _split(calendar: GoogleCalendar, event_id: str, part: Part, changes: Changes
     part = replace(part, master=_with_deleted(calendar, part))
     written = series_parts.later_part(part, changes)
     draft = series_parts.draft(event_id, changes, written, split.attempt)
-    body = writing.later_part_payload(draft, _record(part), secrets.token_hex(16))
+    try:
+        body = writing.later_part_payload(draft, _record(part), secrets.token_hex(16))
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, calendar.operation) from None
     # Without it Google ignores attachments, which the new series must keep:
     # https://developers.google.com/workspace/calendar/api/v3/reference/events/insert
     return split.finish(

@@ -1,4 +1,9 @@
-"""Type checks for values of a provider's JSON: a wrong type is an error, never an empty value."""
+"""Type checks for values of a provider's JSON.
+
+The strict readers raise for a wrong type: an id, a time or a list of events is never read as an empty one.
+The tolerant readers (``shown``, ``shown_or_none``, ``object_or_empty``, ``objects``) are for what is only
+shown, such as a subject. A value that they cannot read is absent, so that it hides no event.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +42,26 @@ def text(value: object) -> str:
 def shown(value: object) -> str:
     """A text that is only shown: empty for anything else, so that it spoils nothing that matters."""
     return value if isinstance(value, str) else ""
+
+
+def shown_or_none(value: object) -> str | None:
+    """As :func:`shown`, None for an empty text."""
+    return shown(value) or None
+
+
+def object_or_empty(value: object) -> dict[str, Any]:
+    """An object whose fields are only shown: empty for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[Any]:
+    """The objects of a list that is only shown: without its other entries, and empty for anything else."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def has_identifier(record: object) -> bool:
+    """Whether a record has an id, so that a client may know it."""
+    return bool(shown(object_or_empty(record).get("id")))
 
 
 def optional_text(value: object) -> str | None:

@@ -53,11 +53,11 @@ def list_events(
 
 
 def list_one(mailbox: Mailbox, calendar_id: str, start: int, end: int) -> tuple[Event, ...]:
-    """The events of one calendar.
+    """All events of one calendar, but for those without an id.
 
-    :raise ProviderError: when they cannot be read
+    :raise ProviderError: when they cannot be read, or one that has an id cannot be parsed
     """
-    return _events(*_lists(mailbox, [calendar_id], start, end)[calendar_id], start, end)
+    return _events(*_lists(mailbox, [calendar_id], start, end)[calendar_id], start, end, complete=True)
 
 
 def _lists(
@@ -167,7 +167,7 @@ def _of_event(mailbox: Mailbox, calendar_id: str, known: GraphEvent, changes: Ch
     """The changes of an event itself. With a recurrence, both edges are written too, as Graph requires."""
     if changes.recurrence is None and not (changes.has_time and known.get("recurrence")):
         return changes
-    event = parsed(mailbox, calendar_id, known)
+    event = parsed_to_move(mailbox, calendar_id, known)
     return with_edges(event, series_parts.of_event(event, changes))
 
 
@@ -284,6 +284,16 @@ def parsed(mailbox: Mailbox, calendar_id: str, found: GraphEvent) -> Event:
     return Reader(calendar_id, mailbox.addresses, midnights, mailbox.operation).event(found)
 
 
+def parsed_to_move(mailbox: Mailbox, calendar_id: str, found: GraphEvent) -> Event:
+    """As :func:`parsed`, for an event whose time is the base of one that is written.
+
+    :raise UnknownZone: when the zone of its time is not known, because that time is a guess
+    """
+    event = parsed(mailbox, calendar_id, found)
+    parse.period(found, "UTC", mailbox.operation)
+    return event
+
+
 def read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
     """An event that was just written: the answer to the write has neither our properties nor plain text.
 
@@ -369,10 +379,12 @@ def _view(mailbox: Mailbox, calendar_id: str, start: int, end: int) -> str:
     return f"{window}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
 
 
-def _events(reader: Reader, pages: Pages, start: int, end: int) -> tuple[Event, ...]:
+def _events(
+    reader: Reader, pages: Pages, start: int, end: int, *, complete: bool = False
+) -> tuple[Event, ...]:
     if isinstance(pages, ProviderError):
         raise pages
-    found = [each for each in reader.events(pages) if overlaps(each, start, end)]
+    found = [each for each in reader.events(pages, complete=complete) if overlaps(each, start, end)]
     return tuple(sorted(found, key=lambda each: (each.start, each.end, each.id)))
 
 
@@ -403,7 +415,7 @@ def lies_in(mailbox: Mailbox, calendar_id: str, record: GraphEvent) -> bool:
             return True
         if mailbox.is_main(calendar_id) and calendar.get("isDefaultCalendar") is True:
             return True
-        start, _ = parse.period(record, "UTC", mailbox.operation)
+        start, _ = parse.shown_period(record, "UTC")
         return record["id"] in _ids_around(mailbox, calendar_id, start)
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, mailbox.operation) from None

@@ -203,6 +203,26 @@ def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
     return _period(view_event(event), zone, refuse)
 
 
+def shown_period(event: GraphEvent, zone: Zone) -> Period:
+    """When an event takes place, for a list, which needs one definite time.
+
+    A time in an unknown zone is read in ``originalStartTimeZone``, else in the mailbox's zone, else in UTC,
+    which is the zone that every call asks for by its header ``Prefer``.
+    https://learn.microsoft.com/en-us/graph/api/resources/event#properties (originalStartTimeZone)
+
+    :raise ProviderError: ``zone`` when it is an error and needed
+    :raise ValueError: when the time is not stated clearly
+    """
+
+    def other(_edge: tzinfo) -> tzinfo:
+        stated = iana_zone(shown(event.get("originalStartTimeZone")))
+        if stated is None and isinstance(zone, ProviderError):
+            raise zone
+        return ZoneInfo(stated or str(zone or "UTC"))
+
+    return _period(view_event(event), zone, other)
+
+
 def _blocks(event: BusyEvent) -> bool:
     """Whether the event makes its owner busy: not when cancelled, declined, free or working elsewhere."""
     status = event.response_status

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from providers import etags, series_parts
 from providers.errors import EventNotFound
 from providers.event_writes import kept_changing
-from providers.events import Changes, Day, Event, Moment, Scope
-from providers.http.calls import unreadable
+from providers.events import Changes, Day, Draft, Event, Moment, Scope
+from providers.http.calls import Json, unreadable
 from providers.http.json_validation import SHAPE_ERRORS
 from providers.ical.clocks import naive
 from providers.microsoft import creation, events, properties, writing
@@ -111,7 +111,7 @@ def delete(
 
 def _part(mailbox: Mailbox, calendar_id: str, found: GraphEvent, master: GraphEvent) -> Part:
     """The occurrence and its series; both records were read with times in UTC."""
-    occurrence = events.parsed(mailbox, calendar_id, found)
+    occurrence = events.parsed_to_move(mailbox, calendar_id, found)
     try:
         begun = found["originalStart"]
         # "originalStart": "2026-12-03T09:00:00Z"; of an all-day event it has the date.
@@ -120,7 +120,7 @@ def _part(mailbox: Mailbox, calendar_id: str, found: GraphEvent, master: GraphEv
         at = Day(begun[:10]) if occurrence.all_day else Moment(occurrence.original_start)
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, mailbox.operation) from None
-    return Part(events.parsed(mailbox, calendar_id, master), occurrence, at)
+    return Part(events.parsed_to_move(mailbox, calendar_id, master), occurrence, at)
 
 
 def _split(
@@ -146,10 +146,23 @@ def _split(
             mailbox,
             calendar_id,
             draft,
-            lambda transaction_id: writing.later_part_payload(draft, master, transaction_id, midnights),
+            lambda transaction_id: _later_payload(mailbox, draft, master, transaction_id, midnights),
         ),
         lambda: _end(mailbox, calendar_id, master, part),
     )
+
+
+def _later_payload(
+    mailbox: Mailbox, draft: Draft, master: GraphEvent, transaction_id: str, midnights: str
+) -> Json:
+    """The JSON of the later part.
+
+    :raise Unreadable: when it must take over a part of the series that cannot be read, such as an attendee
+    """
+    try:
+        return writing.later_part_payload(draft, master, transaction_id, midnights)
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, mailbox.operation) from None
 
 
 def _end(mailbox: Mailbox, calendar_id: str, master: GraphEvent, part: Part) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.timestamps import instant, utc_text, wall_instant
+from providers.timestamps import instant, shown_instant, utc_text, wall_instant
 
 NINE = 1_796_288_400_000  # 2026-12-03T09:00:00Z
 
@@ -18,6 +18,7 @@ NINE = 1_796_288_400_000  # 2026-12-03T09:00:00Z
     ("text", "down", "up"),
     [
         ("2026-12-03T09:00:00Z", NINE, NINE),
+        ("2026-12-03T09:00:00z", NINE, NINE),
         ("2026-12-03T10:00:00+01:00", NINE, NINE),
         ("2026-12-03T03:30:00-05:30", NINE, NINE),
         ("2026-12-03T09:00:00.000Z", NINE, NINE),
@@ -37,6 +38,20 @@ def test_a_start_is_rounded_down_and_an_end_up(text, down, up):
 def test_a_text_without_an_offset_is_no_moment(text):
     with pytest.raises(ValueError):  # noqa: PT011 - the kind is what callers catch
         instant(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "moment"),
+    [
+        ("2026-12-03T09:00:00Z", NINE),
+        ("2026-12-03T09:00:00", None),
+        ("yesterday", None),
+        (5, None),
+        ([], None),
+    ],
+)
+def test_a_moment_that_is_only_shown_may_be_unreadable(value, moment):
+    assert shown_instant(value) == moment
 
 
 @pytest.mark.parametrize(

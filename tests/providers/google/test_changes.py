@@ -54,9 +54,41 @@ def test_an_occurrence_of_a_series_in_another_calendar_stands_for_itself(script,
     assert ids(page()) == (["m_1"], ["m"])
 
 
-def test_an_event_that_cannot_be_shown_is_deleted_and_one_without_an_id_left_out(script, page):
-    says(script, {"id": "a", "start": {}, "end": {}}, {"summary": "no id"}, "no event", {"id": "b"} | NINE)
-    assert ids(page()) == (["b"], ["a"])
+def test_an_event_without_an_id_is_left_out(script, page):
+    says(script, {"summary": "no id"}, "no event", {"id": 7} | NINE, {"id": "b"} | NINE)
+    assert ids(page()) == (["b"], [])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"updated": "2026-11-02 "},
+        {"reminders": {"useDefault": False, "overrides": [{"method": "popup"}]}},
+        {"originalStartTime": {"timeZone": "UTC"}},
+        {"htmlLink": {}},
+        {"attendees": [{"email": "a@x.org", "optional": "true"}]},
+        {"organizer": "a@x.org"},
+    ],
+    ids=str,
+)
+def test_an_event_with_an_odd_field_that_is_only_shown_has_changed(script, page, odd):
+    says(script, {"id": "a"} | NINE | odd)
+    assert ids(page()) == (["a"], [])
+
+
+@pytest.mark.parametrize("odd", [{"start": {}}, {"end": None}, {"etag": 5}, {"recurringEventId": 5}], ids=str)
+def test_an_event_that_cannot_be_read_is_not_deleted(script, page, odd):
+    """A client would drop it; the calendar fails until the event can be read."""
+    says(script, {"id": "b"} | NINE, {"id": "a"} | NINE | odd)
+    with pytest.raises(Unavailable):
+        page()
+
+
+def test_an_occurrence_that_cannot_be_read_is_not_dropped_with_its_changed_series(script, page):
+    says(script, {"id": "m", "recurrence": ["RRULE:FREQ=DAILY;COUNT=2"]} | NINE)
+    says(script, {"id": "m_1", "recurringEventId": "m"} | NINE, {"id": "m_2", "recurringEventId": "m"})
+    with pytest.raises(Unavailable):
+        page()
 
 
 @pytest.mark.parametrize("status", [400, 410])

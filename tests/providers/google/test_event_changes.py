@@ -31,10 +31,21 @@ def test_an_answer_given_while_the_list_is_written_is_not_lost(script, scripted_
     assert answers == ["needsAction", "accepted"]
 
 
-def test_an_event_that_makes_no_sense_is_not_written(script, scripted_account):
-    script.say(200, GOOD | {"attendees": "bob"})
+@pytest.mark.parametrize(
+    ("known", "changes"),
+    [
+        ({"attendees": "bob"}, {"attendees": ()}),
+        ({"attendees": [None]}, {"attendees": ("bob@example.com",)}),
+        ({"reminders": {"overrides": [{"method": "popup"}]}}, {"reminders": Reminders((5,))}),
+        ({"conferenceData": ["odd"]}, {"meeting": True}),
+    ],
+    ids=str,
+)
+def test_a_write_that_must_keep_what_cannot_be_read_is_refused(script, scripted_account, known, changes):
+    """A list of events shows such an event without this part."""
+    script.say(200, GOOD | known)
     with pytest.raises(Unavailable, match="unreadable"):
-        scripted(script, scripted_account).update("abcde1", attendees=())
+        scripted(script, scripted_account).update("abcde1", **changes)
     assert [each["method"] for each in script.requests] == ["GET"]
 
 

@@ -134,13 +134,82 @@ def test_what_a_scheduler_needs_is_there_when_google_gives_it(field, value, name
 
 
 @pytest.mark.parametrize(
+    ("field", "value", "name", "parsed"),
+    [
+        ("updated", "yesterday", "updated_at", None),
+        ("updated", 5, "updated_at", None),
+        ("updated", "2026-12-02T08:00:00z", "updated_at", instant("2026-12-02T08:00:00Z")),
+        ("summary", 5, "subject", ""),
+        ("description", {}, "description", ""),
+        ("description", {}, "description_html", None),
+        ("location", {"x": 1}, "location", ""),
+        ("htmlLink", ["x"], "web_link", None),
+        ("hangoutLink", {}, "meeting_url", None),
+        ("conferenceData", [VIDEO], "meeting_url", None),
+        ("conferenceData", {"entryPoints": [None, "odd", VIDEO | {"uri": 7}, VIDEO]}, "meeting_url", MEET),
+        ("status", 7, "status", None),
+        ("status", [], "status", None),
+        ("visibility", {}, "visibility", Visibility.PRIVATE),
+        ("transparency", {}, "show_as", ShowAs.BUSY),
+        ("reminders", [], "reminders", None),
+        ("reminders", {"overrides": {"minutes": 5}}, "reminders", Reminders(())),
+        ("reminders", {"overrides": [{"method": "email"}, None, POPUP]}, "reminders", Reminders((10,))),
+        ("reminders", {"overrides": [{"minutes": "10"}, {"minutes": 5}]}, "reminders", Reminders((5,))),
+        ("originalStartTime", {"timeZone": "UTC"}, "original_start", None),
+        ("originalStartTime", "2026-12-03", "original_start", None),
+        # Another, unknown organizer: only the organizer may split a series.
+        ("organizer", "ada@example.com", "organizer", Organizer("", is_self=False)),
+        ("organizer", {"email": 5, "displayName": {}}, "organizer", Organizer("", is_self=False)),
+        ("attendees", {}, "attendees", ()),
+        ("extendedProperties", {"private": {"theirs": 5}, "shared": 7}, "meta_id", None),
+    ],
+)
+def test_a_field_that_is_only_shown_counts_as_missing_if_it_cannot_be_read(field, value, name, parsed):
+    event = read(**{field: value})
+    assert getattr(event, name) == parsed
+    assert (event.id, event.start) == (REVIEW["id"], instant("2026-12-03T09:00:00Z"))
+
+
+def test_an_attendee_that_cannot_be_read_is_skipped():
+    odd = {"email": "bob@example.com", "optional": "true", "displayName": 5, "responseStatus": []}
+    (bob, hidden) = read(attendees=[None, 7, odd, {"email": None, "self": True}]).attendees
+    assert (bob.email, bob.name, bob.optional) == ("bob@example.com", None, False)
+    assert bob.response_status is ResponseStatus.NEEDS_ACTION
+    assert (hidden.email, hidden.is_self) == ("", True)
+
+
+@pytest.mark.parametrize(
     "wrong",
-    [{"updated": "yesterday"}, {"updated": 5}, {"etag": 5}, {"organizer": "ada"}, {"htmlLink": ["x"]}],
+    [
+        {"etag": 5},
+        {"recurringEventId": 5},
+        {"extendedProperties": {"private": "x"}},
+        {"extendedProperties": {"private": {"almanacRequest": 5}}},
+    ],
     ids=str,
 )
-def test_a_field_of_another_type_makes_an_event_unreadable(wrong):
+def test_what_decides_about_a_write_must_be_readable(wrong):
     with pytest.raises(Unavailable):
         read(**wrong)
+
+
+def test_a_time_without_an_offset_is_one_of_its_zone():
+    edges = {
+        "start": {"dateTime": "2026-12-03T10:00:00", "timeZone": "Europe/Berlin"},
+        "end": {"dateTime": "2026-12-03T11:30:00", "timeZone": "Europe/Berlin"},
+    }
+    event = read("Asia/Tokyo", **edges)
+    found = instant("2026-12-03T09:00:00Z"), instant("2026-12-03T10:30:00Z")
+    assert (event.start, event.end) == found
+    assert parse_events.busy([REVIEW | edges], None, OPERATION, without="other") == [found]
+
+
+@pytest.mark.parametrize("end", [None, ...])
+def test_an_unspecified_end_that_is_left_out_is_the_start(end):
+    event = read(end=end, endTimeUnspecified=True)
+    assert event.start == event.end == instant("2026-12-03T09:00:00Z")
+    with pytest.raises(Unavailable):
+        read(end=end)
 
 
 def test_an_edge_that_is_null_is_no_edge():
@@ -306,12 +375,9 @@ def test_a_day_in_an_unknown_zone_is_unreadable(zone, is_fit_for_people):
         {"start": {}},
         {"start": "2026-12-03"},
         {"start": {"date": 20261203}},
-        {"start": {"dateTime": "2026-12-03T09:00:00", "timeZone": "UTC"}},
+        {"start": {"dateTime": "2026-12-03T09:00:00"}},
+        {"start": {"dateTime": "2026-12-03T09:00:00", "timeZone": "Nowhere/City"}},
         {"end": {"dateTime": None}},
-        {"attendees": [7]},
-        {"conferenceData": [VIDEO]},
-        {"conferenceData": {"entryPoints": ["odd"]}},
-        {"conferenceData": {"entryPoints": [VIDEO | {"uri": 7}]}},
         {"extendedProperties": {"private": {"metaId": {}}}},
     ],
     ids=str,

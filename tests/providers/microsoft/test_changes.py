@@ -7,6 +7,7 @@ import pytest
 from providers.base import PRIMARY
 from providers.errors import ProviderError, SyncTokenExpired, Unavailable
 from providers.microsoft.client import Microsoft
+from providers.microsoft.mailbox import SETTINGS
 from providers.timestamps import instant
 from tests.providers.addresses import microsoft_at
 
@@ -80,5 +81,35 @@ def test_a_page_that_cannot_be_continued_is_unreadable(script, page, answer):
 
 def test_a_record_without_an_id_makes_the_page_unreadable(says, page):
     says({"subject": "no id"})
+    with pytest.raises(Unavailable):
+        page()
+
+
+NINE = {
+    "start": {"dateTime": "2026-12-03T09:00:00.0000000", "timeZone": "UTC"},
+    "end": {"dateTime": "2026-12-03T10:00:00.0000000", "timeZone": "UTC"},
+}
+
+
+def lists(script, *events):
+    """Let the server send the list of events, as a batch with the settings of the mailbox."""
+    view = {"id": "0", "status": 200, "headers": {}, "body": {"value": list(events)}}
+    settings = {"id": SETTINGS, "status": 200, "headers": {}, "body": {"timeZone": "UTC"}}
+    script.say(200, {"responses": [settings, view]})
+
+
+def test_an_event_with_an_odd_field_that_is_only_shown_has_changed(script, says, page):
+    says({"id": "a", "type": "singleInstance"} | NINE)
+    odd = {"attendees": [{"emailAddress": "a@x.org", "type": "required"}], "webLink": 5}
+    lists(script, {"id": "a", "type": "singleInstance"} | NINE | odd)
+    found = page()
+    assert ([each.id for each in found.updated], found.deleted) == (["a"], ())
+
+
+@pytest.mark.parametrize("odd", [{"end": None}, {"@odata.etag": 5}], ids=str)
+def test_an_event_that_cannot_be_read_is_not_deleted(script, says, page, odd):
+    """A client would drop it; the calendar fails until the event can be read."""
+    says({"id": "a", "type": "singleInstance"} | NINE)
+    lists(script, {"id": "a", "type": "singleInstance"} | NINE | odd)
     with pytest.raises(Unavailable):
         page()

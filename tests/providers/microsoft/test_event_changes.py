@@ -8,6 +8,7 @@ import pytest
 
 from providers.errors import EventNotFound, EventUnreadable, Unavailable
 from providers.events import Changes, Day, Moment
+from providers.microsoft import parse
 from providers.timestamps import DAY
 from tests.providers.event_calls import EVERYTHING, HOUR, NINE, START, TEN, TIMED
 from tests.providers.microsoft.graph_calls import GET, GOOD, UPDATE, scripted
@@ -142,3 +143,16 @@ def test_a_change_of_every_field_keeps_those_of_other_applications(calls, descri
     assert after["attendees"][0]["type"] == "optional"
     if not described:
         assert after["body"] == calls.stored(event.id)["body"] == before["body"]
+
+
+def test_no_time_is_derived_from_one_in_an_unknown_zone(script, scripted_account):
+    """A list shows the time in another zone; a series that moves would be written with that guess."""
+    weekly = {
+        "pattern": {"type": "weekly", "interval": 1, "daysOfWeek": ["thursday"]},
+        "range": {"type": "noEnd", "startDate": "2026-12-03"},
+    }
+    edges = {edge: GOOD[edge] | {"timeZone": "Customized Time Zone"} for edge in ("start", "end")}
+    script.say(200, GOOD | edges | {"type": "seriesMaster", "recurrence": weekly})
+    with pytest.raises(parse.UnknownZone):
+        scripted(script, scripted_account).update("AAMk1", start=Day("2026-12-03"))
+    assert {each["method"] for each in script.requests} == {"GET"}

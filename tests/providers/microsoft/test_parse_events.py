@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from providers.errors import ProviderError, Unavailable
-from providers.events import Event, EventStatus, Organizer, ResponseStatus, ShowAs
+from providers.events import Event, EventStatus, Organizer, Reminders, ResponseStatus, ShowAs, Visibility
 from providers.microsoft import parse, parse_events, properties
 from providers.microsoft.parse_events import Reader
 from providers.timestamps import DAY, instant
@@ -138,17 +138,59 @@ def test_what_a_scheduler_needs_is_there_when_graph_gives_it(fields, name, parse
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("fields", "name", "parsed"),
     [
-        {"lastModifiedDateTime": "yesterday"},
-        {"@odata.etag": 5},
-        {"organizer": "Bob"},
-        {"isOrganizer": "yes"},
-        {"webLink": 7},
+        ({"lastModifiedDateTime": "yesterday"}, "updated_at", None),
+        ({"lastModifiedDateTime": "2019-02-28T21:17:59"}, "updated_at", None),
+        ({"lastModifiedDateTime": "2019-02-28T21:17:59z"}, "updated_at", instant("2019-02-28T21:17:59Z")),
+        ({"seriesMasterId": "s", "originalStart": "2019-03-15T19:00:00"}, "original_start", None),
+        ({"seriesMasterId": "s", "originalStart": 5}, "original_start", None),
+        ({"subject": 5}, "subject", ""),
+        ({"body": "text"}, "description", ""),
+        ({"body": {"content": 5}, "isOnlineMeeting": True}, "description", ""),
+        ({"location": "Room 1"}, "location", ""),
+        ({"location": {"displayName": 5}}, "location", ""),
+        ({"onlineMeeting": "https://teams.example/1"}, "meeting_url", None),
+        ({"webLink": 7}, "web_link", None),
+        ({"showAs": []}, "show_as", ShowAs.BUSY),
+        ({"sensitivity": {}}, "visibility", Visibility.PRIVATE),
+        ({"isCancelled": "false"}, "status", EventStatus.CONFIRMED),
+        ({"isAllDay": "false"}, "all_day", False),
+        ({"isReminderOn": "true", "reminderMinutesBeforeStart": 5}, "reminders", None),
+        ({"isReminderOn": True, "reminderMinutesBeforeStart": "5"}, "reminders", None),
+        ({"isReminderOn": True, "reminderMinutesBeforeStart": 5}, "reminders", Reminders((5,))),
+        # Another, unknown organizer: only the organizer may split a series.
+        ({"organizer": "Bob", "isOrganizer": "yes"}, "organizer", Organizer("", is_self=False)),
+        ({"organizer": {"emailAddress": "b@x.org"}, "isOrganizer": True}, "organizer", Organizer("", True)),
+        ({"attendees": {}}, "attendees", ()),
+        ({"singleValueExtendedProperties": [{"id": "theirs", "value": 5}]}, "meta_id", None),
     ],
     ids=str,
 )
-def test_a_field_of_another_type_makes_an_event_unreadable(wrong):
+def test_a_field_that_is_only_shown_counts_as_missing_if_it_cannot_be_read(fields, name, parsed):
+    event = read(**fields)
+    assert getattr(event, name) == parsed
+    assert (event.id, event.start) == (LUNCH["id"], NOON)
+
+
+def test_an_attendee_that_cannot_be_read_is_skipped():
+    odd = {"emailAddress": "a@x.org", "type": [], "status": "accepted"}
+    (guest,) = read(attendees=[None, "bob", odd]).attendees
+    assert (guest.email, guest.name, guest.is_self, guest.original) == ("", None, False, odd)
+    assert guest.response_status is ResponseStatus.NEEDS_ACTION
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"@odata.etag": 5},
+        {"seriesMasterId": 5},
+        {"singleValueExtendedProperties": [{"id": properties.META_ID, "value": 5}]},
+        {"singleValueExtendedProperties": "odd"},
+    ],
+    ids=str,
+)
+def test_what_decides_about_a_write_must_be_readable(wrong):
     with pytest.raises(Unavailable):
         read(**wrong)
 
@@ -257,10 +299,25 @@ def test_a_label_other_than_utc_is_converted(name, hour):
     assert read(start=moved, end=moved).start == instant("2019-03-15T00:00:00Z") + hour * DAY // 24
 
 
-@pytest.mark.parametrize("name", ["Customized Time Zone", "tzone://Microsoft/Custom", "Nowhere"])
-def test_a_time_in_an_unknown_zone_is_not_guessed(name):
+@pytest.mark.parametrize("name", ["Customized Time Zone", "tzone://Microsoft/Custom", "", None, 5])
+def test_a_time_in_an_unknown_zone_is_guessed_for_a_list_only(name):
+    """The event was written in "Pacific Standard Time"; without that, the zone of the mailbox is left."""
+    edges = {
+        edge: {"dateTime": f"2019-03-15T{hour}:00:00.0000000", "timeZone": name}
+        for edge, hour in (("start", 12), ("end", 14))
+    }
+    for zone, stated, start in (
+        ("UTC", "Pacific Standard Time", NOON),
+        ("Asia/Tokyo", None, instant("2019-03-15T03:00:00Z")),
+        ("Asia/Tokyo", name, instant("2019-03-15T03:00:00Z")),
+        ("UTC", ..., instant("2019-03-15T12:00:00Z")),
+    ):
+        event = read(zone, **edges, originalStartTimeZone=stated)
+        assert (event.start, event.end) == (start, start + DAY // 12)
     with pytest.raises(parse.UnknownZone):
-        read(start={"dateTime": "2019-03-15T12:00:00.0000000", "timeZone": name})
+        parse.period(LUNCH | edges, "UTC", OPERATION)
+    with pytest.raises(ProviderError, match="no zone"):
+        read(ProviderError("no zone"), **edges, originalStartTimeZone=None)
 
 
 def test_dates_at_the_ends_of_the_calendar_are_read():
@@ -299,6 +356,17 @@ def test_cancelled_events_are_left_out_of_a_list():
     pages = [{"value": [LUNCH, LUNCH | {"isCancelled": True}]}, {"value": [LUNCH | {"id": "second"}]}]
     found = Reader("cal", frozenset(), "UTC", OPERATION).events(pages)
     assert [event.id for event in found] == [LUNCH["id"], "second"]
+
+
+@pytest.mark.parametrize("odd", [LUNCH | {"id": "odd", "end": None}, LUNCH | {"id": "odd", "@odata.etag": 5}])
+def test_a_complete_list_has_every_event_with_an_id(odd):
+    reader = Reader("cal", frozenset(), "UTC", OPERATION)
+    pages = [{"value": [LUNCH, LUNCH | {"id": None}, "odd"]}]
+    assert [event.id for event in reader.events(pages, complete=True)] == [LUNCH["id"]]
+    pages = [{"value": [LUNCH, odd]}]
+    assert [event.id for event in reader.events(pages)] == [LUNCH["id"]]
+    with pytest.raises(Unavailable):
+        reader.events(pages, complete=True)
 
 
 @pytest.mark.parametrize("page", [{}, {"value": None}, {"value": {}}, {"value": [], "error": {"code": "x"}}])
