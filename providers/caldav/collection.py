@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from urllib.parse import urlsplit
@@ -169,7 +169,7 @@ class Collection:
         """
         contents = [each.text.encode() for each in objects] or [b"BEGIN:VCALENDAR\r\nEND:VCALENDAR"]
         try:
-            return replace(ical.read(*contents, deadline=self.server.deadline), zone=None)
+            return ical.read(*contents, states_zone=False, deadline=self.server.deadline)
         except InvalidCalendar as error:
             error.operation = self.operation
             raise

@@ -29,7 +29,7 @@ class Series:
 
 @dataclass(slots=True, eq=False)
 class CalendarText:
-    """A calendar. ``zone`` is the one that it states, None without; ``name`` is empty without.
+    """A calendar. ``zone`` is the one that it states, None without a known one; ``name`` is empty without.
 
     ``singles`` are events that do not recur, and busy times. ``text`` is unfolded; components have their
     places in it, and so have the contents that were read, in ``begins``.
@@ -56,12 +56,14 @@ class CalendarText:
         return replace(self, singles=[], series={uid: self.series[uid]})
 
 
-def read(*contents: bytes, limits: Limits = DEFAULT_LIMITS, deadline: float) -> CalendarText:
+def read(
+    *contents: bytes, limits: Limits = DEFAULT_LIMITS, states_zone: bool = True, deadline: float
+) -> CalendarText:
     """Parse a calendar; several ``VCALENDAR`` after each other are one, each with zones of its own.
 
     Several contents are too, under the limits of one.
 
-    ``deadline`` is a value of ``time.monotonic()``.
+    ``states_zone``: a zone that the text states counts. ``deadline`` is a value of ``time.monotonic()``.
 
     :raise InvalidCalendar: when it cannot be parsed as a whole, or exceeds a limit
     :raise Unavailable: when the deadline has passed
@@ -74,6 +76,7 @@ def read(*contents: bytes, limits: Limits = DEFAULT_LIMITS, deadline: float) -> 
     budget.look()
     calendars = parse(text, limits)
     zones = _zones(calendars, text, budget)
+    zone = _zone(calendars, zones) if states_zone else None
     singles: list[Entry] = []
     series: dict[str, Series] = {}
     for each, own in ((part, own) for one, own in zip(calendars, zones, strict=True) for part in one.parts):
@@ -89,7 +92,7 @@ def read(*contents: bytes, limits: Limits = DEFAULT_LIMITS, deadline: float) -> 
         elif each.name == "VFREEBUSY":
             singles.extend(entries.free_busy(each, own))
     return CalendarText(
-        zone=_zone(calendars, zones),
+        zone=zone,
         name=_first(calendars, "X-WR-CALNAME") or _first(calendars, "NAME"),
         singles=_grouped(singles, series),
         series=series,
@@ -113,13 +116,14 @@ def _grouped(singles: list[Entry], series: dict[str, Series]) -> list[Entry]:
 def _zones(calendars: list[Component], text: str, budget: Budget) -> list[Zones]:
     """The zones of each ``VCALENDAR``: two may define different zones by one name, as Outlook does.
 
-    Those with equal definitions share them, as each zone takes time to resolve.
+    Those that state the same zone and have equal definitions share them, as each zone takes time to resolve.
     """
     known: dict[tuple[str, ...], Zones] = {}
     found = []
     for calendar in calendars:
         definitions = [each for each in calendar.parts if each.name == "VTIMEZONE"]
-        key = tuple(text[each.begin : each.end] for each in definitions)
+        stated = _first([calendar], "X-WR-TIMEZONE")
+        key = (stated, *(text[each.begin : each.end] for each in definitions))
         if key not in known:
             known[key] = Zones(_definitions(definitions), budget)
         found.append(known[key])
@@ -137,10 +141,18 @@ def _definitions(zones: list[Component]) -> dict[str, Component]:
 
 
 def _zone(calendars: list[Component], zones: list[Zones]) -> Clock | None:
-    for calendar, own in zip(calendars, zones, strict=True):
-        if name := _first([calendar], "X-WR-TIMEZONE"):
-            return own.named(name)
-    return None
+    """The first zone that a ``VCALENDAR`` states and that is known.
+
+    If a ``VCALENDAR`` states a zone that is not known, its floating times and days are in an unknown zone.
+    If no stated zone is known, this holds for every ``VCALENDAR``.
+    """
+    names = [_first([each], "X-WR-TIMEZONE") for each in calendars]
+    stated = [own.named(name) if name else None for name, own in zip(names, zones, strict=True)]
+    zone = next(filter(None, stated), None)
+    for name, known, own in zip(names, stated, zones, strict=True):
+        if known is None and (name or (zone is None and any(names))):
+            own.float_anywhere()
+    return zone
 
 
 def _first(calendars: list[Component], name: str) -> str:

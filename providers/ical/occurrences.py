@@ -71,7 +71,7 @@ def period(span: Span, zone: Clock) -> tuple[int, int]:
         end = _after(first.wall, start, span.length, first.zone or zone)
     elif last.is_date and (not first.is_date or last.wall == first.wall):
         # A date as the end of a time: the day counts.
-        end = zone.instant(last.wall + DAY)
+        end = (last.zone or zone).instant(last.wall + DAY)
     else:
         end = last.instant(zone)
     if end < start:
@@ -240,7 +240,9 @@ def _of_added(added: Span, span: Span, length: _Length, zone: Clock) -> tuple[in
         return period(added, zone)
     start = added.start
     begin = start.instant(zone)
-    latest = zone.instant(start.wall + DAY) if start.is_date else begin + WIDENED
+    latest = (start.zone or zone).instant(start.wall + DAY) if start.is_date else begin
+    if start.vague:
+        latest += WIDENED
     own = span.start.zone or zone
     return begin, length.ends([own.wall(latest)], [latest])[0]
 
@@ -289,7 +291,7 @@ def _starts(
     for rule in master.rules:
         limit, last = high, None
         if rule.until is not None:
-            last = _until(rule.until, span.start, own, zone)
+            last = _until(rule.until, span.start, own)
             limit = min(high, own.wall(last) + DAY)
         found = starts(rule, span.start.wall, low, limit, budget)
         if last is not None:
@@ -305,7 +307,7 @@ def _starts(
     return walls + [wall for wall, _ in again], moments + [at for _, at in again]
 
 
-def _until(until: Edge, start: Edge, own: Clock, zone: Clock) -> int:
+def _until(until: Edge, start: Edge, own: Clock) -> int:
     """The last moment at which an occurrence may begin.
 
     A date includes its day. The end of an all-day series is a date; files that state a time in UTC mean the
@@ -316,7 +318,7 @@ def _until(until: Edge, start: Edge, own: Clock, zone: Clock) -> int:
     moment = until.instant(own)
     if not start.is_date:
         return moment
-    day = max(IN_UTC.wall(moment), zone.wall(moment)) // DAY
+    day = max(IN_UTC.wall(moment), own.wall(moment)) // DAY
     return own.instant((day + 1) * DAY) - 1
 
 
@@ -326,5 +328,5 @@ def occurrence_id(found: Occurrence, zone: Clock) -> str:
     assert at is not None
     edge = entry.replaces or (entry.span.start if entry.span else None)
     if edge is not None and edge.is_date:
-        return f"{entry.uid}_{naive(zone.wall(at)):%Y%m%d}"
+        return f"{entry.uid}_{naive((edge.zone or zone).wall(at)):%Y%m%d}"
     return f"{entry.uid}_{naive(at):%Y%m%dT%H%M%S}Z"

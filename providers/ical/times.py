@@ -88,7 +88,9 @@ def _edge(
         if time is None or is_date:
             if time is None and in_utc:
                 raise Unreadable
-            return Edge(wall_of(datetime.fromisoformat(day)), None, is_date=True)
+            # A date has no zone of its own: RFC 5545, 3.2.19.
+            zone, _, vague = zones.of("")
+            return Edge(wall_of(datetime.fromisoformat(day)), zone, True, vague)
         if time.endswith("60"):
             # A leap second.
             time = time[:5] + "59"

@@ -31,6 +31,8 @@ class Zones:
     def __init__(self, definitions: Mapping[str, Component], budget: Budget) -> None:
         self._definitions = definitions
         self._budget = budget
+        # The zone of times without one, and whether it is vague.
+        self._floating: tuple[Clock | None, bool] = (None, False)
         self._by_parameters: dict[str, tuple[Clock | None, bool, bool]] = {"": (None, False, False)}
         self._by_name: dict[str, Clock | None] = {}
 
@@ -45,10 +47,19 @@ class Zones:
             given = parameters(text)
             is_date = given.get("VALUE", "").upper() == "DATE"
             name = given.get("TZID")
-            zone = self.named(name) if name else None
-            found = (EARLIEST, is_date, True) if name and zone is None else (zone, is_date, False)
+            if not name:
+                zone, vague = self._floating
+            else:
+                zone = self.named(name)
+                zone, vague = zone or EARLIEST, zone is None
+            found = (zone, is_date, vague)
             self._by_parameters[text] = found
         return found
+
+    def float_anywhere(self) -> None:
+        """Read floating times and days as those of an unknown zone: the calendar states one."""
+        self._floating = (EARLIEST, True)
+        self._by_parameters = {"": (EARLIEST, False, True)}
 
     def named(self, name: str) -> Clock | None:
         """The zone of a name: IANA's, Windows', or one that the file defines; None if it is unknown.

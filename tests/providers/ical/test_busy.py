@@ -116,12 +116,55 @@ def test_dates_and_floating_times_are_of_the_calendars_zone_then_of_the_persons(
         event("DTSTART;VALUE=DATE:20260302"),
         event("DTSTART:20260302T100000\nDURATION:PT1H", "two"),
     )
-    head = "X-WR-TIMEZONE:Europe/Berlin" if stated else "X-WR-TIMEZONE:Mars/Phobos"
+    head = "X-WR-TIMEZONE:Europe/Berlin" if stated else ""
     other = ZoneInfo("America/New_York") if stated else BERLIN
 
     found = busy(calendar(day, floating, head=head), zone=other)
 
     assert found == ["2026-03-01 23:00 / 2026-03-02 23:00", NINE]
+
+
+FLOATING = "DTSTART:20260302T100000\nDTEND:20260302T110000"
+A_DAY = "DTSTART;VALUE=DATE:20260302"
+WIDE = "2026-03-01 20:00 / 2026-03-02 23:00"
+WIDE_DAY, LATER_DAY = "2026-03-01 10:00 / 2026-03-03 12:00", "2026-03-08 10:00 / 2026-03-10 12:00"
+
+
+@pytest.mark.parametrize("name", ["Mars/Phobos", "GMT+02:00", "US Eastern", "Customized Time Zone"])
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (FLOATING, [WIDE]),
+        ("DTSTART:20260302T100000\nDURATION:PT1H", [WIDE]),
+        ("DTSTART:20260302T100000\nDURATION:PT1H\nRRULE:FREQ=WEEKLY;COUNT=1", [WIDE]),
+        (A_DAY, [WIDE_DAY]),
+        (f"{A_DAY}\nDTEND;VALUE=DATE:20260302", [WIDE_DAY]),
+        (f"{A_DAY}\nRRULE:FREQ=DAILY;COUNT=1", [WIDE_DAY]),
+        # The midnight of the 9th where a day begins first.
+        (f"{A_DAY}\nRRULE:FREQ=WEEKLY;UNTIL=20260308T100000Z", [WIDE_DAY, LATER_DAY]),
+        (f"{A_DAY}\nRRULE:FREQ=DAILY;COUNT=2\nEXDATE;VALUE=DATE:20260303", [WIDE_DAY]),
+        (f"{TIME}\nRDATE:20260401T100000", [NINE, "2026-03-31 20:00 / 2026-04-01 23:00"]),
+        (f"{TIME}\nRDATE;VALUE=DATE:20260401", [NINE, "2026-03-31 10:00 / 2026-04-02 13:00"]),
+        (TIME, [NINE]),
+        ("DTSTART;TZID=Europe/Berlin:20260302T100000\nDURATION:PT1H", [NINE]),
+    ],
+)
+def test_a_stated_zone_that_nobody_knows_is_not_replaced_by_the_persons(name, lines, found):
+    assert busy(calendar(event(lines), head=f"X-WR-TIMEZONE:{name}"), zone=BERLIN) == found
+
+
+def test_a_stated_zone_that_nobody_knows_in_one_of_several_calendars():
+    def floating(day, head=""):
+        return calendar(event(f"DTSTART:202603{day}T100000\nDURATION:PT1H", day), head=head)
+
+    unknown, known = "X-WR-TIMEZONE:Mars/Phobos", "X-WR-TIMEZONE:Europe/Berlin"
+
+    assert [each[5:16] for each in busy(floating("02", unknown) + floating("09"), zone=BERLIN)] == [
+        "03-01 20:00",
+        "03-08 20:00",
+    ]
+    content = floating("02", unknown) + floating("09", known) + floating("16")
+    assert [each[5:16] for each in busy(content)] == ["03-01 20:00", "03-09 09:00", "03-16 09:00"]
 
 
 def test_a_zone_that_the_file_defines():
