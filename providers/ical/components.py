@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from providers.ical.bounds import InvalidCalendar, Limits
 from providers.ical.lines import Unreadable, divide
 
-# Of states and attendees, only cancelled and declining ones matter. A line break in front is found faster
-# than the beginning of a line.
+# Of attendees, only declining ones matter. A line break in front is found faster than the beginning of a
+# line.
 _LINE = re.compile(
     r"\n(BEGIN|END|DTSTART|DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID|UID|TRANSP|FREEBUSY"
-    r"|STATUS(?=[^\n]*CANCELLED)|ATTENDEE(?=[^\n]*DECLINED)|X-MICROSOFT-CDO-BUSYSTATUS"
+    r"|STATUS|ATTENDEE(?=[^\n]*DECLINED)|X-MICROSOFT-CDO-BUSYSTATUS"
     r"|X-WR-TIMEZONE|X-WR-CALNAME|NAME|TZID|TZOFFSETFROM|TZOFFSETTO)"
     r"(?![A-Z0-9-])([^\n]*)",
     re.ASCII | re.IGNORECASE,

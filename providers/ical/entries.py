@@ -77,7 +77,7 @@ def event(component: Component, zones: ZoneReader) -> Entry:
     entry = Entry(_text(component, "UID"), component)
     properties = component.properties
     if "STATUS" in properties:
-        entry.cancelled = _text(component, "STATUS").upper() == "CANCELLED"
+        entry.cancelled = _values(component, "STATUS") == {"CANCELLED"}
     entry.transparent = _is_transparent(component)
     if "ATTENDEE" in properties:
         entry.declined = frozenset(_declined(component))
@@ -85,6 +85,9 @@ def event(component: Component, zones: ZoneReader) -> Entry:
         entry.span = _span(component, zones)
     except Unreadable:
         entry.problem = "The calendar has an event whose time cannot be read"
+        if entry.cancelled and "DTSTART" not in properties and "RECURRENCE-ID" in properties:
+            # It says which occurrence is cancelled, and needs no time of its own.
+            _read_exception(entry, zones)
         return entry
     if "RECURRENCE-ID" in properties:
         _read_exception(entry, zones)
@@ -205,21 +208,34 @@ def _text(component: Component, name: str) -> str:
     rest = component.properties.get(name)
     if rest is None:
         return ""
+    return _value(rest if isinstance(rest, str) else rest[0])
+
+
+def _value(rest: str) -> str:
     try:
-        return divide(rest if isinstance(rest, str) else rest[0])[1]
+        return divide(rest)[1]
     except Unreadable:
         return ""
 
 
+def _values(component: Component, name: str) -> set[str]:
+    """The different values of a property in capitals; one that cannot be read is empty.
+
+    RFC 5545, 3.6.1 allows STATUS and TRANSP once. A file with several lines contradicts itself if the values
+    differ: an event is cancelled or free only if all of them say so.
+    """
+    return {_value(rest).upper() for rest in component.every(name)}
+
+
 def _is_transparent(component: Component) -> bool:
     """Whether the event is shown as free: one property says so, and the other does not contradict."""
-    says = _text(component, "TRANSP").upper()
-    if says == "OPAQUE":
+    says = _values(component, "TRANSP")
+    if says == {"OPAQUE"}:
         return False
-    microsoft = _text(component, "X-MICROSOFT-CDO-BUSYSTATUS").upper()
-    if says == "TRANSPARENT":
-        return microsoft not in _MICROSOFT_BUSY
-    return not says and microsoft in _MICROSOFT_FREE
+    microsoft = _values(component, "X-MICROSOFT-CDO-BUSYSTATUS")
+    if says == {"TRANSPARENT"}:
+        return not microsoft & _MICROSOFT_BUSY
+    return says <= {""} and bool(microsoft) and microsoft <= _MICROSOFT_FREE
 
 
 def _declined(component: Component) -> Iterator[str]:

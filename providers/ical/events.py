@@ -87,6 +87,7 @@ class Reader:
         shown = _shown_as(given, entry)
         edge = entry.span.start if entry.span else None
         status = _value(given, "STATUS").lower()
+        contradicts = status == EventStatus.CANCELLED and not entry.cancelled
         in_series = found.original is not None and not series
         return Event(
             id=occurrence_id(found, zone) if in_series else entry.uid,
@@ -103,7 +104,7 @@ class Reader:
             mark=_value(given, REQUEST) or None,
             attendees=tuple(self._attendee(*each) for each in given.get("ATTENDEE", ())),
             original=original(calendar.text, entry),
-            status=EventStatus(status) if status in _STATUSES else None,
+            status=EventStatus(status) if status in _STATUSES and not contradicts else None,
             show_as=shown.as_before,
             shown_as=shown,
             visibility=_visibility(given),

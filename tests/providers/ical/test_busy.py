@@ -67,6 +67,21 @@ TIME = "DTSTART:20260302T090000Z\nDTEND:20260302T100000Z"
         (f"{TIME}\nTRANSP:TRANSPARENT\nX-MICROSOFT-CDO-BUSYSTATUS:FREE", []),
         (f"{TIME}\nTRANSP:TRANSPARENT\nX-MICROSOFT-CDO-BUSYSTATUS:BUSY", [NINE]),
         (f"{TIME}\nTRANSP:OPAQUE\nX-MICROSOFT-CDO-BUSYSTATUS:FREE", [NINE]),
+        # Contradictions are busy, in either order.
+        (f"{TIME}\nTRANSP:TRANSPARENT\nTRANSP:OPAQUE", [NINE]),
+        (f"{TIME}\nTRANSP:OPAQUE\nTRANSP:TRANSPARENT", [NINE]),
+        (f"{TIME}\nTRANSP:TRANSPARENT\nTRANSP;X", [NINE]),
+        (f"{TIME}\nTRANSP:TRANSPARENT\nTRANSP;X=1:transparent", []),
+        (f"{TIME}\nSTATUS:CONFIRMED\nSTATUS:CANCELLED", [NINE]),
+        (f"{TIME}\nSTATUS:CANCELLED\nSTATUS:CONFIRMED", [NINE]),
+        (f"{TIME}\nSTATUS:CANCELLED\nSTATUS;X", [NINE]),
+        (f"{TIME}\nSTATUS:CANCELLED\nSTATUS:Cancelled", []),
+        (f"{TIME}\nX-MICROSOFT-CDO-BUSYSTATUS:FREE\nX-MICROSOFT-CDO-BUSYSTATUS:BUSY", [NINE]),
+        (f"{TIME}\nX-MICROSOFT-CDO-BUSYSTATUS:OOF\nX-MICROSOFT-CDO-BUSYSTATUS:FREE", [NINE]),
+        (
+            f"{TIME}\nTRANSP:TRANSPARENT\nX-MICROSOFT-CDO-BUSYSTATUS:FREE\nX-MICROSOFT-CDO-BUSYSTATUS:BUSY",
+            [NINE],
+        ),
         ("DTSTART:20260302T090000Z\nDURATION:PT1H", [NINE]),
         ("DTSTART:20260302T090000Z\nDURATION:P1DT1H", ["2026-03-02 09:00 / 2026-03-03 10:00"]),
         ("DTSTART:20260302T090000Z\nDURATION:P1W", ["2026-03-02 09:00 / 2026-03-09 09:00"]),
@@ -231,6 +246,19 @@ def test_an_occurrence_that_is_free(free):
     exception = f"RECURRENCE-ID:20260309T090000Z\nDTSTART:20260309T090000Z\nDURATION:PT1H\n{free}"
 
     assert [each[:10] for each in moved(exception)] == ["2026-03-02", "2026-03-16"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "days"),
+    [
+        ("RECURRENCE-ID:20260309T090000Z\nSTATUS:CANCELLED", ["02", "16"]),
+        ("RECURRENCE-ID;TZID=Europe/Berlin:20260309T100000\nSTATUS:CANCELLED", ["02", "16"]),
+        ("RECURRENCE-ID:20260310T090000Z\nSTATUS:CANCELLED", ["02", "09", "16"]),
+        ("RECURRENCE-ID:20260309T090000Z\nSTATUS:CANCELLED\nDTSTART:tomorrow", ["02", "09", "16"]),
+    ],
+)
+def test_an_occurrence_that_is_cancelled_without_a_time(lines, days):
+    assert [each[8:10] for each in moved(lines)] == days
 
 
 def test_an_exception_for_all_later_occurrences_shifts_them():

@@ -115,6 +115,23 @@ def test_cancelled_events_are_left_out_and_free_ones_are_shown():
     assert event(text, READER, "gone", deadline=soon()) is None
 
 
+@pytest.mark.parametrize(
+    "lines", ["STATUS:CONFIRMED\nSTATUS:CANCELLED", "STATUS:CANCELLED\nSTATUS:CONFIRMED"]
+)
+def test_an_event_that_is_cancelled_and_is_not_is_shown_and_not_as_cancelled(lines):
+    (found,) = shown(component(f"DTSTART:20260304T090000Z\nDURATION:PT1H\n{lines}"))
+
+    assert found.status is not EventStatus.CANCELLED
+
+
+@pytest.mark.parametrize(("first", "second"), [("FREE", "BUSY"), ("BUSY", "FREE")])
+def test_an_event_that_outlook_calls_free_and_busy_is_shown_as_busy(first, second):
+    lines = f"X-MICROSOFT-CDO-BUSYSTATUS:{first}\nX-MICROSOFT-CDO-BUSYSTATUS:{second}"
+    (found,) = shown(component(f"DTSTART:20260304T090000Z\nDURATION:PT1H\n{lines}"))
+
+    assert found.show_as is ShowAs.BUSY
+
+
 def test_an_event_without_length_counts_by_its_start():
     lines = component("DTSTART:20260302T090000Z")
 
