@@ -408,7 +408,7 @@ def _without(collection: Collection, known: Known) -> str:
     entry = known.found.entry
     if _is_exception(entry):
         whole.parts.remove(component_of(whole, entry))
-    masters = known.text.series[entry.uid].masters
+    masters = known.text.masters(entry.uid)
     if masters:
         master = component_of(whole, masters[0])
         times = reading.times_of(known, masters[0], master)

@@ -63,13 +63,13 @@ def find(collection: Collection, stored: StoredObject, event_id: str) -> Known |
         if entry.uid == event_id and entry.replaces is None and is_shown(entry):
             return _known(collection, stored, text, zone, _first(collection, entry, zone), part=False)
     parts = _OCCURRENCE.fullmatch(event_id)
-    if parts is None or parts["uid"] not in text.series:
+    if parts is None or not (series := text.only(parts["uid"])).series:
         return None
     try:
         at = moment("", parts["start"], NoZones).instant(zone)
     except ValueError:
         return None
-    series, budget = text.only(parts["uid"]), Budget(text.limits, collection.server.deadline)
+    budget = Budget(text.limits, collection.server.deadline)
     for each in occurrences(series, at - DAY, at + DAY, zone, budget, is_shown):
         if each.original is not None and occurrence_id(each, zone) == event_id:
             return _known(collection, stored, text, zone, each, part=True)

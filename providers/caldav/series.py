@@ -139,7 +139,7 @@ def _end(collection: Collection, master: Known, part: Part) -> None:
 
     def text() -> str:
         whole = lines.parse(master.stored.text)
-        for each in master.text.series[master.found.entry.uid].exceptions:
+        for each in master.text.exceptions(master.found.entry.uid):
             if each.replaces is not None and _is_from(part.at, each.replaces.instant(master.zone), master):
                 whole.parts.remove(events.component_of(whole, each))
         writing.end_series(events.component_of(whole, master.found.entry), ended, collection.author)
@@ -160,7 +160,7 @@ def _require_plain(master: Known) -> None:
 
     :raise EventRefused: when there is one
     """
-    if any(each.later_too for each in master.text.series[master.found.entry.uid].exceptions):
+    if any(each.later_too for each in master.text.exceptions(master.found.entry.uid)):
         raise series_parts.refused(
             "scope", "must be occurrence or series: a part of the series is changed already"
         )

@@ -21,7 +21,10 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(slots=True, eq=False)
 class Series:
-    """Events of one UID: ``masters`` recur, or are a single event; ``exceptions`` replace occurrences."""
+    """Events of one UID in one ``VCALENDAR``.
+
+    ``masters`` recur, or are a single event; ``exceptions`` replace occurrences.
+    """
 
     masters: list[Entry] = field(default_factory=list)
     exceptions: list[Entry] = field(default_factory=list)
@@ -31,14 +34,15 @@ class Series:
 class CalendarText:
     """A calendar. ``zone`` is the one that it states, None without a known one; ``name`` is empty without.
 
-    ``singles`` are events that do not recur, and busy times. ``text`` is unfolded; components have their
-    places in it, and so have the contents that were read, in ``begins``.
+    ``singles`` are events that do not recur, and busy times. ``series`` are by the number of their
+    ``VCALENDAR`` and their UID: an exception in one says nothing about a copy in another. ``text`` is
+    unfolded; components have their places in it, and so have the contents that were read, in ``begins``.
     """
 
     zone: Clock | None
     name: str
     singles: list[Entry]
-    series: dict[str, Series]
+    series: dict[tuple[int, str], Series]
     text: str = field(repr=False)
     begins: Sequence[int] = (0,)
     limits: Limits = DEFAULT_LIMITS
@@ -52,8 +56,18 @@ class CalendarText:
         return bisect_right(self.begins, entry.component.begin) - 1
 
     def only(self, uid: str) -> CalendarText:
-        """The calendar with one series."""
-        return replace(self, singles=[], series={uid: self.series[uid]})
+        """The calendar with the series of one UID."""
+        return replace(
+            self, singles=[], series={key: each for key, each in self.series.items() if key[1] == uid}
+        )
+
+    def masters(self, uid: str) -> list[Entry]:
+        """The masters of all series of one UID."""
+        return [master for each in self.only(uid).series.values() for master in each.masters]
+
+    def exceptions(self, uid: str) -> list[Entry]:
+        """The exceptions of all series of one UID."""
+        return [exception for each in self.only(uid).series.values() for exception in each.exceptions]
 
 
 def read(
@@ -78,23 +92,26 @@ def read(
     zones = _zones(calendars, text, budget)
     zone = _zone(calendars, zones) if states_zone else None
     singles: list[Entry] = []
-    series: dict[str, Series] = {}
-    for each, own in ((part, own) for one, own in zip(calendars, zones, strict=True) for part in one.parts):
-        budget.spend()
-        if each.name == "VEVENT":
-            entry = entries.event(each, own)
-            if entry.is_series or entry.replaces is not None:
-                # Without a UID it has nothing to do with other events.
-                group = series.setdefault(entry.uid or f"{len(series)} without", Series())
-                (group.masters if entry.replaces is None else group.exceptions).append(entry)
-            else:
-                singles.append(entry)
-        elif each.name == "VFREEBUSY":
-            singles.extend(entries.free_busy(each, own))
+    series: dict[tuple[int, str], Series] = {}
+    for number, (one, own) in enumerate(zip(calendars, zones, strict=True)):
+        found: list[Entry] = []
+        for each in one.parts:
+            budget.spend()
+            if each.name == "VEVENT":
+                entry = entries.event(each, own)
+                if entry.is_series or entry.replaces is not None:
+                    # Without a UID it has nothing to do with other events.
+                    group = series.setdefault((number, entry.uid or f"{len(series)} without"), Series())
+                    (group.masters if entry.replaces is None else group.exceptions).append(entry)
+                else:
+                    found.append(entry)
+            elif each.name == "VFREEBUSY":
+                found.extend(entries.free_busy(each, own))
+        singles += _grouped(found, series, number)
     return CalendarText(
         zone=zone,
         name=_first(calendars, "X-WR-CALNAME") or _first(calendars, "NAME"),
-        singles=_grouped(singles, series),
+        singles=singles,
         series=series,
         text=text,
         begins=[0, *accumulate(len(each) + 1 for each in texts[:-1])],
@@ -102,12 +119,16 @@ def read(
     )
 
 
-def _grouped(singles: list[Entry], series: dict[str, Series]) -> list[Entry]:
-    """The singles, without events of which there are exceptions: these are moved to their series."""
+def _grouped(singles: list[Entry], series: dict[tuple[int, str], Series], number: int) -> list[Entry]:
+    """The singles of a ``VCALENDAR``, without events of which it has exceptions.
+
+    These are moved to their series.
+    """
     left = []
     for each in singles:
-        if each.uid in series and each.component.name == "VEVENT":
-            series[each.uid].masters.append(each)
+        group = series.get((number, each.uid))
+        if group is not None and each.component.name == "VEVENT":
+            group.masters.append(each)
         else:
             left.append(each)
     return left

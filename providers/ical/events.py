@@ -175,17 +175,17 @@ def event(
     own = calendar.zone_or(zone)
     budget = Budget(calendar.limits, deadline)
     if (entry := _entry(calendar, event_id)) is not None and entry.span is not None:
-        series = event_id in calendar.series and entry.is_series
+        series = entry.is_series
         found = Occurrence(entry, *period(entry.span, own))
         return reader.event(calendar, found, own, series=series)
     parts = _OCCURRENCE.fullmatch(event_id)
-    if parts is None or parts[1] not in calendar.series:
+    if parts is None or not (series_of := calendar.only(parts[1])).series:
         return None
     try:
         at = moment("", parts[2].upper(), NoZones).instant(own)
     except Unreadable:
         return None
-    for each in occurrences(calendar.only(parts[1]), at - DAY, at + DAY, own, budget, _is_shown):
+    for each in occurrences(series_of, at - DAY, at + DAY, own, budget, _is_shown):
         if each.original is not None and occurrence_id(each, own) == event_id:
             return reader.event(calendar, each, own)
     return None
@@ -283,9 +283,8 @@ def _is_shown(entry: Entry) -> bool:
 
 
 def _entry(calendar: CalendarText, uid: str) -> Entry | None:
-    if (series := calendar.series.get(uid)) is not None:
-        return next(filter(_is_shown, series.masters), None)
-    return next((each for each in calendar.singles if each.uid == uid and _is_shown(each)), None)
+    singles = (each for each in calendar.singles if each.uid == uid)
+    return next(filter(_is_shown, (*calendar.masters(uid), *singles)), None)
 
 
 def _value(given: Properties, name: str) -> str:

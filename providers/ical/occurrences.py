@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -133,12 +134,32 @@ class _Later(NamedTuple):
 class _Exceptions:
     """Which occurrences of a series are replaced by others, or moved."""
 
-    def __init__(self, series: Series, zone: Clock) -> None:
+    def __init__(self, series: Series, zone: Clock, budget: Budget) -> None:
         replaced = [each.replaces for each in series.exceptions if each.replaces is not None]
         self._moments = {each.instant(zone) for each in replaced if not each.is_date}
         self._days = {each.wall for each in replaced if each.is_date}
+        self.is_certain = len(series.masters) < 2
+        if replaced and not self.is_certain:
+            self._keep_shared(series, zone, budget)
         self.later = sorted(_later(series, zone), key=lambda each: each.at)
         self._from = [each.at for each in self.later]
+
+    def _keep_shared(self, series: Series, zone: Clock, budget: Budget) -> None:
+        """Leave out exceptions to occurrences that several masters have.
+
+        An exception replaces one occurrence: RFC 5545, 3.8.4.4. It does not say which master's, so all
+        of them stay.
+        """
+        at = [each.replaces.instant(zone) for each in series.exceptions if each.replaces is not None]
+        moments: Counter[int] = Counter()
+        days: Counter[int] = Counter()
+        for master in series.masters:
+            if master.span is not None and master.problem is None:
+                found = _kept(master, zone, min(at) - _MARGIN, max(at) + _MARGIN, budget)
+                moments.update({moment for _, moment in found})
+                days.update({wall // DAY * DAY for wall, _ in found})
+        self._moments = {each for each in self._moments if moments[each] < 2}
+        self._days = {each for each in self._days if days[each] < 2}
 
     def replace(self, wall: int, at: int) -> bool:
         """Whether an occurrence is replaced; an exception for a date replaces those of this day."""
@@ -171,7 +192,7 @@ def _of_series(
             _check(each, end, zone)
             if each.span is not None and each.replaces is not None:
                 yield Occurrence(each, *period(each.span, zone), each.replaces.instant(zone))
-    exceptions = _Exceptions(series, zone)
+    exceptions = _Exceptions(series, zone, budget)
     for master in series.masters:
         if wanted(master) or any(wanted(each.entry) for each in exceptions.later):
             yield from _of_master(master, exceptions, start, end, zone, budget, wanted)
@@ -204,10 +225,9 @@ def _of_master(
     is_wanted = wanted(master)
     for at, ends in zip(moments, length.ends(walls, moments), strict=True):
         later = exceptions.moved(at) if exceptions.later else None
-        if later is None:
-            if is_wanted:
-                yield Occurrence(master, at, ends, at)
-        elif wanted(later.entry):
+        if is_wanted and (later is None or not exceptions.is_certain):
+            yield Occurrence(master, at, ends, at)
+        if later is not None and wanted(later.entry):
             moved = later.zone.wall(at) + later.shift
             begin = later.zone.instant(moved)
             yield Occurrence(later.entry, begin, later.length.ends([moved], [begin])[0], at)
@@ -305,6 +325,18 @@ def _starts(
         walls = list(dict.fromkeys(walls))
     moments = own.instants(walls)
     return walls + [wall for wall, _ in again], moments + [at for _, at in again]
+
+
+def _kept(master: Entry, zone: Clock, low: int, high: int, budget: Budget) -> list[tuple[int, int]]:
+    """The wall clocks and the moments of all starts of a series that EXDATE does not remove."""
+    span = master.span
+    assert span is not None
+    own = span.start.zone or zone
+    found = list(zip(*_starts(master, own, zone, low, high, budget), strict=True))
+    added = (each.start for each in master.added if not _is_plain(each, span))
+    found += [(each.wall, each.instant(zone)) for each in added]
+    removed = _Removed(master, zone)
+    return [each for each in found if not removed.has(*each)]
 
 
 def _until(until: Edge, start: Edge, own: Clock) -> int:

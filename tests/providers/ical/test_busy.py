@@ -261,6 +261,49 @@ def test_an_occurrence_that_is_cancelled_without_a_time(lines, days):
     assert [each[8:10] for each in moved(lines)] == days
 
 
+EXCEPTION = "RECURRENCE-ID:20260309T090000Z\nDTSTART:20260309T090000Z\nDURATION:PT1H\n"
+OTHER_TIME = "RECURRENCE-ID:20260309T090000Z\nDTSTART:20260310T090000Z\nDURATION:PT1H"
+SINGLE = "DTSTART:20260309T090000Z\nDURATION:PT1H"
+LATER = EXCEPTION.replace("ID:", "ID;RANGE=THISANDFUTURE:")
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        f"{EXCEPTION}STATUS:CANCELLED",
+        f"{EXCEPTION}TRANSP:TRANSPARENT",
+        f"{LATER}STATUS:CANCELLED",
+        OTHER_TIME,
+    ],
+)
+@pytest.mark.parametrize("other", [MONDAYS, MONDAYS.replace("PT1H", "PT30M"), SINGLE])
+@pytest.mark.parametrize("apart", [True, False])
+def test_an_exception_leaves_the_occurrence_of_another_copy(exception, other, apart):
+    if apart:
+        content = calendar(event(MONDAYS), event(exception)) + calendar(event(other))
+    else:
+        content = calendar(event(MONDAYS), event(exception), event(other))
+
+    assert any(each.startswith("2026-03-09 09:00") for each in busy(content))
+
+
+def test_an_exception_replaces_the_occurrence_of_the_one_master_that_has_it():
+    other = "DTSTART:20260302T140000Z\nDURATION:PT1H\nRRULE:FREQ=WEEKLY;COUNT=3"
+    removed = f"{MONDAYS}\nEXDATE:20260309T090000Z"
+
+    assert "2026-03-09 09:00 / 2026-03-09 10:00" not in moved(f"{EXCEPTION}STATUS:CANCELLED", event(other))
+    assert len(moved(f"{EXCEPTION}STATUS:CANCELLED", event(other))) == 5
+    assert [each[8:10] for each in moved(f"{EXCEPTION}STATUS:CANCELLED", event(removed))] == [
+        "02",
+        "02",
+        "16",
+        "16",
+    ]
+    day = "RECURRENCE-ID;VALUE=DATE:20260309\nSTATUS:CANCELLED"
+    assert len(moved(day, event(other))) == 6
+    assert len(moved(day)) == 2
+
+
 def test_an_exception_for_all_later_occurrences_shifts_them():
     exception = "RECURRENCE-ID;RANGE=THISANDFUTURE:20260309T090000Z\nDTSTART:20260310T120000Z\nDURATION:PT2H"
 
