@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import date, timedelta, tzinfo
 from typing import cast
 from zoneinfo import ZoneInfo
 
@@ -82,7 +82,7 @@ class Reader:
             raise unreadable(PROVIDER, self.operation) from None
 
     def _event(self, record: EventRecord, zone: str) -> Event:
-        edges = record["start"], _end(record)
+        edges = record["start"], _after_its_day(record["start"], _end(record))
         start, end = ordered(_instant(edges[0], zone), _instant(edges[1], zone, up=True))
         return Event(
             id=identifier(record["id"]),
@@ -161,7 +161,11 @@ def busy(records: Sequence[Json], zone: str | None, operation: str, *, without: 
             if each.get("id") != without and _blocks(each)
         ]
         return [
-            ordered(_instant(each["start"], first), _instant(each["end"], last, up=True)) for each in blocking
+            ordered(
+                _instant(each["start"], first),
+                _instant(_after_its_day(each["start"], each["end"]), last, up=True),
+            )
+            for each in blocking
         ]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
@@ -279,14 +283,22 @@ def _end(record: EventRecord) -> EventEdge:
     return record["end"]
 
 
+def _after_its_day(start: EventEdge, end: EventEdge) -> EventEdge:
+    """The end of an event; that of an all-day event that ends on its first day is the day after it."""
+    day = end.get("date")
+    if day is None or day != start.get("date"):
+        return end
+    return {"date": str(date.fromisoformat(day) + timedelta(days=1))}
+
+
 def _instant(edge: EventEdge, zone: str | tzinfo, *, up: bool = False) -> int:
     """A date begins in ``zone``. The offset of a ``dateTime`` counts; without one its ``timeZone`` does.
 
     "A time zone offset is required unless a time zone is explicitly specified in timeZone":
     https://developers.google.com/workspace/calendar/api/v3/reference/events#start.dateTime
     """
-    if (date := edge.get("date")) is not None:
-        return wall_instant(date, ZoneInfo(zone) if isinstance(zone, str) else zone, up=up)
+    if (day := edge.get("date")) is not None:
+        return wall_instant(day, ZoneInfo(zone) if isinstance(zone, str) else zone, up=up)
     stated = iana_zone(shown(edge.get("timeZone")))
     if stated is None:
         return instant(edge["dateTime"], up=up)
