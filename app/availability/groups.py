@@ -388,7 +388,7 @@ def _explained_group(
 
 
 def _first_blocked(availability: GroupAvailability, query: Query, index: int, start: int) -> int:
-    """The first moment from ``start`` on at which the user is not free; ``start`` if nobody knows."""
+    """The first moment from ``start`` on at which the user is not free; ``start`` if they were not read."""
     if index in availability.result.failing():
         return start
     stretches = free(query, *availability.result.of_user(index)).flat()

@@ -137,7 +137,7 @@ def _grouped(singles: list[Entry], series: dict[tuple[int, str], Series], number
 def _zones(calendars: list[Component], text: str, budget: Budget) -> list[Zones]:
     """The zones of each ``VCALENDAR``: two may define different zones by one name, as Outlook does.
 
-    Those that state the same zone and have equal definitions share them, as each zone takes time to resolve.
+    Calendars with the same stated zone and equal definitions share them, as each zone takes time to resolve.
     """
     known: dict[tuple[str, ...], Zones] = {}
     found = []

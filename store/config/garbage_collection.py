@@ -12,7 +12,7 @@ OF_ANSWERS = 20_000
 # The same in a worker. A job allocates few objects, but SQL statements and errors leave reference cycles:
 # 3 MiB at this threshold.
 OF_JOBS = 5_000
-# A collection of the middle generation follows more than so many young ones. With Python's default of 10,
+# A collection of the middle generation follows when more young ones have run. With Python's default of 10,
 # requests and statements left several MiB of cycles, some of them for a quarter of an hour.
 YOUNG_COLLECTIONS = 1
 
