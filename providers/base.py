@@ -127,7 +127,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """One calendar of an account; ``original`` is the provider's record, unchanged."""
+    """One calendar of an account; ``original`` is the provider's record, unchanged.
+
+    ``access_role`` is ``freeBusyReader``, ``reader``, ``writer`` or ``owner``. ``selected``: the provider's own
+    pages show the calendar. The colours are like ``#9fe1e7``, and ``time_zone`` is an IANA name.
+    """
 
     id: str
     provider: str
