@@ -129,8 +129,8 @@ class Member:
 class Calendar:
     """One calendar of an account; ``original`` is the provider's record, unchanged.
 
-    ``access_role`` is ``freeBusyReader``, ``reader``, ``writer`` or ``owner``. ``selected``: the provider's own
-    pages show the calendar. The colours are like ``#9fe1e7``, and ``time_zone`` is an IANA name.
+    ``access_role`` is ``freeBusyReader``, ``reader``, ``writer`` or ``owner``. ``selected``: the provider's
+    own pages show the calendar. The colours are like ``#9fe1e7``, and ``time_zone`` is an IANA name.
     """
 
     id: str
