@@ -167,7 +167,7 @@ def findings_everywhere(browser: Chrome) -> list[str]:
         theme(browser, name)
         for size in SIZES:
             resize(browser, size)
-            # What a page keeps in sight covers a part of what is scrolled under it.
+            # The fixed parts of a page cover others while it is scrolled.
             browser.execute_script("scrollTo(0, 0)")
             found += [f"{name} {size}: {each}" for each in findings(browser, rules)]
     return found
