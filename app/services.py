@@ -13,7 +13,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.observability.probes import Probes
 from store.config.settings import Settings
-from store.coordination.api_rate_limiter import ApiRateLimiter
 from store.stores import Stores
 from workers.celery_app import create_celery, send_deliveries
 from workers.execution.registrations import Registrations
@@ -45,11 +44,6 @@ class Services:
             except (SQLAlchemyError, RedisError, BrokerError) as error:
                 log.warning("connection not ready at startup: %s", type(error).__name__)
         self.stores.flusher.start()
-
-    @cached_property
-    def api_rate_limiter(self) -> ApiRateLimiter:
-        """The rate limiter of API keys."""
-        return ApiRateLimiter(self.stores.fast_redis, self.settings.rate_limit)
 
     @cached_property
     def registrations(self) -> Registrations:

@@ -51,6 +51,7 @@ from scheduling.query import Query
 from store.cache.busy_cache import BucketLoad
 from store.cache.fast_redis import EventLoopRedis
 from store.cache.versioned_cache import VERSION_KEY, HeldNames
+from store.coordination import api_rate_limiter
 from store.coordination.api_rate_limiter import Limits, Quota
 from workers.telemetry import tracing
 
@@ -106,7 +107,6 @@ class FastSlots:
         services = app.extensions[EXTENSION]
         settings = services.settings
         self._stores = services.stores
-        self._limiter = services.api_rate_limiter
         self._origins = frozenset(settings.cors_origins)
         self._redis = EventLoopRedis(settings.redis_url, seconds=REDIS_SECONDS)
         self._paused_until = 0.0
@@ -220,10 +220,10 @@ class FastSlots:
 
     async def _load(self, parsed: _Parsed) -> tuple[Sequence[bytes | None], Quota | None]:
         """The values of the names to load, and the quota after this request is counted, in one round trip."""
-        limiter, limits = self._limiter, parsed.limits
-        count = [limiter.command(limits)] if limits else []
+        limits = parsed.limits
+        count = [api_rate_limiter.command(limits)] if limits else []
         values, *counted = await self._redis.execute(("MGET", *parsed.load.names()), *count)
-        return values, limiter.quota(*counted, limits) if limits else None
+        return values, api_rate_limiter.quota(counted[0], limits) if limits else None
 
     def _render(
         self, parsed: _Parsed, values: Sequence[bytes | None], headers: Mapping[str, str]

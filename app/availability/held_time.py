@@ -13,6 +13,7 @@ from providers.base import PRIMARY
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import UserNames, booked_names, user_name
 from store.cache.versioned_cache import ActiveTime, CachedRows, Held, HeldNames
+from store.sql.queries.connection_rows import ConnectionRef
 
 # The owners of calendars that another mailbox shares, by connection and calendar.
 Owners = Mapping[tuple[str, str], str]
@@ -53,14 +54,11 @@ def active_by_user(names: HeldNames, held: Held) -> dict[int, Sequence[ActiveTim
 
 
 def owners(rows: CachedRows, targets: Iterable[Sequence[Target]], lists: Lists) -> Owners:
-    """The owners of those calendars that another mailbox may share, as far as they are known.
-
-    Google calendars need none, because their ids are global.
-    """
+    """The owners of those calendars that another mailbox may share, as far as they are known."""
     found: dict[tuple[str, str], str] = {}
     unknown: dict[str, list[str]] = {}
     for connection, key, _ in chain.from_iterable(targets):
-        if registry.definition(connection.provider).global_ids or is_main(connection, key.calendar):
+        if _has_one_owner(connection, key.calendar):
             continue
         if connection.id in lists:
             listed = lists[connection.id].calendars
@@ -83,13 +81,18 @@ def cached_owners(rows: CachedRows, targets: Iterable[Target]) -> Owners | None:
     """As ``owners`` for the calendars of one user, from the cache of this process; None if one is absent."""
     found: dict[tuple[str, str], str] = {}
     for connection, key, _ in targets:
-        if registry.definition(connection.provider).global_ids or is_main(connection, key.calendar):
+        if _has_one_owner(connection, key.calendar):
             continue
         owner = rows.get(("owner", key))
         if owner is None:
             return None
         found[key] = owner
     return found
+
+
+def _has_one_owner(connection: ConnectionRef, calendar: str) -> bool:
+    """Whether the id of a calendar is enough to name it: the main calendar, or one with a global id."""
+    return is_main(connection, calendar) or registry.definition(connection.provider).global_ids
 
 
 def _of_user(calendar_request: CalendarRequest, targets: Sequence[Target], owners: Owners) -> UserNames:

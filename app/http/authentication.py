@@ -18,8 +18,8 @@ from app.http.routes import facts_of_request
 from app.schemas.error_codes import Code
 from app.services import services
 from store.cache.versioned_cache import CachedRows
-from store.coordination import shares
-from store.coordination.api_rate_limiter import Limits, Quota
+from store.coordination import api_rate_limiter, shares
+from store.coordination.api_rate_limiter import Limit, Limits, Quota
 from store.security.crypto import digest
 from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
@@ -170,7 +170,8 @@ def _count(found: Caller, rows: CachedRows) -> None:
     if not limits or rows.version is None:
         return
     try:
-        g.quota = request.environ.get(COUNTED) or services().api_rate_limiter.take(limits)
+        counted = request.environ.get(COUNTED)
+        g.quota = counted or api_rate_limiter.take(services().stores.fast_redis, limits)
     except RedisError as error:
         log.warning("request not counted for the rate limit, Redis failed: %s", type(error).__name__)
         g.quota = None
@@ -181,13 +182,13 @@ def _count(found: Caller, rows: CachedRows) -> None:
 
 
 def limits_of(caller: Caller) -> Limits:
-    """The limits of requests a minute for this caller's key and for its organization."""
-    return services().api_rate_limiter.limits(
-        caller.id,
-        caller.rate_limit,
-        caller.organization_id,
-        caller.quotas.get(shares.Quota.REQUESTS_PER_MINUTE),
-    )
+    """The limits of requests a minute for this caller's key and for its organization; empty without any."""
+    most = caller.rate_limit or services().settings.rate_limit
+    of_organization = caller.quotas.get(shares.Quota.REQUESTS_PER_MINUTE)
+    limits = [Limit(str(caller.id), most)] if most else []
+    if of_organization is not None:
+        limits.append(Limit(f"organization:{caller.organization_id}", of_organization, of_organization=True))
+    return tuple(limits)
 
 
 def quota_headers(quota: Quota) -> dict[str, str]:

@@ -41,7 +41,10 @@ class Quota(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """The limit of a key, or of all keys of an organization; its counters are named after ``name``."""
+    """The most requests a minute of a key, or of all keys of an organization.
+
+    Its counters are named after ``name``.
+    """
 
     name: str
     most: int
@@ -51,44 +54,29 @@ class Limit(NamedTuple):
 Limits = tuple[Limit, ...]
 
 
-class ApiRateLimiter:
-    """Limits are in requests per minute; ``usual`` is that of a key without one of its own, 0 is none."""
+def take(fast_redis: FastRedis, limits: Limits) -> Quota:
+    """Count a request, unless that exceeds one of the limits, of which there is at least one.
 
-    def __init__(self, fast_redis: FastRedis, usual: int) -> None:
-        self._fast_redis = fast_redis
-        self._usual = usual
+    :raise redis.RedisError: when Redis is down
+    """
+    (reply,) = fast_redis.execute(command(limits))
+    return quota(reply, limits)
 
-    def limits(
-        self, key: int, own: int | None, organization: int | None, of_organization: int | None
-    ) -> Limits:
-        """The limits of a key that has ``own``, and of its organization; empty if there are none."""
-        most = own or self._usual
-        limits = [Limit(str(key), most)] if most else []
-        if of_organization is not None:
-            limits.append(Limit(f"organization:{organization}", of_organization, of_organization=True))
-        return tuple(limits)
 
-    def take(self, limits: Limits) -> Quota:
-        """Count a request, unless that exceeds one of the limits, of which there is at least one.
+def command(limits: Limits) -> Command:
+    """The command of ``take``, for callers that send it with others."""
+    counters = [f"quota:{each.name}:{window}" for each in limits for window in ("before", "now")]
+    return ("EVAL", _TEXT, len(counters), *counters, WINDOW, *(each.most for each in limits))
 
-        :raise redis.RedisError: when Redis is down
-        """
-        (reply,) = self._fast_redis.execute(self.command(limits))
-        return self.quota(reply, limits)
 
-    def command(self, limits: Limits) -> Command:
-        """The command of ``take``, for callers that send it with others."""
-        counters = [f"quota:{each.name}:{window}" for each in limits for window in ("before", "now")]
-        return ("EVAL", _TEXT, len(counters), *counters, WINDOW, *(each.most for each in limits))
-
-    def quota(self, reply: Any, limits: Limits) -> Quota:
-        """The quota that the reply to ``command`` says: the one that refuses, else the smallest."""
-        refusing, *windows = reply
-        found = [
-            _quota(each, window, refused=number == refusing)
-            for number, (each, window) in enumerate(zip(limits, windows, strict=True), start=1)
-        ]
-        return min(found, key=lambda each: (not each.refused, each.remaining))
+def quota(reply: Any, limits: Limits) -> Quota:
+    """The quota that the reply to ``command`` says: the one that refuses, else the smallest."""
+    refusing, *windows = reply
+    found = [
+        _quota(each, window, refused=number == refusing)
+        for number, (each, window) in enumerate(zip(limits, windows, strict=True), start=1)
+    ]
+    return min(found, key=lambda each: (not each.refused, each.remaining))
 
 
 def _quota(limit: Limit, window: list[Any], *, refused: bool) -> Quota:

@@ -93,6 +93,12 @@ def test_an_organization_has_a_limit_for_all_its_keys(api, new_api, new_app, new
     assert limits(second.get("/users")) == [None, None, None]
 
 
+def test_a_key_has_its_own_limit_or_the_usual_one(new_app, new_api):
+    client = new_app(rate_limit=600).test_client()
+    told = [limits(Api(client, new_api(rate_limit=own).key).get("/users"))[0] for own in (None, 3, 9000)]
+    assert told == ["600", "3", "9000"]
+
+
 def test_a_key_keeps_its_own_limit_within_that_of_its_organization(api, new_api, new_organization):
     slug = new_organization()
     api.put(f"/organizations/{slug}", {"quotas": {"requestsPerMinute": 5}})

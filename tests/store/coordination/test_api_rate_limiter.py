@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from redis import Redis
 from redis.exceptions import ResponseError
 
 from store.cache.fast_redis import FastRedis
-from store.coordination.api_rate_limiter import ApiRateLimiter, Limit, Limits
+from store.coordination import api_rate_limiter
+from store.coordination.api_rate_limiter import Limit, Limits
 
 
 @pytest.fixture
@@ -40,9 +42,9 @@ def pass_time(redis: Redis, key: int, seconds: float) -> None:
 
 
 def test_a_key_has_so_many_requests_and_no_more(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 0)
+    take = partial(api_rate_limiter.take, FastRedis(redis))
 
-    taken = [quotas.take(of_key(key, 3)) for _ in range(4)]
+    taken = [take(of_key(key, 3)) for _ in range(4)]
 
     assert [each.refused for each in taken] == [False, False, False, True]
     assert [each.remaining for each in taken] == [2, 1, 0, 0]
@@ -51,51 +53,51 @@ def test_a_key_has_so_many_requests_and_no_more(redis, key):
 
 
 def test_another_key_has_its_own(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 0)
-    assert not quotas.take(of_key(key, 1)).refused
-    assert quotas.take(of_key(key, 1)).refused
+    take = partial(api_rate_limiter.take, FastRedis(redis))
+    assert not take(of_key(key, 1)).refused
+    assert take(of_key(key, 1)).refused
     other = key + 1
-    assert not quotas.take(of_key(other, 1)).refused
+    assert not take(of_key(other, 1)).refused
     redis.delete(*names(other))
 
 
 def test_request_after_reset_is_accepted(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 0)
+    take = partial(api_rate_limiter.take, FastRedis(redis))
     for _ in range(4):
-        quotas.take(of_key(key, 4))
-    refused = quotas.take(of_key(key, 4))
+        take(of_key(key, 4))
+    refused = take(of_key(key, 4))
     assert refused.refused
 
     # At the moment itself the counter may not have moved yet.
     pass_time(redis, key, refused.reset + 0.01)
 
-    again = quotas.take(of_key(key, 4))
+    again = take(of_key(key, 4))
     assert not again.refused
     # The window slides: quota grows again one by one, as requests of a minute ago recede.
-    assert quotas.take(of_key(key, 4)).refused
+    assert take(of_key(key, 4)).refused
     assert again.reset <= 60 // 4
 
 
 def test_the_older_minute_counts_for_less_and_less(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 0)
+    take = partial(api_rate_limiter.take, FastRedis(redis))
     for _ in range(10):
-        quotas.take(of_key(key, 10))
+        take(of_key(key, 10))
 
     pass_time(redis, key, 90)
 
     # Half of the minute before is half over.
-    assert sum(not quotas.take(of_key(key, 10)).refused for _ in range(10)) in (5, 6, 7)
+    assert sum(not take(of_key(key, 10)).refused for _ in range(10)) in (5, 6, 7)
 
 
 def test_two_minutes_of_silence_leave_nothing(redis, key):
-    quotas = ApiRateLimiter(FastRedis(redis), 0)
-    quotas.take(of_key(key, 2))
+    take = partial(api_rate_limiter.take, FastRedis(redis))
+    take(of_key(key, 2))
     assert 0 < redis.pttl(names(key)[1]) <= 120_000
 
     pass_time(redis, key, 120)
 
     assert redis.exists(*names(key)) == 0
-    assert quotas.take(of_key(key, 2)).remaining == 1
+    assert take(of_key(key, 2)).remaining == 1
 
 
 def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
@@ -108,7 +110,7 @@ def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
         connection, "send_packed_command", lambda packed, **more: (sent.append(packed), send(packed, **more))
     )
 
-    assert not ApiRateLimiter(fast_redis, 0).take(of_key(key, 5)).refused
+    assert not api_rate_limiter.take(fast_redis, of_key(key, 5)).refused
 
     assert len(sent) == 1
 
@@ -120,27 +122,19 @@ def test_a_refusal_of_redis_does_not_answer_the_next_question(redis, key):
     assert fast_redis.mget(["nothing of that name"]) == [None]
 
 
-def test_the_limit_of_a_key_is_its_own_or_the_usual_one(redis):
-    def limits(usual: int, own: int | None) -> list[int]:
-        return [each.most for each in ApiRateLimiter(FastRedis(redis), usual).limits(7, own, None, None)]
-
-    assert [limits(600, own) for own in (None, 3, 9000)] == [[600], [3], [9000]]
-    assert [limits(0, own) for own in (None, 3)] == [[], [3]]
-
-
 @pytest.fixture
 def two(redis, key) -> Iterator[tuple[Limits, Limits]]:
     """The limits of two keys of one organization, with three and ten requests, and four together."""
-    limiter = ApiRateLimiter(FastRedis(redis), 0)
-    yield limiter.limits(key, 3, key, 4), limiter.limits(key + 1, 10, key, 4)
+    together = Limit(f"organization:{key}", 4, of_organization=True)
+    yield (Limit(str(key), 3), together), (Limit(str(key + 1), 10), together)
     redis.delete(*names(key + 1), *names(f"organization:{key}"))
 
 
 def test_the_keys_of_an_organization_share_its_limit(redis, two):
     first, second = two
-    limiter = ApiRateLimiter(FastRedis(redis), 0)
+    take = partial(api_rate_limiter.take, FastRedis(redis))
 
-    taken = [limiter.take(each) for each in (first, first, second, second, second)]
+    taken = [take(each) for each in (first, first, second, second, second)]
 
     assert [each.refused for each in taken] == [False, False, False, False, True]
     # The quota is that of the limit with fewer requests left.
@@ -150,10 +144,10 @@ def test_the_keys_of_an_organization_share_its_limit(redis, two):
 
 def test_what_one_limit_refuses_uses_up_nothing_of_the_other(redis, key, two):
     first, second = two
-    limiter = ApiRateLimiter(FastRedis(redis), 0)
+    take = partial(api_rate_limiter.take, FastRedis(redis))
 
-    refused = [limiter.take(first) for _ in range(9)][-1]
-    others = [limiter.take(second) for _ in range(5)]
+    refused = [take(first) for _ in range(9)][-1]
+    others = [take(second) for _ in range(5)]
 
     assert (refused.refused, refused.of_organization) == (True, False)
     assert [each.refused for each in others] == [False, True, True, True, True]
